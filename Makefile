@@ -91,7 +91,7 @@ bench: env ## measure the airfoil case on the CPU; the record goes to build/benc
 
 clean: ## remove what builds and runs left behind, but not the environment
 	rm -rf build dist site .pytest_cache .ruff_cache .hypothesis
-	find fluxloom tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find fluxloom fluxloom_lab tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove the environment too
 	rm -rf $(VENV)

@@ -49,6 +49,22 @@ if TYPE_CHECKING:
     from fluxloom.dsl.schedule import Schedule as Schedule
     from fluxloom.dsl.tiling import TiledChain as TiledChain
     from fluxloom.dsl.tune import tune as tune
+    from fluxloom.fv.compressible_fluxes import AUSM as AUSM
+    from fluxloom.fv.compressible_fluxes import HLLC as HLLC
+    from fluxloom.fv.compressible_fluxes import Flux as Flux
+    from fluxloom.fv.compressible_fluxes import Roe as Roe
+    from fluxloom.fv.compressible_fluxes import Rusanov as Rusanov
+    from fluxloom.fv.gas import ConstantViscosity as ConstantViscosity
+    from fluxloom.fv.gas import Gas as Gas
+    from fluxloom.fv.gas import Sutherland as Sutherland
+    from fluxloom.fv.gas import ViscosityLaw as ViscosityLaw
+    from fluxloom.fv.limiters import BarthJespersen as BarthJespersen
+    from fluxloom.fv.limiters import Limiter as Limiter
+    from fluxloom.fv.limiters import Venkatakrishnan as Venkatakrishnan
+    from fluxloom.fv.time_schemes import RK2 as RK2
+    from fluxloom.fv.time_schemes import RK5 as RK5
+    from fluxloom.fv.time_schemes import SSPRK3 as SSPRK3
+    from fluxloom.fv.time_schemes import TimeScheme as TimeScheme
     from fluxloom.kernel.intrinsics import acos as acos
     from fluxloom.kernel.intrinsics import asin as asin
     from fluxloom.kernel.intrinsics import atan as atan
@@ -103,6 +119,10 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",
+        "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
+        "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
+        "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",
+        "fluxloom.fv.time_schemes": "RK2 RK5 SSPRK3 TimeScheme",
         "fluxloom.kernel.intrinsics": (
             "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
             "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"

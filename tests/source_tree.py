@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "fluxloom"
+LABORATORY = "fluxloom_lab"
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ def module_name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
-    """Return the source of every module of the package, and which of them are packages."""
-    files = {module_name(path, root): path for path in sorted((root / PACKAGE).rglob("*.py"))}
+def read_package(root: Path, package: str = PACKAGE) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the source of every module of a package, by default of Fluxloom, and which of them are packages."""
+    files = {module_name(path, root): path for path in sorted((root / package).rglob("*.py"))}
     packages = frozenset(name for name, path in files.items() if path.name == "__init__.py")
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
 

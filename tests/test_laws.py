@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.laws import STORED, complaints, lowered, measure, read_allowance
-from tests.source_tree import ROOT, read_package
+from tests.laws import STORED, complaints, laboratory_lines, lowered, measure, read_allowance
+from tests.source_tree import LABORATORY, ROOT, read_package
 
 STORE = """\
 worse = [
@@ -43,6 +43,13 @@ def test_package_keeps_to_what_is_stored() -> None:
     assert measured.numbers["code_lines"] > 10_000, "no modules found"
     found = complaints(measured.numbers, read_allowance(STORED.read_text(encoding="utf-8")))
     assert not found, "\n".join(found)
+
+
+def test_laboratory_is_told_apart() -> None:
+    """Its lines are printed, and are none of the package."""
+    here, there = (measure(*read_package(ROOT, *package)).numbers["code_lines"] for package in ((), (LABORATORY,)))
+    assert here > there > 10_000
+    assert laboratory_lines({"code_lines": there}) == [f"lab_code_lines                 {there:>8g}"]
 
 
 @pytest.mark.parametrize(

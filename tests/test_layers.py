@@ -14,7 +14,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.source_tree import PACKAGE, ROOT, Import, imports_of, read_package, walk
+from tests.source_tree import LABORATORY, PACKAGE, ROOT, Import, imports_of, read_package, walk
 
 LAYERS = {
     "core": 0,
@@ -26,6 +26,14 @@ LAYERS = {
     "solvers": 6,
     "app": 7,
 }  # fmt: skip
+LABORATORY_LAYERS = {
+    "options": 0,
+    "exact": 0,
+    "problems": 1,
+    "studies": 2,
+    "bench": 3, "verify": 3, "peers": 3,  # may import each other
+    "cli": 4,
+}  # fmt: skip
 FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
 
 APP_ONLY = frozenset({"pydantic", "typer", "rich"})
@@ -36,6 +44,8 @@ OPTIONAL = frozenset({
 })  # fmt: skip
 OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph", "lbm"})
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4
+FOREIGN = frozenset(f"{LABORATORY}.peers.{name}" for name in ("kratos_peer", "lbm_peer_lbmpy", "lbm_peer_xlb"))
+"""Programs of interpreters that have what they compare with."""
 
 DEVICE_NAMES = ("cuda", "opencl", "nvrtc", "openmp")  # anywhere in a word, in any case
 NO_DEVICE_NAMES_IN = range(4, 7)
@@ -54,6 +64,8 @@ def complaint(name: str, item: Import) -> str:
     first = item.target.split(".")[0]
     if first == PACKAGE:
         return "" if name in FACADE else inner_complaint(name, item.target)
+    if first == LABORATORY:
+        return "imports the laboratory, which the package does not know: verbs of it are found as entry points"
     if first == "?":
         return "" if owner(name) == "core" or name in FACADE else "imports a module by a computed name"
     if first in sys.stdlib_module_names or first == "numpy":
@@ -72,6 +84,43 @@ def inner_complaint(name: str, target: str) -> str:
         return ""
     kind = "a sibling" if LAYERS[mine] == LAYERS[other] else f"a higher layer ({LAYERS[other]})"
     return f"layer {LAYERS[mine]} ({mine}) imports {target} of {kind}"
+
+
+def laboratory_complaint(name: str, item: Import) -> str:
+    """Apply the rules of the laboratory: it may import the whole package, and of itself what lies lower."""
+    first = item.target.split(".")[0]
+    if first == LABORATORY:
+        mine, other = LABORATORY_LAYERS[owner(name)], LABORATORY_LAYERS.get(owner(item.target), -1)
+        return "" if 0 <= other <= mine else f"imports {item.target}, which is above"
+    if first in {PACKAGE, "numpy", "scipy", "?"} | APP_ONLY or first in sys.stdlib_module_names:
+        return ""
+    if first not in OPTIONAL:
+        return f"imports {first}, which is no dependency of this package"
+    return "" if item.when != "import time" or name in FOREIGN else f"imports the optional {first} at import time"
+
+
+def laboratory_violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
+    """Return every breach of the rules of the laboratory."""
+    modules, found, edges = frozenset(sources), [], {}
+    for name, source in sources.items():
+        if name == LABORATORY:
+            continue
+        if owner(name) not in LABORATORY_LAYERS:
+            found.append(f"{name}: belongs to no room of the laboratory; add it to LABORATORY_LAYERS")
+            continue
+        items = imports_of(name, source, ast.parse(source, filename=name), name in packages, modules)
+        found += [f"{name}:{item.line}: {text}" for item in items if (text := laboratory_complaint(name, item))]
+        edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
+    return found + [f"import cycle: {' -> '.join(cycle)}" for cycle in cycles(edges)]
+
+
+def names_laboratory(source: str) -> Iterator[int]:
+    """Yield the lines of strings that name a module of the laboratory, as ``load_object`` would take them."""
+    if f"{LABORATORY}." not in source:
+        return
+    for node in walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(f"{LABORATORY}."):
+            yield node.lineno
 
 
 def outer_complaint(name: str, first: str, when: str) -> str:
@@ -102,6 +151,7 @@ def violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
             continue
         items = imports_of(name, source, ast.parse(source, filename=name), name in packages, modules)
         found += [f"{name}:{item.line}: {text}" for item in items if (text := complaint(name, item))]
+        found += [f"{name}:{line}: names a module of the laboratory" for line in names_laboratory(source)]
         edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
         if name not in FACADE and LAYERS[owner(name)] in NO_DEVICE_NAMES_IN:
             found += [f"{name}:{line}: names the device {word!r}" for line, word in device_names(source)]
@@ -152,6 +202,14 @@ def test_modules_import_only_lower_layers() -> None:
     sources, packages = read_package(ROOT)
     assert sources, "no modules found"
     found = violations(sources, packages)
+    assert not found, "\n".join(found)
+
+
+def test_laboratory_keeps_to_its_rooms() -> None:
+    """No module of the laboratory breaks its rules, and none is missing a room."""
+    sources, packages = read_package(ROOT, LABORATORY)
+    assert len(sources) > 100, "no modules found"
+    found = laboratory_violations(sources, packages)
     assert not found, "\n".join(found)
 
 
@@ -211,6 +269,8 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
         ("graph__colour", "import scipy.sparse", "below layer 4"),
         ("mesh__mesh", "import rich", "only app/"),
         ("app__case", "import pandas", "no dependency"),
+        ("app__cli__run", "def f():\n    from fluxloom_lab.bench import lbm", "imports the laboratory"),
+        ("app__cli__run", "load_object('fluxloom_lab.cli.bench:command')", "names a module of the laboratory"),
         ("linalg__krylov", "def f(x):\n    return x.device == 'cuda'", "names the device"),
         ("fv__flux", "def opencl_flux():\n    pass", "names the device"),
         ("solvers__euler", "from fluxloom.dsl.context import OpenCLContext", "names the device"),
@@ -242,6 +302,39 @@ def test_checker_finds(module: str, source: str, expected: str) -> None:
 def test_checker_allows(module: str, source: str) -> None:
     """What the rules permit passes."""
     assert check(**{module: source}) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("exact.riemann", "from fluxloom_lab.bench.base import Tell", "which is above"),
+        ("bench.lbm", "def f():\n    from fluxloom_lab.cli import bench", "which is above"),
+        ("verify.lbm", "from fluxloom_lab.stories import tale", "which is above"),
+        ("stories.tale", "", "no room of the laboratory"),
+        ("bench.lbm", "import pandas", "no dependency"),
+        ("bench.lbm", "import cupy", "at import time"),
+        ("bench.lbm", "from fluxloom_lab.bench.lbm_flow import x", "import cycle"),
+    ],
+)
+def test_checker_of_the_laboratory_finds(module: str, source: str, expected: str) -> None:
+    """Each rule of the laboratory reports its breach, and nothing else."""
+    (found,) = laboratory(**{module: source, "bench.lbm_flow": "from fluxloom_lab.bench.lbm import x"})
+    assert expected in found
+
+
+def test_checker_of_the_laboratory_allows() -> None:
+    """It may import all of the package, what it compares with, and of itself what lies lower or beside."""
+    assert not laboratory(**{
+        "cli.bench": "import typer\nfrom fluxloom import Loop\nfrom fluxloom_lab.bench import lbm",
+        "bench.fem": "import scipy\nfrom fluxloom_lab.peers import kratos_peer\nfrom fluxloom_lab.exact import riemann",
+        "peers.kratos_peer": "import KratosMultiphysics",
+        "peers.spmv_peers": "def f():\n    import cupyx",
+    })  # fmt: skip
+
+
+def laboratory(**modules: str) -> list[str]:
+    """Run the checker of the laboratory on made-up modules."""
+    return laboratory_violations({f"{LABORATORY}.{name}": text for name, text in modules.items()}, frozenset())
 
 
 def test_checker_finds_cycles() -> None:

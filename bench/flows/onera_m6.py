@@ -4,8 +4,8 @@
     python bench/flows/onera_m6.py --wing medium --model sa --first-order 100 --device cuda --seconds 120 \\
         --option krylov=0 sweeps=6 cfl=30 --json FILE
 
-Turbulent flow has meshes of its own (`fluxloom.mesh.wing`). Its thin cells want sweeps alone, whose CFL number falls to
-about 5 by itself: on H200 lift and drag stand within 0.1 per cent after 4400 steps, 87 s.
+Turbulent flow has meshes of its own (`fluxloom_lab.problems.wing`). Its thin cells want sweeps alone, whose CFL number
+falls to about 5 by itself: on H200 lift and drag stand within 0.1 per cent after 4400 steps, 87 s.
 
 Forces are in units of the published planform (root chord 0.8059 m, half span 1.1963 m, 0.7532 m^2). A run ends where
 the residual has fallen far enough, or its time is over; ``--save`` keeps the states, with which ``--start`` goes on.
@@ -29,15 +29,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.app.verify.wing_case import ALPHA, AREA, Wing
-from fluxloom.app.verify.wing_data import MACH, STATIONS
-from fluxloom.app.verify.wing_meshes import SIZES, wing_shape
+from fluxloom.fv.compressible_fluxes import Flux
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import read_data, refine
 from fluxloom.mesh.cluster import Clustering, cluster
-from fluxloom.mesh.wing import wing_mesh
 from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
 from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom_lab.problems.wing import wing_mesh
+from fluxloom_lab.verify.wing_case import ALPHA, AREA, Wing
+from fluxloom_lab.verify.wing_data import MACH, STATIONS
+from fluxloom_lab.verify.wing_meshes import SIZES, wing_shape
 
 
 def built(given: argparse.Namespace) -> Wing:
@@ -48,7 +50,7 @@ def built(given: argparse.Namespace) -> Wing:
         mesh = cluster(mesh, ["wing"], Clustering(given.first, given.growth, 0, given.slope, given.spread))
     seconds = time.perf_counter() - begin
     scheme = CompressibleScheme(
-        turbulence="spalart-allmaras" if given.model == "sa" else "none", time="rk5", flux=given.flux,
+        turbulence=SpalartAllmaras() if given.model == "sa" else None, time=RK5(), flux=Flux.choices[given.flux](),
         cfl=given.cfl or (2.0 if given.integrator == "explicit" else 1.0), **_pairs(given.scheme),
     )  # fmt: skip
     wing = Wing(fl.Context(given.device, threads=given.threads), mesh, scheme, given.mach)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.app.verify.published_cases import PublishedCase, Settled, refined, turbulent_airfoil, turbulent_plate
+from fluxloom_lab.problems.published_cases import PublishedCase, Settled, refined, turbulent_airfoil, turbulent_plate
 
 Array = npt.NDArray[np.float64]
 

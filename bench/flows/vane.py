@@ -24,11 +24,12 @@ from fluxloom.fv.compressible_boundary import NoSlipWall, PressureOutlet, TotalI
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio, total_pressure_ratio
+from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.mesh import MeshData, read_data
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 AHEAD, WARM, BEHIND, PITCH = 90.4e3, 404.1, 52.3e3, 0.05749995
 """Total pressure, Pa, and temperature, K, of the inlet, pressure of the outlet, Pa; from vane to vane, m."""
@@ -53,7 +54,8 @@ def vane(mesh: MeshData, order: int, device: str = "cpu", eddies: float = EDDIES
         "airfoil": NoSlipWall(),
     }
     distance = wall_distance(volumes.centres[: volumes.cells], *wall_faces(mesh, ["airfoil"]))
-    scheme = CompressibleScheme(order=order, turbulence="spalart-allmaras", length=0.04, unlimited=0.3)
+    scheme = CompressibleScheme(order=order, turbulence=SpalartAllmaras(),
+                                limiter=Venkatakrishnan(length=0.04, unlimited=0.3))  # fmt: skip
     flow = CompressibleFlow(fl.Context(device), volumes, boundaries, GAS, scheme, distance)
     speed = _SLOW * (GAS.gamma * GAS.constant * temperature) ** 0.5
     flow.start(np.array([density, speed, 0.0, pressure, eddies]))

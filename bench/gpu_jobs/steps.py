@@ -107,7 +107,7 @@ def poisson(s: Settings) -> Iterator[Job]:
 
 _ALONE = """
 import sys
-import fluxloom.app.bench.poisson as poisson
+import fluxloom_lab.bench.poisson as poisson
 poisson.usual_solver = lambda *_: None
 from fluxloom.app.cli.main import main
 sys.argv[0] = "fluxloom"

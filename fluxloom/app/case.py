@@ -6,18 +6,20 @@ A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described her
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fluxloom.app.case_errors import describe_errors
 from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
+from fluxloom.core.strategies import Strategy, strategy_words
 from fluxloom.dsl.context import device_registry
 from fluxloom.dsl.schedule import Schedule
 
@@ -33,11 +35,41 @@ class Table(BaseModel):
     """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    described: ClassVar[type[Any] | None] = None
+    """The dataclass of which the table has the keys."""
+    moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of before, whose values are numbers of a choice now: the key of that."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_their_place(cls, given: Any) -> Any:
+        """Put the values of keys of before where they belong: ``entropy_fix = 0.1`` into ``flux``."""
+        if not (isinstance(given, dict) and cls.moved.keys() & given.keys()):
+            return given
+        table = {key: value for key, value in given.items() if key not in cls.moved}
+        for key, choice in cls.moved.items():
+            if key in given:
+                before = table.get(choice, cls.model_fields[choice].default)
+                table[choice] = _with_number(before, choice, key, given[key])
+        return table
 
     def changed(self, names: Iterable[str]) -> list[str]:
         """Return which of some keys do not have their default value."""
         fields = type(self).model_fields
         return [name for name in names if getattr(self, name) != fields[name].default]
+
+
+def _with_number(choice: Any, name: str, key: str, value: Any) -> Any:
+    """Return a choice with one of its numbers."""
+    words = strategy_words(choice) if isinstance(choice, Strategy) else choice
+    if words is None or words == "none":
+        raise ValueError(f"{key} is a number of {name}, which is none: write {name} = {{ type = ..., {key} = ... }}")
+    words = {"type": words} if isinstance(words, str) else words
+    if not isinstance(words, dict):
+        return words  # nonsense, which the check of the choice tells
+    if key in words and not isinstance(choice, Strategy):
+        raise ValueError(f"give only one of {key} and {name}.{key}")
+    return words | {key: value}
 
 
 def _known_device(name: Any) -> Any:

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from fluxloom.app.toml import Document, read_toml
 from fluxloom.core.errors import CaseError, did_you_mean
 
-__all__ = ["describe_errors", "placed"]
+__all__ = ["describe_errors", "mistakes_of", "placed"]
 
 _TYPES = {
     "int_type": "a whole number",
@@ -77,6 +77,21 @@ def describe_errors(document: Document, model: type[BaseModel], error: Validatio
     return "\n".join([f"{document.path}: {len(lines)} mistakes", *(f"  {line}" for line in lines)])
 
 
+def mistakes_of(model: type[BaseModel], error: ValidationError) -> str:
+    """Return the mistakes of a table within a value, in one line: what pydantic found, without places."""
+    details = [dict(item) for item in error.errors(include_url=False)]
+    known = list(model.model_fields)
+    told = []
+    for item in details:
+        keys = _keys(item)
+        if item["type"] == "extra_forbidden":
+            allowed = f"allowed: {', '.join(known)}" if known else "it has none"
+            told.append(f"no key {keys[-1]!r}{did_you_mean(keys[-1], known)} ({allowed})")
+        else:
+            told.append(_words(model, keys, item, ()))
+    return "; ".join(told)
+
+
 def _likeliest(document: Document, items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Leave out of a value that may be a number or text what the kind that it is not says of it."""
     often = Counter(_real_keys(document, _keys(item)) for item in items)
@@ -105,7 +120,19 @@ def _describe(
 ) -> str:
     """Return the line of one mistake."""
     keys = _real_keys(document, _keys(item))
-    where = f"{document.where(keys)}: " + (f"{'.'.join(keys)}: " if keys else "")
+    table, text = _table(model, _keys(item)) if keys else None, str(item["msg"]).removeprefix("Value error, ")
+    name, _, rest = text.partition(": ")
+    if item["type"] == "value_error" and table is not None and rest and name in table.model_fields:
+        keys = (*keys, name)  # what a dataclass says of one of its fields
+        return f"{document.where(keys)}: {'.'.join(keys)}: {rest}"
+    return f"{document.where(keys)}: {_words(model, keys, item, absent)}"
+
+
+def _words(
+    model: type[BaseModel], keys: tuple[str, ...], item: Mapping[str, Any], absent: Sequence[tuple[str, ...]]
+) -> str:
+    """Return the key of one mistake, and what is wrong with it."""
+    where = f"{'.'.join(keys)}: " if keys else ""
     kind, value, context = str(item["type"]), item.get("input"), item.get("ctx") or {}
     if kind == "extra_forbidden":
         return where + _unknown_key(model, keys, _keys(item), absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -68,6 +69,9 @@ def parse_case(document: Document) -> tuple[CaseModel, Application]:
     """Check a case that has been read; see `load_case`."""
     known = applications()
     name = _solver_name(document, known)
+    beside = str(document.path.parent.resolve())
+    if beside not in sys.path:
+        sys.path.append(beside)  # for members of families in files beside the case, type = "module:Class"
     application = known[name]
     try:
         return application.model.model_validate(dict(document.data)), application

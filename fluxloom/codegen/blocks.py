@@ -10,7 +10,6 @@ from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
-from fluxloom.codegen.staged import increments
 from fluxloom.codegen.sums import PART
 
 if TYPE_CHECKING:
@@ -32,17 +31,17 @@ def write_block_colour(driver: KernelDriver) -> list[str]:
     item.line("const int first = (int)block_off[b], count = (int)block_off[b + 1] - first;")
     item.lines += driver.sums.declare(group.members)
     item.line("int colour = -1;")
-    for arg in increments(member):
+    for arg in _increments_of(member):
         item.line(f"{item.real(arg)} v{arg.dat}_{arg.parameter}[{arg.legs}][{arg.dim}];")
     for name in _target_names(member):
         item.line(f"int {name} = 0;")
-    if any(looped(member.spec, arg) for arg in increments(member)):
+    if any(looped(member.spec, arg) for arg in _increments_of(member)):
         item.line("int element = 0;")
     if staged:
         _open_stage(driver, item, member)
     with item.block("if (l < count)"):
         item.line("const int i = perm[first + l];" if group.listed else "const int i = first + l;")
-        if any(looped(member.spec, arg) for arg in increments(member)):
+        if any(looped(member.spec, arg) for arg in _increments_of(member)):
             item.line("element = i;")
         item.line("colour = item_colour[first + l];")
         item.declare_own()
@@ -50,7 +49,7 @@ def write_block_colour(driver: KernelDriver) -> list[str]:
         item.store_own()
     with item.block("for (int c = 0; c < item_colours[b]; c++)"):
         with item.block("if (c == colour)"):
-            for arg in increments(member):
+            for arg in _increments_of(member):
                 _add(item, member, arg, staged)
         item.line(words.barrier)
     if staged:
@@ -80,9 +79,14 @@ class _Deferred(Item):
                 self.line(f"t{arg.map}_{number} = m{arg.map}_{number};")
 
 
+def _increments_of(member: Member) -> list[ArgSpec]:
+    """Return the arguments that add to targets of a map."""
+    return [a for a in member.spec.args if a.kind == "table" and a.access.reduces]
+
+
 def _target_names(member: Member) -> list[str]:
     names: dict[str, None] = {}
-    for arg in increments(member):
+    for arg in _increments_of(member):
         for leg in range(0 if looped(member.spec, arg) else arg.legs):
             if touched(member.spec, arg, leg):
                 names[f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"] = None
@@ -120,12 +124,12 @@ def _add_legs(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
 
 
 def _staged_dats(member: Member) -> dict[int, ArgSpec]:
-    return {a.dat: a for a in increments(member)}
+    return {a.dat: a for a in _increments_of(member)}
 
 
 def _open_stage(driver: KernelDriver, item: Item, member: Member) -> None:
     """Bring the group's targets into its memory."""
-    capacity, block = driver.group.work.stage[0], driver.group.work.block
+    capacity, block = driver.group.work.stage, driver.group.work.block
     for dat, arg in _staged_dats(member).items():
         item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{max(1, capacity) * arg.dim}];")
         with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):

@@ -24,21 +24,14 @@ class Site(Item):
 
     Attributes
     ----------
-    near
-        Whether neighbours are found by what lies between, and offsets have 32 bits: where each item has a site of its
-        own. Items that go through rows leave wraps to the ends of rows, and signed sums to the compiler.
     again
         What the names of the site and of distances begin with when places are found a second time.
     count
         Sites of an item, next to each other; distances along the last axis are then those of the outermost ones.
-    ends
-        Whether the site may be at the end of a row.
     """
 
-    near: bool = False
     again: str = ""
     count: int = 1
-    ends: bool = True
 
     def site(self, member: Member, number: str = "item") -> None:
         """Write places of the site of that number and its neighbours, the kernel, and the stores.
@@ -47,19 +40,18 @@ class Site(Item):
         """
         grid = self.grid_of(member)
         self._coordinates(member, grid, number)
-        self._work(member, grid)
+        self._work(member)
 
     def _coordinates(self, member: Member, grid: GridSpec, number: str) -> None:
         """Write coordinates and place of the site of that number, and the distances of neighbours."""
-        self.near = True
         self.line(f"const uint32_t row = {_quotient(number, 2)}, layer = {_quotient('row', 1)};")
         self.line(f"const int x = {number} - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;")
-        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x')) if any(grid.ghost) else number};")
+        self.line(f"const int i = {self._with_ghosts(grid) if any(grid.ghost) else number};")
         self._distances(member, grid)
 
     def _distances(self, member: Member, grid: GridSpec) -> None:
         """Write how far away in the storage neighbours along each axis are."""
-        wanted = self._shifts(member, (0, 1, 2))
+        wanted = self._shifts(member)
         size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
         if any(axis == 0 for axis, _ in wanted):
             self.line(f"const int plane = {size[1]} * {size[2]};")
@@ -83,9 +75,10 @@ class Site(Item):
             beyond = f"x < {-shift}" if shift < 0 else f"x >= (int)n2 - {shift + self.count - 1}"
             self.line(f"const int {_turn_name(shift)} = {beyond};")
 
-    def _turn(self, arg: ArgSpec, leg: tuple[int, int, int]) -> str:
+    @staticmethod
+    def _turn(arg: ArgSpec, leg: tuple[int, int, int]) -> str:
         """Return the C name of what tells whether a leg leads back; empty: it never does here."""
-        return _turn_name(leg[2]) if self.ends and arg.turns(leg[2]) else ""
+        return _turn_name(leg[2]) if arg.turns(leg[2]) else ""
 
     @staticmethod
     def _through(arg: ArgSpec, turn: str, component: int) -> int | str:
@@ -94,32 +87,20 @@ class Site(Item):
 
     def where(self, arg: ArgSpec, index: str, component: int | str) -> str:
         """Return the C offset of a component of an element: of 32 bits without sign, where that is enough."""
-        if not self.near or arg.wide:
+        if arg.wide:
             return super().where(arg, index, component)
         if isinstance(arg.layout, SoA) and arg.dim > 1:
             number = component if isinstance(component, str) else f"{component}u"
             return f"{number} * (uint32_t)s{arg.dat} + (uint32_t){index}"
         return address(arg, f"(uint32_t){index}", component, "")
 
-    def body(self, member: Member) -> None:
-        """Write the same where the coordinates, also those of neighbours, have names already."""
-        grid = self.grid_of(member)
-        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
-        self._work(member, grid)
-
-    def reach(self, member: Member) -> int:
-        """Return how far along the last axis the neighbours lie that may be at the other end, or lead back."""
-        legs = [(a, leg) for a in member.spec.args if a.kind == "stencil" for leg in self.legs(a)]
-        joined = self.grid_of(member).periodic[2]
-        return max((abs(leg[2]) for a, leg in legs if joined or self._turn(a, leg)), default=0)
-
-    def _work(self, member: Member, grid: GridSpec) -> None:
+    def _work(self, member: Member) -> None:
         self.declare_own()
         for arg in member.spec.args:
             if arg.kind == "direct" and arg.access is not Access.WRITE:
                 self.load_own(arg, touched(member.spec, arg, 0))
             elif arg.kind == "stencil":
-                self._load_stencil(member, arg, grid)
+                self._load_stencil(member, arg)
             elif arg.kind == "global":
                 self._global(member, arg)
         self._compute(member, "none", "i")
@@ -133,10 +114,10 @@ class Site(Item):
         It would keep each place of what is read and written, of 64 bits, while the kernel computes: with a lattice of
         19 velocities 38 registers, and half the items in flight.
         """
-        if not self.near or not self.words.afresh or _moved_twice(member) < _MANY:
+        if not self.words.afresh or _moved_twice(member) < _MANY:
             return
         self.again = "again_"
-        names = [f"to_{shifted(axis, shift)}" for axis, shift in sorted(self._shifts(member, (0, 1, 2)))]
+        names = [f"to_{shifted(axis, shift)}" for axis, shift in sorted(self._shifts(member))]
         for name in (self.own, *names):
             self.line(f"int {self.again}{name} = {name};")
             self.line(self.words.afresh.format(name=self.again + name))
@@ -162,41 +143,24 @@ class Site(Item):
         full = [(0,) * (3 - len(o)) + o for o in offsets]
         return [(o[0], o[1], o[2]) for o in full]
 
-    def _shifts(self, member: Member, axes: tuple[int, ...]) -> set[tuple[int, int]]:
-        """Return along which of some axes, and how far, neighbours lie that the kernel touches."""
+    def _shifts(self, member: Member) -> set[tuple[int, int]]:
+        """Return along which axes, and how far, neighbours lie that the kernel touches."""
         wanted: set[tuple[int, int]] = set()
         for arg in member.spec.args:
             if arg.kind == "stencil":
                 for k, leg in enumerate(self.legs(arg)):
                     if touched(member.spec, arg, k):
-                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift and axis in axes}
+                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift}
         return wanted
 
-    def offsets(self, member: Member, axes: tuple[int, ...], *, wrap: bool = True) -> None:
-        """Write the coordinates of neighbours along some axes, wrapped where an axis is periodic."""
-        grid, wanted = self.grid_of(member), self._shifts(member, axes)
-        for axis, shift in sorted(wanted):
-            base, name = "zyx"[axis], shifted(axis, shift)
-            text = f"{base} + {shift}" if shift > 0 else f"{base} - {-shift}"
-            if grid.periodic[axis] and wrap:
-                edge = f"n{axis}"
-                text = (
-                    f"{base} < (int){edge} - {shift} ? {text} : {text} - (int){edge}"
-                    if shift > 0
-                    else f"{base} >= {-shift} ? {text} : {text} + (int){edge}"
-                )
-            self.line(f"const int {name} = {text};")
-        if 2 in axes:
-            self._turns(member)
-
     @staticmethod
-    def _place3(grid: GridSpec, names: tuple[str, str, str]) -> str:
+    def _with_ghosts(grid: GridSpec) -> str:
         """Return the storage place of a site from its coordinates."""
-        at = [f"({name} + {g})" if g else name for name, g in zip(names, grid.ghost, strict=True)]
+        at = [f"({name} + {g})" if g else name for name, g in zip("zyx", grid.ghost, strict=True)]
         size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
         return f"({at[0]} * {size[1]} + {at[1]}) * {size[2]} + {at[2]}"
 
-    def _load_stencil(self, member: Member, arg: ArgSpec, grid: GridSpec) -> None:
+    def _load_stencil(self, member: Member, arg: ArgSpec) -> None:
         name = f"p{member.number}_{arg.parameter}"
         legs = self.legs(arg)
         self.line(f"{self.real(arg)} {name}[{len(legs)}][{arg.dim}];")
@@ -205,7 +169,7 @@ class Site(Item):
             if not used:
                 continue
             place, turn = _place_name(member, arg, k), self._turn(arg, leg)
-            self.line(f"const int {place} = {self._neighbour(grid, leg, turn)};")
+            self.line(f"const int {place} = {self._neighbour(leg, turn)};")
             if arg.access is Access.WRITE:
                 continue
             if not turn:
@@ -219,14 +183,10 @@ class Site(Item):
         """Return the conversion between what is stored of an argument and what the kernel sees, where they differ."""
         return "" if arg.scalar.c == self.real(arg) else f"({to})"
 
-    def _neighbour(self, grid: GridSpec, leg: tuple[int, int, int], turn: str = "") -> str:
+    def _neighbour(self, leg: tuple[int, int, int], turn: str = "") -> str:
         """Return the storage place of a neighbour, or of the element itself where the leg leads back."""
-        if self.near:
-            ways = [f"{self.again}to_{shifted(axis, shift)}" for axis, shift in enumerate(leg) if shift]
-            away = " + ".join([self.own, *ways])
-        else:
-            z, y, x = (shifted(axis, shift) for axis, shift in enumerate(leg))
-            away = self._place3(grid, (z, y, x))
+        ways = [f"{self.again}to_{shifted(axis, shift)}" for axis, shift in enumerate(leg) if shift]
+        away = " + ".join([self.own, *ways])
         return f"{turn} ? {self.own} : {away}" if turn else away
 
     def _commit(self, member: Member, commit: str, element: str) -> None:
@@ -241,7 +201,7 @@ class Site(Item):
                 turn = self._turn(arg, leg)
                 if self.again and used:
                     place = self.again + place
-                    self.line(f"const int {place} = {self._neighbour(self.grid_of(member), leg, turn)};")
+                    self.line(f"const int {place} = {self._neighbour(leg, turn)};")
                 if not turn:
                     self._store(arg, value, f"d{arg.dat}", place, used)
                     continue

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fluxloom.codegen.grid_site import Site, shifted
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
-from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec
+from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.layout import SoA
 
@@ -99,7 +99,7 @@ class Sites(Site):
         self._declare_several(member)
         for arg in args:
             if arg.access is not Access.WRITE and arg.kind in ("direct", "stencil"):
-                for leg, shift, place in self._ways(arg, grid):
+                for leg, shift, place in self._ways(arg):
                     used = touched(member.spec, arg, leg)
                     self._load_several(arg, self._held(member, arg, leg), place, shift, used)
         self.line(self.words.unroll.format(n=self.count))
@@ -108,15 +108,15 @@ class Sites(Site):
         self._places_again(member)
         for arg in args:
             if arg.access is not Access.READ and arg.kind in ("direct", "stencil") and arg.dat not in self.group.elide:
-                for leg, shift, place in self._ways(arg, grid):
+                for leg, shift, place in self._ways(arg):
                     used = self.mine(touched(member.spec, arg, leg))
                     self._store_several(arg, self._held(member, arg, leg), place, shift, used)
 
     # ---------------------------------------------------------------------------------- what is held
-    def _ways(self, arg: ArgSpec, grid: GridSpec) -> Iterator[tuple[int, int, str]]:
+    def _ways(self, arg: ArgSpec) -> Iterator[tuple[int, int, str]]:
         """Yield the legs of an argument, how far along the row they lead, and the place of the first site without."""
         for k, (layer, row, along) in enumerate(self.legs(arg) if arg.kind == "stencil" else [(0, 0, 0)]):
-            yield k, along, self._neighbour(grid, (layer, row, 0))
+            yield k, along, self._neighbour((layer, row, 0))
 
     @staticmethod
     def _held(member: Member, arg: ArgSpec, leg: int) -> str:

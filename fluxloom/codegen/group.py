@@ -54,16 +54,13 @@ class WorkShape:
     single
         Whether no target has more than one contribution, so that elements can add by themselves.
     stage
-        Where increments meet in the memory of a group: its capacity for each scattering loop, in
-        elements (``gather``) or targets (``block_colour``); empty: they do not.
+        Targets of a group, where increments meet in its memory (``block_colour``); 0: they do not.
     components
         Number of components that have a kernel each; 1: one kernel handles all.
     component
         The one component that a kernel handles; -1: all.
     wide
         Whether reductions are in double precision.
-    serial
-        Whether a group has one item, which handles ``block`` elements one after the other (for CPUs).
     """
 
     block: int = 256
@@ -76,11 +73,10 @@ class WorkShape:
     degree: int = 0
     sparse: bool = False
     single: bool = False
-    stage: tuple[int, ...] = ()
+    stage: int = 0
     components: int = 1
     component: int = -1
     wide: bool = True
-    serial: bool = False
 
 
 @dataclass(frozen=True)

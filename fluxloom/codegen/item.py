@@ -8,8 +8,8 @@ every compiler keep them in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity, row_place
 from fluxloom.codegen.member import Member
@@ -19,10 +19,7 @@ from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.values import Values
 from fluxloom.core.access import Access
 
-__all__ = ["PIECE", "Item", "scratch_legs", "stored_length"]
-
-PIECE = 16
-"""Elements whose values are fetched before they are computed with, where one item handles many."""
+__all__ = ["Item", "scratch_legs", "stored_length"]
 
 
 def scratch_legs(member: Member, arg: ArgSpec) -> list[int]:
@@ -47,9 +44,6 @@ class Item(Values):
         """Write one loop for the element of C name ``element``; its increments go where ``commit`` says."""
         spec = member.spec
         kept, self._ids = self._ids, set()
-        with self._elsewhere():
-            if self.place:
-                self.line(f"/* {spec.name} */ {{")
         with self.block(f"/* {spec.name} */"):
             for arg in spec.args:
                 if arg.kind == "direct" and arg.access is not Access.WRITE:
@@ -57,13 +51,7 @@ class Item(Values):
                         self.load_own(arg, touched(spec, arg, 0))
                     else:
                         self._load_foreign(member, arg, element)
-            if self.place:
-                with self._elsewhere():
-                    self._load_ids(member, element, (Access.READ,))
-            if not self.place:
-                self._load_ids(member, element)
-            elif commit not in ("stage", "scratch"):
-                self._load_ids(member, element, tuple(a for a in Access if a is not Access.READ))
+            self._load_ids(member, element)
             for arg in spec.args:
                 if arg.kind == "table":
                     self._load_table(member, arg, element)
@@ -73,33 +61,29 @@ class Item(Values):
                     self._ragged(arg, element)
             self._compute(member, commit, element)
             self._commit(member, commit, element)
-        with self._elsewhere():
-            if self.place:
-                self.line("}")
         self._ids = kept
 
     def _load_foreign(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Load a direct argument of an element of another set than the work item's."""
         name = f"p{member.number}_{arg.parameter}"
         self.line(f"{self.real(arg)} {name}[1][{arg.dim}];")
-        with self._elsewhere():
-            place = element
-            if arg.positioned:
-                place = f"z{arg.dat}_{element}"
-                self.line(f"const int {place} = z{arg.dat}[{element}];")
-        self._fetch(member, arg, [(0, place)])
+        place = element
+        if arg.positioned:
+            place = f"z{arg.dat}_{element}"
+            self.line(f"const int {place} = z{arg.dat}[{element}];")
+        self._load(arg, f"{name}[0]", f"d{arg.dat}", place, touched(member.spec, arg, 0), set())
 
-    def _load_ids(self, member: Member, element: str, accesses: tuple[Access, ...] = tuple(Access)) -> None:
+    def _load_ids(self, member: Member, element: str) -> None:
         """Load the targets of the element, a whole row at once where its width allows."""
         used: dict[int, tuple[ArgSpec, set[int]]] = {}
         for arg in member.spec.args:
-            if arg.kind == "table" and arg.access in accesses and not looped(member.spec, arg):
+            if arg.kind == "table" and not looped(member.spec, arg):
                 legs = {arg.leg} if arg.leg >= 0 else {k for k in range(arg.legs) if touched(member.spec, arg, k)}
                 used.setdefault(arg.map, (arg, set()))[1].update(legs)
         for number, (arg, legs) in used.items():
             name = f"m{number}"
             kind = "int64_t" if arg.wide else "int"
-            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity and not self.group.work.serial and not arg.wide:
+            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity and not arg.wide:
                 vector = f"int{arg.arity}"
                 pointed = self.words.cast.format(const="const ", type=vector)
                 self.line(f"const {vector} {name}_row = *{pointed}({name} + (int64_t){element} * {arg.arity});")
@@ -116,11 +100,9 @@ class Item(Values):
         if looped(member.spec, arg):
             self._load_legs(member, arg, element)
             return
-        targets = [(leg, f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}") for leg in range(arg.legs)]
-        if arg.access is Access.READ:
-            self._fetch(member, arg, targets)
-        elif arg.access is Access.RW:
-            for leg, target in targets:
+        if arg.access in (Access.READ, Access.RW):
+            for leg in range(arg.legs):
+                target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
                 self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, touched(member.spec, arg, leg), set())
 
     @contextmanager
@@ -135,45 +117,13 @@ class Item(Values):
     def _load_legs(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Load an argument leg by leg in a loop, or give its increments their start."""
         name, used = f"p{member.number}_{arg.parameter}", leg_components(member.spec, arg)
-        if arg.access is Access.READ:
-            self._fetch(member, arg, [("g", f"m{arg.map}_g")], element)
-        elif arg.access is Access.RW:
+        if arg.access in (Access.READ, Access.RW):
             with self.each_leg(arg, element):
                 self._load(arg, f"{name}[g]", f"d{arg.dat}", f"m{arg.map}_g", used, set())
         elif arg.access.reduces and not begins_with_updates(member.spec, arg):
             with self.each_leg(arg):
                 for c in range(arg.dim):
                     self.line(f"{name}[g][{c}] = {identity(arg)};")
-
-    @contextmanager
-    def _elsewhere(self) -> Iterator[None]:
-        """Write what follows into the loop that fetches, where there is one."""
-        if not self.place:
-            yield
-            return
-        lines, self.lines = self.lines, self.fetches
-        yield
-        self.lines = lines
-
-    def _fetch(
-        self, member: Member, arg: ArgSpec, targets: Sequence[tuple[int | str, str]], element: str = ""
-    ) -> None:
-        """Load legs of an argument from given places: here, or in the loop before this one.
-
-        With an element the one leg ``g`` stands for all of them, in a loop.
-        """
-        name = f"p{member.number}_{arg.parameter}"
-        if self.place:
-            self.kept.append(f"{self.real(arg)} f{name}[{arg.legs}][{PIECE}][{arg.dim}];")
-        for leg, target in targets:
-            used = touched(member.spec, arg, leg) if isinstance(leg, int) else leg_components(member.spec, arg)
-            out = f"f{name}[{leg}][{self.place}]" if self.place else f"{name}[{leg}]"
-            with self._elsewhere(), self.each_leg(arg, element) if element else nullcontext():
-                self._load(arg, out, f"d{arg.dat}", target, used, set())
-            if self.place:
-                with self.each_leg(arg) if element else nullcontext():
-                    for c in sorted(used):
-                        self.line(f"{name}[{leg}][{c}] = {out}[{c}];")
 
     def _global(self, member: Member, arg: ArgSpec) -> None:
         name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)

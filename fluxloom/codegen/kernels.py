@@ -105,8 +105,6 @@ class KernelDriver:
         if group.work.components > 1:
             return self._split()
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
-        if group.work.serial:
-            lines.append('#pragma clang diagnostic ignored "-Wpass-failed"')  # it also speaks of loops in copies
         lines += write_teams(self) if in_teams(group) else getattr(self, f"_{group.strategy}")()
         if self.sums.present:
             lines += self._finish()
@@ -146,15 +144,11 @@ class KernelDriver:
 
     def _open(self, suffix: str, tail: Sequence[str] = (), block: int = 0) -> list[str]:
         work, name = self.group.work, self.group.symbol + suffix
-        block = block or (1 if work.serial else work.block)
-        return opening(self.words, name, self.slots, self._written(), block, work.registers, tail, self._meeting(),
-                       self.group.counted)  # fmt: skip
+        return opening(self.words, name, self.slots, self._written(), block or work.block, work.registers, tail,
+                       self._meeting(), self.group.counted)  # fmt: skip
 
     def _launch(self, suffix: str, extent: str = "", **more: int | bool) -> None:
-        work = self.group.work
-        if work.serial:
-            more |= {"block": 1, "over": work.block}
-        block = int(more.pop("block", work.block))
+        block = self.group.work.block
         self.launches.append(LaunchSpec(self.group.symbol + suffix, block, extent, chunk=PART, **more))  # type: ignore[arg-type]
 
     def _item(self, own: str = "i", limit: str = "") -> Item:
@@ -177,29 +171,17 @@ class KernelDriver:
                 item.member(member, "i", commit)
             item.store_own()
         self._launch(suffix, "n")
-        return [*item.lines, *self.close("item", "n", group.members), "}", ""]
+        return [*item.lines, *self.sums.reduce(group.members, "item", "n"), "}", ""]
 
     @contextmanager
     def _elements(self, item: Item, count: str, members: tuple[Member, ...], element: str = "") -> Iterator[None]:
         """Write what follows for the element ``item`` of a work item; ``element`` is a line that names it anew."""
-        if self.group.work.serial:
-            from fluxloom.codegen.spans import span
-
-            with span(self, item, count, members, element):
-                yield
-            return
         item.lines += [self._thread("item", start="(int)from + " if self.group.ranged else ""),
                        *self.sums.declare(members)]
         with item.block(f"if (item < {count})"):
             if element:
                 item.line(element)
             yield
-
-    def close(self, item: str, count: str, members: tuple[Member, ...]) -> list[str]:
-        """Return the reductions at the end of a kernel that is launched once."""
-        if self.group.work.serial:
-            return []  # each span has done its own
-        return self.sums.reduce(members, item, count)
 
     def _direct(self) -> list[str]:
         if in_pairs(self.group):
@@ -268,11 +250,6 @@ class KernelDriver:
 
     def _gather(self) -> list[str]:
         """Drive the loops target by target; an element is computed once for each of its targets."""
-        if self.group.work.stage:
-            from fluxloom.codegen.spans import write_tiles
-            from fluxloom.codegen.staged import write_staged_gather
-
-            return write_tiles(self) if self.group.work.serial else write_staged_gather(self)
         group = self.group
         if group.work.single:
             return self._per_element("_run", "add")
@@ -289,7 +266,7 @@ class KernelDriver:
                 item.member(member, "t", "none")
             item.store_own()
         self._launch("_run", "targets")
-        return [*item.lines, *self.close("item", "targets", group.direct), "}", ""]
+        return [*item.lines, *self.sums.reduce(group.direct, "item", "targets"), "}", ""]
 
     def _choose(self, item: Item) -> None:
         """Find the loop, the element and the leg behind a contribution."""

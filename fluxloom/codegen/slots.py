@@ -13,9 +13,6 @@ from fluxloom.core.layout import SoA
 
 __all__ = ["constants_of", "inverse_name", "kernel_slots", "slots_of"]
 
-_NARROW = 65535
-"""Largest tile whose places fit into 16 bits."""
-
 _Add = Callable[[str, str, str, "int | str"], None]
 
 
@@ -134,10 +131,9 @@ def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[
     if any(m.spec.grid for m in group.members):
         for k in range(3):
             add("int64_t", f"n{k}", "grid", f"n{k}")
-        if group.listed or not group.work.serial:
-            for k in (1, 2):  # i / nk is i * qk >> hk: see `fluxloom.dsl.executable.divisor`
-                add("int64_t", f"q{k}", "grid", f"q{k}")
-                add("int64_t", f"h{k}", "grid", f"h{k}")
+        for k in (1, 2):  # i / nk is i * qk >> hk: see `fluxloom.dsl.executable.divisor`
+            add("int64_t", f"q{k}", "grid", f"q{k}")
+            add("int64_t", f"h{k}", "grid", f"h{k}")
     for ctype, name in _kernel_plan(group):
         add(ctype, name, "plan", name)
     if group.work.long:
@@ -159,8 +155,6 @@ def _kernel_plan(group: Group) -> list[tuple[str, str]]:
             return _block_plan(group, reduces)
         case "gather" if group.work.single:
             return []
-        case "gather" if group.work.stage:
-            return _staged_plan(group)
         case "gather":
             names = [("int64_t", "targets"), *_contributions(group, "inv")]
             return names + [("int64_t", f"base{m.number}") for m in group.scatter[1:]]
@@ -186,17 +180,3 @@ def _block_plan(group: Group, reduces: bool) -> list[tuple[str, str]]:
     if group.work.stage:
         names += [("int32_t *", "tgt_ptr"), ("int32_t *", "tgt"), ("uint16_t *", "tgt_loc")]
     return names + ([("int64_t", "n_partials")] if reduces else [])
-
-
-def _staged_plan(group: Group) -> list[tuple[str, str]]:
-    names = [("int64_t", "targets")]
-    for member in group.scatter:
-        k = member.number
-        names += [("int32_t *", f"seg{k}"), ("int32_t *", f"elem{k}")]
-        tables = {(a.map, a.leg) for a in member.spec.args if a.kind == "table" and a.access.reduces}
-        for position in range(len(tables)):
-            if group.work.serial:
-                names.append(("uint16_t *" if group.work.block <= _NARROW else "int32_t *", f"loc{k}_{position}_at"))
-                continue
-            names += [("int32_t *", f"loc{k}_{position}_ptr"), ("uint16_t *", f"loc{k}_{position}")]
-    return names

@@ -88,40 +88,6 @@ class GroupSums:
                     lines.append(f"    {self.words.barrier}")
         return lines
 
-    def keepers(self, members: tuple[Member, ...]) -> list[str]:
-        """Declare where one item keeps the contributions of a chunk of elements."""
-        lines = []
-        for member, arg in self.group.reductions(members):
-            lines.append(f"{self.kind(arg)} w{member.number}_{arg.parameter}[{arg.dim}][{PART}];")
-        return lines
-
-    def keep(self, members: tuple[Member, ...], place: str) -> list[str]:
-        """Keep the contribution of one element."""
-        lines = []
-        for member, arg in self.group.reductions(members):
-            name = f"{member.number}_{arg.parameter}"
-            lines += [f"w{name}[{c}][{place}] = g{name}[{c}];" for c in range(arg.dim)]
-        return lines
-
-    def trees(self, members: tuple[Member, ...]) -> list[str]:
-        """Combine what was kept as the items of a group would: the result is the same to the last bit."""
-        lines = []
-        for member, arg in self.group.reductions(members):
-            name = f"{member.number}_{arg.parameter}"
-            for c in range(arg.dim):
-                w = f"w{name}[{c}]"
-                lines.append(f"for (int l = upto - part; l < {PART}; l++) {w}[l] = {neutral(arg)};")
-                half = _WARP // 2
-                while half:  # places beyond the halves that count are combined too: no test, and nobody reads them
-                    both = self.combined(arg, f"{w}[l]", f"{w}[l + {half}]")
-                    lines.append(f"for (int l = 0; l < {PART - half}; l++) {w}[l] = {both};")
-                    half //= 2
-                total = f"{w}[0]"
-                for k in range(1, PART // _WARP):
-                    total = self.combined(arg, total, f"{w}[{k * _WARP}]")
-                lines.append(f"part{name}[(part / {PART}) * {arg.dim} + {c}] = {total};")
-        return lines
-
     def _tree(self, arg: ArgSpec, value: str, kind: str) -> list[str]:
         """Leave the combination of each 32 items in the first one's place of the shared array."""
         if self.words.down:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -30,9 +30,6 @@ class Values:
         C name of the element whose direct arguments are meant.
     limit
         Number of elements, when neighbouring items handle neighbouring elements; else empty.
-    place
-        C expression of the element's place among those of which a loop of its own fetches the values that lie
-        anywhere, so that the loop that computes meets neighbours only; empty: there is no such loop.
     """
 
     group: Group
@@ -40,15 +37,8 @@ class Values:
     constants: tuple[tuple[str, str], ...]
     own: str = "i"
     limit: str = ""
-    place: str = ""
     lines: list[str] = field(default_factory=list)
     pad: int = 1
-    kept: list[str] = field(default_factory=list)
-    """Declarations of the places of fetched values."""
-    fetches: list[str] = field(default_factory=list)
-    """Statements that fetch the values of an element."""
-    after: list[str] = field(default_factory=list)
-    """Statements of a loop behind the one that computes."""
     _own: dict[int, ArgSpec] = field(default_factory=dict)
     _available: dict[int, set[int]] = field(default_factory=dict)
     _dirty: dict[int, set[int]] = field(default_factory=dict)
@@ -118,16 +108,6 @@ class Values:
                         self.load_own(arg, whole)
                     self._dirty[arg.dat] = set(whole)
 
-    def take(self, arg: ArgSpec, value: Callable[[int], str]) -> None:
-        """Let a dat of the element have values that were computed before and are not in its memory yet."""
-        if arg.dat not in self._own:
-            self._own[arg.dat] = arg
-            self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
-        whole = self.mine(set(range(arg.dim)))
-        for c in sorted(whole):
-            self.line(f"o{arg.dat}[{c}] = {value(c)};")
-        self._available[arg.dat], self._dirty[arg.dat] = set(whole), set(whole)
-
     def load_own(self, arg: ArgSpec, components: set[int]) -> None:
         """Load components of the element's own value that are not there yet."""
         have = self._available.setdefault(arg.dat, set())
@@ -164,7 +144,7 @@ class Values:
 
     def _width(self, arg: ArgSpec) -> int:
         """Return how many neighbouring components one access moves."""
-        if not isinstance(arg.layout, AoS) or not arg.scalar.floating or self.group.work.serial:
+        if not isinstance(arg.layout, AoS) or not arg.scalar.floating:
             return 1
         if arg.scalar.size == 8:
             return 2 if arg.dim % 2 == 0 else 1

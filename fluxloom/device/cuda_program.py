@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from fluxloom.device.base import Program, Resources
 from fluxloom.device.cuda_errors import is_fatal
 from fluxloom.toolchain import Cache, open_cache
 from fluxloom.toolchain.cache import content_digest
+from fluxloom.toolchain.nameless import nameless, renaming
 
 __all__ = ["CudaProgram", "compile_options", "compile_text", "failing_kernel", "load_program"]
 
@@ -42,12 +44,14 @@ class CudaProgram(Program):
         Whether it had to be compiled now, and how long that took.
     """
 
-    def __init__(self, cupy: Any, module: Any, symbols: Sequence[str], *, compiled: bool, seconds: float) -> None:
+    def __init__(
+        self, cupy: Any, module: Any, symbols: Mapping[str, str], *, compiled: bool, seconds: float
+    ) -> None:
         self._driver = cupy.cuda.driver
         self._functions: dict[str, Any] = {}
-        for symbol in symbols:
+        for symbol, inside in symbols.items():
             try:
-                self._functions[symbol] = module.get_function(symbol)
+                self._functions[symbol] = module.get_function(inside)
             except self._driver.CUDADriverError as error:
                 if is_fatal(error):
                     raise
@@ -102,8 +106,15 @@ class _Job:
     cache: Cache
     digest: str
 
-    def file(self, suffix: str) -> str:
-        return f"{self.name}-{self.digest[:40]}.{suffix}"
+    @property
+    def stem(self) -> str:
+        """Name of the entry's files, without their endings."""
+        return f"{self.name}-{self.digest[:40]}"
+
+    @cached_property
+    def alias(self) -> str:
+        """Digest of the text without its names."""
+        return content_digest([_LAYOUT, "cuda", nameless(self.text)[0], self.version, *self.options])
 
 
 def load_program(
@@ -129,24 +140,25 @@ def load_program(
     """
     start = time.perf_counter()
     job = _job(cupy, architecture, text, symbols, name, contract)
-    binary = _cached(job)
-    compiled = binary is None
+    own = {symbol: symbol for symbol in symbols}
+    binary, names, compiled = _cached(job, job.stem), own, False
     if binary is None:
-        with activity("compiling", name, again=True), job.cache.lock(job.digest):
-            binary = _cached(job)
-            compiled = binary is None
+        with activity("compiling", name, again=True), job.cache.lock(job.alias):
+            binary = _cached(job, job.stem)
             if binary is None:
-                binary = _build(cupy, job)
+                binary, names = _twin(job)
+            if binary is None:
+                binary, names, compiled = _build(cupy, job), own, True
     module = cupy.cuda.function.Module()
     try:
         module.load(binary)
-        return CudaProgram(cupy, module, symbols, compiled=compiled, seconds=time.perf_counter() - start)
+        return CudaProgram(cupy, module, names, compiled=compiled, seconds=time.perf_counter() - start)
     except cupy.cuda.driver.CUDADriverError as error:
         if is_fatal(error):
             raise
         raise CompileError(
             f"the driver cannot load {name!r}, compiled for {architecture}: {error}",
-            source_path=str(job.cache.find(job.file("cu")) or ""),
+            source_path=str(job.cache.find(f"{job.stem}.cu") or ""),
         ) from error
 
 
@@ -230,9 +242,9 @@ def _job(cupy: Any, architecture: str, text: str, symbols: Sequence[str], name: 
     return _Job(text, tuple(symbols), short, options, version, open_cache(), digest)
 
 
-def _cached(job: _Job) -> bytes | None:
+def _cached(job: _Job, stem: str) -> bytes | None:
     """Return an entry of the cache; None when it is missing or damaged."""
-    path = job.cache.find(job.file("cubin"))
+    path = job.cache.find(f"{stem}.cubin")
     try:
         data = path.read_bytes() if path is not None else b""
     except OSError:
@@ -241,9 +253,20 @@ def _cached(job: _Job) -> bytes | None:
     return body if body and hashlib.sha256(body).digest() == data[:_DIGEST] else None
 
 
+def _twin(job: _Job) -> tuple[bytes | None, dict[str, str]]:
+    """Return code that differs by names alone, and what each kernel is called there; None where there is none."""
+    stem = job.cache.alias(job.alias)
+    path = job.cache.find(f"{stem}.cu") if stem else None
+    try:
+        inside = renaming(job.text, path.read_text(encoding="utf-8")) if path is not None else {}
+    except (OSError, ValueError):
+        return None, {}
+    return _cached(job, stem) if path is not None else None, {s: inside.get(s, s) for s in job.symbols}
+
+
 def _build(cupy: Any, job: _Job) -> bytes:
     """Compile a text and put source and result into the cache."""
-    source = job.cache.write(job.file("cu"), job.text.encode())
+    source = job.cache.write(f"{job.stem}.cu", job.text.encode())
     binary, log = compile_text(cupy.cuda.nvrtc, job.text, job.options, source.name)
     if not binary:
         kernel = failing_kernel(job.text, log, source.name, job.symbols)
@@ -254,7 +277,8 @@ def _build(cupy: Any, job: _Job) -> bytes:
             source_path=str(source),
             log=_first_lines(log),
         )
-    job.cache.write(job.file("cubin"), hashlib.sha256(binary).digest() + binary)
+    job.cache.write(f"{job.stem}.cubin", hashlib.sha256(binary).digest() + binary)
+    job.cache.set_alias(job.alias, job.stem)
     return binary
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -267,10 +266,7 @@ class ArgumentBlock:
 
     def _plan_value(self, name: str) -> npt.NDArray[Any] | int:
         number, asked = 0, name
-        staged = re.fullmatch(r"(seg|loc)(\d+)(.*)", name)
-        if staged:
-            name, number = staged[1] + staged[3], int(staged[2])
-        elif name.startswith(("seg_", "elem")):
+        if name.startswith(("seg_", "elem")):
             name, number = name.rstrip("0123456789"), int(name[len(name.rstrip("0123456789")) :])
         elif name.startswith("i") and name[1].isdigit():
             k, part = name[1:].split("_", 1)

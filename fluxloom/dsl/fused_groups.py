@@ -70,10 +70,10 @@ class FusedGroups:
         members: tuple[tuple[Member, ...], tuple[Member, ...]],
     ) -> Group:  # fmt: skip
         """Return the group for a device of work items: one item a target, increments in its registers."""
-        from fluxloom.dsl.work import check_stage, fused_plans, work_shape
+        from fluxloom.dsl.work import fused_plan, work_shape
 
-        plans = fused_plans(fused.scatter, 0) if fused.scatter else []
-        group = Group(
+        plans = [fused_plan(fused.scatter)] if fused.scatter else []
+        return Group(
             symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
             scatter=members[0],
             direct=members[1],
@@ -85,8 +85,6 @@ class FusedGroups:
             work=work_shape(fused.loops[0].schedule, plans, self.device, fused=True),
             ranged=fused.over.part is not None,
         )
-        check_stage(group, self.device)
-        return group
 
     def _tile(self, fused: FusedGroup) -> int:
         """Return the targets a tile: as chosen, but with buffers that fit on the stack of a thread."""

@@ -24,7 +24,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
-from fluxloom.dsl.pairing import require_pairs, require_sites
+from fluxloom.dsl.pairing import require_pairs, require_sites, require_stage
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.ranked import OneTask
@@ -164,7 +164,7 @@ class Loop:
         if self.context.device.items:
             from fluxloom.dsl.work import gather_pays
 
-            return wanted.strategy == "gather" or gather_pays(self.bound, self.races, wanted)
+            return wanted.strategy == "gather" or gather_pays(self.bound, self.races)
         return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
     def _checked(self, schedule: object) -> Schedule:
@@ -175,6 +175,7 @@ class Loop:
         require_lanes(self.bound, self.races, schedule, self.context.schedule)
         require_pairs(self.bound, schedule)
         require_sites(self.bound, schedule)
+        require_stage(self.bound, schedule)
         self._require_split(schedule)
         return schedule
 
@@ -279,13 +280,12 @@ class Loop:
         device = self.context.device
         if device.items:
             pieces = components(self.bound) if schedule.split else 1
-            from fluxloom.dsl.work import check_stage, work_shape
+            from fluxloom.dsl.work import work_shape
 
             shape = work_shape(schedule, [self.plan], device, pieces=pieces)
             scatter, direct = ((member,), ()) if racing else ((), (member,))
             symbol = symbol_name("fl_loop_", self.name)
             group = Group(symbol, scatter, direct, strategy, tile=0, listed=member.spec.listed, work=shape)
-            check_stage(group, device)
             return replace(group, ranged=can_begin_anywhere(group, self.over))
         group = Group(
             symbol=symbol_name("fl_loop_", self.name),

@@ -1,4 +1,4 @@
-"""Whether a work item can have two neighbouring rows of a ragged loop at once, or several sites of a grid."""
+"""What a loop itself may be asked for on work items: two rows or several sites at once, increments that meet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from fluxloom.dsl.dats import Global
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
 
-__all__ = ["require_pairs", "require_sites", "why_single"]
+__all__ = ["require_pairs", "require_sites", "require_stage", "why_single"]
 
 
 def why_single(bound: Bound, strategy: str | None) -> str:
     """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
     if strategy not in (None, "direct"):
         return f"the strategy {strategy!r} guards increments element by element"
-    device = bound.over.context.device
-    if getattr(device, "is_cpu", False):
-        return f"{device.describe()} is a processor without coalesced loads"
     if bound.over.parent.part is not None and _reduces(bound):
         return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
     from fluxloom.codegen.pairs import why_not_paired
@@ -57,3 +54,12 @@ def require_sites(bound: Bound, own: Schedule) -> None:
         reason = why_one_site(specialise(bound, Numbering()), bound.over.shape[-1], own.sites)
     if reason:
         raise PlanError(f"{bound.name}: {own.sites} sites an item are not possible: {reason}")
+
+
+def require_stage(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when increments of a loop itself were asked to meet in the memory of a group and cannot."""
+    if own.stage and own.strategy not in (None, "block_colour"):
+        raise PlanError(
+            f"{bound.name}: stage=True is of block_colour: with {own.strategy!r} no increments meet in the memory of a "
+            "group; take strategy='block_colour', or leave stage out"
+        )

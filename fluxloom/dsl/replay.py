@@ -200,8 +200,7 @@ class FusedReplay:
     def _limits(self, fused: FusedGroup, group: Group) -> Limits:
         if not fused.scatter:
             return limits_of(fused.over, False)
-        tile = group.tile if not self.device.items else group.work.block if group.work.stage else 0
-        return limits_of(fused.over, False, tile)
+        return limits_of(fused.over, False, group.tile)
 
     def _copies(self, position: int) -> list[tuple[Dat, Dat]]:
         """Return the renamings between a group and the one before it: target and source."""
@@ -217,7 +216,7 @@ class FusedReplay:
         span: Span | None = None, partials: dict[str, Buffer] | None = None,
     ) -> ArgumentBlock:  # fmt: skip
         constants = {f"{k}_{name}": v for k, loop in enumerate(loops) for name, v in loop.constants.items()}
-        plans = self._item_plans(group, loops, span) if self.device.items else {
+        plans = self._item_plans(group, loops) if self.device.items else {
             k: build_plan(loop.bound, loop.races, "gather" if group.scatter else loop.strategy, group.tile, span)
             if loop.races.racing and group.strategy == "gather"
             else loop.plan
@@ -231,13 +230,13 @@ class FusedReplay:
                 loop.attach(block, k)
         return block
 
-    def _item_plans(self, group: Group, loops: list[Loop], span: Span | None) -> dict[int, Plan]:
+    def _item_plans(self, group: Group, loops: list[Loop]) -> dict[int, Plan]:
         """Return the plan of each loop: of a gather, the one that merges its scattering loops."""
         if not group.scatter:
             return {k: loop.plan for k, loop in enumerate(loops)}
-        from fluxloom.dsl.work import fused_plans
+        from fluxloom.dsl.work import fused_plan
 
-        return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct), span)))
+        return dict.fromkeys(range(len(loops)), fused_plan(loops[: len(group.scatter)]))
 
     def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
         for number, data in enumerate(numbering.dats):
@@ -310,9 +309,9 @@ class FusedReplay:
 
     def _redundancy(self, fused: FusedGroup, group: Group) -> float:
         if self.device.items:
-            from fluxloom.dsl.work import fused_plans
+            from fluxloom.dsl.work import fused_plan
 
-            return fused_plans(fused.scatter, 0)[0].redundancy if fused.scatter else 1.0
+            return fused_plan(fused.scatter).redundancy if fused.scatter else 1.0
         plans = [(build_plan(s.bound, s.races, "gather", group.tile), s.over.size) for s in fused.scatter]
         total = sum(n for _, n in plans)
         return sum(p.redundancy * n for p, n in plans) / total if total else 1.0

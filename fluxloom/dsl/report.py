@@ -142,7 +142,8 @@ def _met(bound: Bound, parameter: str, arg: Argument) -> Iterable[tuple[Hashable
 def _touched(bound: Bound, parameter: str, dat: Dat) -> Iterable[tuple[Hashable, int]]:
     """Yield what a kernel touches of a dat: names of parts that lie apart, and the number of components of each."""
     known = bound.over.context.plans.of(bound.over)
-    key = ("touched", bound.lowered.digest, parameter)
+    place = next(k for k, item in enumerate(bound.lowered.parameters) if item.name == parameter)
+    key = ("touched", bound.lowered.digest, place)  # kernels of one digest may differ by the names of their parameters
     if key not in known:
         known[key] = touched_components(bound.lowered, parameter)
     components = known[key] if known[key] is not None else set(product(*map(range, dat.shape)))

@@ -41,7 +41,7 @@ class Schedule:
     rows
         Rows of a ragged loop that a group of work items handles; 0: as many at a time as it has room for.
     stage
-        Let increments meet in the memory of a group of work items (gather, block_colour).
+        Let increments meet in the memory of a group of work items (block_colour).
     registers
         Limit of registers a work item; 0: the compiler's choice.
     sites

@@ -95,8 +95,7 @@ def gather_limits(target: Set, plan: Plan, tile: int) -> Limits:
 def _limits(loop: Loop, group: Group) -> Limits:
     gathers = group.strategy == "gather" and "single" not in loop.plan.values
     if gathers:
-        tile = group.tile if not loop.context.device.items else group.work.block if group.work.stage else 0
-        return gather_limits(loop.races.targets[0], loop.plan, tile)
+        return gather_limits(loop.races.targets[0], loop.plan, group.tile)
     return limits_of(loop.over, executes_halo(loop.bound))
 
 

@@ -38,8 +38,6 @@ REPEATS = (1, 2, 4, 8)
 REGISTERS = (0, 32, 48, 64, 96, 128)
 """Limits of registers a work item; 0: none."""
 
-_STAGED = ("gather", "block_colour")
-
 _WALKS = ("hill_climb", "tabu")
 
 
@@ -102,7 +100,7 @@ def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
         if point["pairs"]:
             choices |= {"lanes": 1, "rows": 0}
     if "stage" in point:
-        choices["stage"] = point["stage"] and strategy in _STAGED
+        choices["stage"] = point["stage"] and strategy == "block_colour"
     return replace(now, **choices)
 
 
@@ -142,7 +140,7 @@ def _item_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
             knobs.append(Knob("pairs", (bool(now.pairs), not now.pairs), ordered=False))
     if isinstance(loop.over, Grid) and not names and len(sites := _sites(loop)) > 1:
         knobs.append(Knob("sites", sites))
-    if any(name in _STAGED for name in names):
+    if "block_colour" in names:
         knobs.append(Knob("stage", (bool(now.stage), not now.stage), ordered=False))
     return knobs
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
@@ -139,20 +140,28 @@ class TuningFile:
         entry = self.entries().get(key)
         return self._schedule(entry) if entry else None
 
-    def _schedule(self, entry: dict[str, Any]) -> Schedule:
+    def _schedule(self, entry: dict[str, Any]) -> Schedule | None:
+        """Return the schedule of a record; None, with a warning, where it names a form of kernels that is gone."""
         values = entry.get("schedule")
         known = {f.name for f in fields(Schedule)}
         if not isinstance(values, dict):
             raise self._broken("a record has no schedule")
         if unknown := sorted(set(values) - known):
             raise self._broken(f"a schedule has the unknown choices {', '.join(unknown)}: of another version?")
+        if values.get("stage") and values.get("strategy") == "gather":
+            warn(
+                f"tuning file {self.path}: {entry.get('loop', '?')!r} was tuned to a gather with stage=True, which is "
+                "gone; the record is left out: tune the loop again"
+            )
+            return None
         return Schedule(**values)
 
     def show(self) -> list[TuningRow]:
         """Return the records, by the name of the loop."""
         rows = [
-            TuningRow(key, str(entry.get("loop", "?")), self._schedule(entry), float(entry.get("seconds", 0.0)))
+            TuningRow(key, str(entry.get("loop", "?")), schedule, float(entry.get("seconds", 0.0)))
             for key, entry in self.entries().items()
+            if (schedule := self._schedule(entry)) is not None
         ]
         return sorted(rows, key=lambda row: (row.loop, row.key))
 
@@ -185,9 +194,7 @@ class TuningFile:
         source = other if isinstance(other, TuningFile) else TuningFile(other)
         if not source.path.exists():
             raise FluxloomError(f"there is no tuning file {source.path} to take records from")
-        theirs = source.entries()
-        for entry in theirs.values():
-            source._schedule(entry)
+        theirs = {key: entry for key, entry in source.entries().items() if source._schedule(entry) is not None}
         taken = 0
 
         def change(mine: Entries) -> Entries:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.codegen.group import Group, WorkShape
+from fluxloom.codegen.group import WorkShape
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
-from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.contributions import SPARSE, contributions
-from fluxloom.dsl.cost import redundancy_is_low, repeating_pays, require_global_order
+from fluxloom.dsl.cost import repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -25,12 +24,11 @@ from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.spans import Span, tiles_of, whole_span
+from fluxloom.dsl.spans import Span
 from fluxloom.dsl.split import why_whole
-from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
 
 __all__ = [
-    "BLOCK", "check_stage", "choose_work", "fused_plans", "gather_pays", "gather_plan", "restrict", "work_plan",
+    "BLOCK", "choose_work", "fused_plan", "gather_pays", "gather_plan", "restrict", "work_plan",
     "work_shape",
 ]  # fmt: skip
 
@@ -74,21 +72,17 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
         require_global_order(bound, races, strategy or "")
-    serial = serially(bound.over.context.device, strategy) and wanted.lanes <= 1 and not wanted.rows
-    block = wanted.block or (SPAN if serial else _block(bound))
+    block = wanted.block or _block(bound)
     if block == 1 and strategy == "gather":
         block = BLOCK
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
-    stage = bool(wanted.stage) and (strategy == "gather" or (strategy == "block_colour" and len(races.tables) == 1))
-    if serial and strategy == "gather" and wanted.stage is None:
-        tile = serial_tile(bound, races, wanted.block)
-        stage, block = tile > 0, tile or block
+    stage = bool(wanted.stage) and strategy == "block_colour" and len(races.tables) == 1
     pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
-    sites = 1 if serial or split or races.racing else _sites(bound, wanted.sites)
+    sites = 1 if split or races.racing else _sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
         block = _SITES_BLOCK[sites]
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
@@ -111,9 +105,9 @@ def _block(bound: Bound) -> int:
 
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
     order = ["gather", "atomic", "two_pass", "element_colour", "block_colour"]
-    if "gather" in races.allowed and not gather_pays(bound, races, wanted):
+    if "gather" in races.allowed and not gather_pays(bound, races):
         order = ["atomic", "two_pass", "gather", "element_colour", "block_colour"]
-        if serially(bound.over.context.device, "gather"):  # whose atomic additions are slow
+        if getattr(bound.over.context.device, "is_cpu", False):  # its atomic additions are slow
             order.insert(0, order.pop())
     if wanted.deterministic:
         order.remove("atomic")
@@ -129,21 +123,16 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
     return races.allowed[0]
 
 
-def gather_pays(bound: Bound, races: RaceInfo, wanted: Schedule) -> bool:
+def gather_pays(bound: Bound, races: RaceInfo) -> bool:
     """Return whether a loop may be driven from its targets, and what that computes again costs less than it saves.
 
-    Targets one by one compute an element once for each of its legs. Tiles, those of groups of work items (``stage``)
-    and those of CPUs, compute most elements once.
+    An element is computed once for each of its legs.
     """
     if "gather" not in races.allowed:
         return False
     elements, legs = races.tables[0].shape
     repeats = float(elements * (legs - 1))
-    if wanted.stage or repeating_pays(bound, races, repeats):
-        return True
-    device = bound.over.context.device
-    tile = serial_tile(bound, races, wanted.block) if serially(device, "gather") and wanted.stage is None else 0
-    return tile > 0 and redundancy_is_low(bound, races, tile)
+    return repeating_pays(bound, races, repeats)
 
 
 def _reduces(bound: Bound) -> bool:
@@ -168,11 +157,11 @@ def work_shape(
     """
     degree = plans[0].values.get("degree", 0) if plans else 0
     long = plans[0].values.get("long", 0) if plans and not fused else 0
+    stage = plans[0].values.get("stage", 0) if plans else 0
     assert isinstance(degree, int)
     assert isinstance(long, int)
-    stages = [p.values["stage"] for p in plans if "stage" in p.values]
+    assert isinstance(stage, int)
     block = fused_block(schedule) if fused else schedule.block or BLOCK
-    serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
     pairs = bool(schedule.pairs) and not fused
     return WorkShape(
         block=block,
@@ -185,29 +174,10 @@ def work_shape(
         degree=degree,
         single=bool(plans) and "single" in plans[0].values,
         sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
-        stage=tuple(s for s in stages if isinstance(s, int)),
+        stage=stage,
         components=pieces,
         wide=not device.refuses_double,
-        serial=serial,
     )
-
-
-def check_stage(group: Group, device: Device) -> None:
-    """Raise `PlanError` when staged increments do not fit into the memory of a group of work items."""
-    from fluxloom.codegen.staged import stage_bytes
-
-    needed = sum(stage_bytes(m, c) for m, c in zip(group.scatter, group.work.stage, strict=False))
-    if group.work.serial and group.work.stage:
-        from fluxloom.codegen.spans import sum_bytes
-
-        needed = sum_bytes(group.scatter, group.work.block)
-    there = group_memory(device)
-    if there < needed and group.strategy == "gather":
-        names = " + ".join(m.spec.name for m in group.scatter)
-        raise PlanError(
-            f"{names}: staging takes {needed / 1024:.0f} KiB of the memory of a group of {group.work.block} items, "
-            f"{there / 1024:.0f} KiB are there: take a smaller Schedule(block=...), or stage=False"
-        )
 
 
 # -------------------------------------------------------------------------------------------- plans
@@ -218,16 +188,14 @@ def work_plan(
 ) -> Plan:
     """Return the tables of a loop under one strategy; those of the same maps are built once a context.
 
-    ``span`` is which elements the loop runs over, of a gather which targets; by default all that this rank has.
+    ``span`` is which elements the loop runs over; by default all that this rank has.
     """
     tables = tuple(id(a.map) for a in increments(bound))
     legs = tuple(a.leg for a in increments(bound))
-    size = schedule.block if strategy == "block_colour" or schedule.stage else 0
-    tiled = strategy == "gather" and bool(schedule.stage)
+    size = schedule.block if strategy == "block_colour" else 0
     if span is None:
-        last = bound.over.executed if racing(bound) else bound.over.size
-        span = whole_span(races.targets[0]) if tiled else Span(0, last)
-    cut = span if tiled or strategy in ("element_colour", "block_colour") else None
+        span = Span(0, bound.over.executed if racing(bound) else bound.over.size)
+    cut = span if strategy in ("element_colour", "block_colour") else None
     key = ("work", strategy, size, bool(schedule.stage), cut, id(bound.over), tables, legs)
     known = bound.over.context.plans.of(bound.over)
     if key not in known:
@@ -252,10 +220,6 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
             return _blocks(races, span, schedule, values, bound.over.parent.part is None)
         case "two_pass":
             return _two_pass(bound, values, bound.over.executed)
-        case "gather" if schedule.stage and serially(bound.over.context.device, strategy):
-            return serial_tiles(bound.over, races, span, schedule.block)
-        case "gather" if schedule.stage:
-            return _staged(bound.over, races, span, schedule.block, values)
         case "gather":
             return gather_plan([bound.over], [races])
     return Plan(values, -(-(bound.over.most or bound.over.executed) // PART))
@@ -313,28 +277,6 @@ def _two_pass(bound: Bound, values: dict[str, Array | int], n: int) -> Plan:
     return Plan(values, -(-n // PART))
 
 
-def fused_plans(scatter: Sequence[Any], direct: int, span: Span | None = None) -> list[Plan]:
-    """Return the plan of each loop of a gather: one for all, or one a staged loop.
-
-    Parameters
-    ----------
-    scatter
-        The scattering loops.
-    direct
-        Number of loops over the targets behind them.
-    span
-        Which targets; by default all that this rank owns.
-    """
-    if not scatter[0].schedule.stage:
-        return [fused_plan(scatter)] * (len(scatter) + direct)
-    staged = replace(scatter[0].schedule, block=fused_block(scatter[0].schedule))
-    plans = [work_plan(loop.bound, loop.races, "gather", staged, span) for loop in scatter]
-    cpu = serially(scatter[0].context.device, "gather")
-    if cpu and not stages_fit([loop.bound for loop in scatter], staged.block):
-        return [fused_plan(scatter)] * (len(scatter) + direct)
-    return plans + [plans[0]] * direct
-
-
 def fused_block(schedule: Schedule) -> int:
     """Return the items a group of fused loops: a reduction may have joined loops that have none."""
     return -(-(schedule.block or BLOCK) // PART) * PART
@@ -384,19 +326,3 @@ def _single(tables: Sequence[npt.NDArray[np.int32]]) -> bool:
     """Whether no target has more than one contribution."""
     whole = np.concatenate([t.ravel() for t in tables])
     return np.unique(whole).size == whole.size
-
-
-def _staged(over: Set, races: RaceInfo, span: Span, tile: int, values: dict[str, Array | int]) -> Plan:
-    tiles = tiles_of(over, races.tables, span, tile)
-    alone = over.parent.part is None
-    from fluxloom.graph import staged_tiles
-
-    found = staged_tiles(tiles.tables, len(span) if alone else tiles.n_tiles * tile + 1, tile)
-    used = int(found.elem_ptr[tiles.n_tiles])
-    values |= {"targets": span.end, "seg": found.elem_ptr[: tiles.n_tiles + 1], "elem": tiles.elements}
-    values["stage"] = int(np.diff(found.elem_ptr[: tiles.n_tiles + 1]).max(initial=0))
-    before = np.zeros(span.begin, dtype=np.int32)
-    for k, table in enumerate(found.tables):
-        values |= {f"loc_{k}_ptr": np.append(before, table.ptr) if span.begin else table.ptr, f"loc_{k}": table.local}
-    computed = used / max(1, len(races.tables[0]))
-    return Plan(values, -(-len(span) // PART), blocks=tiles.n_tiles, redundancy=computed)

@@ -17,17 +17,16 @@ threads and ranks. Both forms agree to round-off.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
 from fluxloom.fv.compressible_kernels import (
-    AUSM,
-    RUSANOV,
     flux_through,
-    hurried,
     is_outer,
     kept_physical,
     steepness,
 )
 from fluxloom.fv.compressible_warps import twisted
+from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -53,7 +52,7 @@ def continued_sides(w, slope, share, face, outer, level, left, right, d):
 
 
 @func
-def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tuning, moving, slow, warped):
+def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, inviscid, moving, slow, warped):
     """Write what is carried out of the first element, and the waves of both; return how many sides were mended."""
     n = zeros(d)
     f = zeros(nv)
@@ -69,11 +68,11 @@ def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tun
         here += n[k] * w[0][1 + k]
         there += n[k] * w[1][1 + k]
     steep = 0.0
-    if scheme != RUSANOV:
+    if inviscid.resolves_contacts:
         through = 0.5 * (here + there) - pace
         steep = select(outer, 0.0, steepness(w[0], w[1], slope[0], slope[1], n, through, face[d], gamma, d))
     sound = continued_sides(w, slope, share, face, outer, 1.0 - steep, left, right, d)
-    flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow)
+    flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slow)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     area = face[d]
@@ -84,9 +83,7 @@ def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tun
         for v in range(nv):
             out[v] += select(outer, 0.0, f[v])
     inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
-    faster = 1.0
-    if scheme == AUSM:
-        faster = hurried(here - pace, there - pace, w[0], w[1], gamma, d, tuning)
+    faster = inviscid.sound_factor(here - pace, there - pace, w[0], w[1], gamma, d)
     out[nv] = area * (fabs(here - pace) + faster * sqrt(inverse * w[1][0] * w[0][1 + d]))
     out[nv + 1] = area * (fabs(there - pace) + faster * sqrt(inverse * w[0][0] * w[1][1 + d]))
     return select(sound, 0.0, select(outer, 1.0, 2.0))
@@ -95,7 +92,7 @@ def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tun
 @kernel
 def through_faces(
     w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
-    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
     slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores without friction, see the module; constants are those of `compressible_kernels.residual`.
@@ -103,7 +100,7 @@ def through_faces(
     ``w``, ``slope`` and ``share`` are those of both elements, ``flux`` has ``nv + 2`` numbers.
     """
     out = zeros(nv + 2)
-    poor = convected(w, slope, share, face, warp, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving, slow,
+    poor = convected(w, slope, share, face, warp, is_outer(face, d), out, gas.gamma, nv, d, inviscid, moving, slow,
                      warped)  # fmt: skip
     fixed[0] += poor
     for v in range(nv + 2):
@@ -113,8 +110,7 @@ def through_faces(
 @kernel
 def through_faces_with_friction(
     w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
     slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
@@ -124,7 +120,7 @@ def through_faces_with_friction(
     aside = zeros(d)
     f = zeros(nv)
     outer = is_outer(face, d)
-    poor = convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tuning, moving, slow,
+    poor = convected(w, slope, share, face, warp, outer, out, gas.gamma, nv, d, inviscid, moving, slow,
                      warped)  # fmt: skip
     fixed[0] += poor
     for k in range(d):
@@ -134,19 +130,19 @@ def through_faces_with_friction(
     inverse = 1.0 / (w[0][0] * w[1][0])
     light = w[1][0] * inverse
     thin = w[0][0] * inverse
-    rough = 1.0 / constant
+    rough = 1.0 / gas.constant
     first = w[0][1 + d] * light * rough
     second = w[1][1 + d] * thin * rough
-    mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, law, mu0, t0, s, nv, d)
-    conducted = mu * (1.0 / prandtl) + mut * (1.0 / prandtl_turbulent)
+    mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, gas.viscosity, nv, d)
+    conducted = mu * (1.0 / gas.prandtl) + mut * (1.0 / gas.prandtl_turbulent)
     face_friction(w[0], slope[0], w[1], slope[1], n, way, aside, light, thin, second - first, mu + mut,
-                  gamma * constant / (gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip
+                  gas.gamma * gas.constant / (gas.gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip
     area = select(outer, 0.0, face[d])
     for v in range(nv):
         flux[v] = out[v] - area * f[v]
     flux[nv] = out[nv]
     flux[nv + 1] = out[nv + 1]
-    flux[nv + 2] = area * area * fastest(conducted, spread, gamma)
+    flux[nv + 2] = area * area * fastest(conducted, spread, gas.gamma)
 
 
 @kernel

@@ -22,6 +22,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Read
 from fluxloom.fv.compressible_fluxes import mean_state
 from fluxloom.fv.compressible_implicit import invert, layer, outward, side_change
+from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -31,8 +32,7 @@ __all__ = ["factor"]
 @kernel
 def factor(
     w: Read, near: Read, face: Read, sign: Read, turn: Read, other: Read, far: Read, block: RW,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Replace the inverse of ``D_i`` by that of ``D'_i``; ``far`` are those across, ``turn`` and ``other`` the order.
 
@@ -48,16 +48,15 @@ def factor(
     for i in range((2 + d) * (2 + d)):
         matrix[i] = block[i]
     invert(matrix, 2 + d)
-    temperature = w[1 + d] / (w[0] * constant)
+    temperature = w[1 + d] / (w[0] * gas.constant)
     model = 0.0
     for j in range(len(near)):
         share = outward(face[j], sign[j], n, d)
         area = select(other[j] < turn[0], face[j][d], 0.0)
-        un, kinetic, h, a = mean_state(w, near[j], u, n, gamma, d)
+        un, kinetic, h, a = mean_state(w, near[j], u, n, gas.gamma, d)
         rho = sqrt(w[0] * near[j][0])
-        across = near[j][1 + d] / (near[j][0] * constant)
-        mu, conductivity, spread = layer(w, near[j], temperature, across, share, gamma, constant, prandtl,
-                                         prandtl_turbulent, mu0, t0, s, law, nv, d)  # fmt: skip
+        across = near[j][1 + d] / (near[j][0] * gas.constant)
+        mu, conductivity, spread = layer(w, near[j], temperature, across, share, gas, nv, d)  # fmt: skip
         for k in range(d):
             back[k] = -n[k]
         for v in range(2 + d):
@@ -65,13 +64,13 @@ def factor(
                 z[i] = 0.0
             z[v] = 1.0
             side_change(-1.0, w, w, u, z, back, f, rho, -un, kinetic, h, a, mu, conductivity, spread,
-                        gamma, constant, law, nv, d)  # fmt: skip
+                        gas, nv, d)  # fmt: skip
             for i in range(2 + d):
                 z[i] = 0.0
                 for k in range(2 + d):
                     z[i] += far[j][(2 + d) * i + k] * f[k]
             side_change(-1.0, near[j], near[j], u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                        gamma, constant, law, nv, d)  # fmt: skip
+                        gas, nv, d)  # fmt: skip
             for i in range(2 + d):
                 matrix[q * i + v] -= area * area * f[i]
         if nv == d + 3:

@@ -9,7 +9,8 @@ right one. A flux ``f`` has ``d + 2`` components: of mass, momentum and energy, 
 for a perfect gas. All are consistent, ``f(w, w) = F(w)``, and take the upwind side where the flow is supersonic. `roe`,
 `hllc` and `ausm` resolve a contact that stands still exactly, `roe` and `hllc` a shock; `rusanov` smears both.
 
-These are functions for kernels, ``@func``: every one writes ``f``.
+A scheme is a value, a frozen dataclass that derives from `Flux`: kernels take it as a constant and hold its formula
+alone. The formulas are functions for kernels, ``@func``: every one writes ``f``.
 
 References
 ----------
@@ -23,10 +24,19 @@ M.-S. Liou: *A sequel to AUSM, part II: AUSM+-up for all speeds*. J. Comput. Phy
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import fabs, max, min, sqrt, zeros
 
-__all__ = ["ausm", "enthalpy", "euler", "evened", "hllc", "hurry", "normal_velocity", "roe", "rusanov", "sound"]
+__all__ = [
+    "AUSM", "HLLC", "Flux", "Roe", "Rusanov", "ausm", "enthalpy", "euler", "evened", "hllc", "hurry",
+    "normal_velocity", "roe", "rusanov", "sound",
+]  # fmt: skip
 
 _PRESSURE, _VELOCITY, _SIGMA, _BETA = 0.25, 0.75, 1.0, 0.125
 """``K_p``, ``K_u``, ``sigma`` and ``beta`` of AUSM+-up (Liou, sec. 3.3)."""
@@ -301,3 +311,121 @@ def ausm(left, right, n, f, gamma, d, cutoff):
         carried(a * m * left[0], p, left, n, f, gamma, d)
     else:
         carried(a * m * right[0], p, right, n, f, gamma, d)
+
+
+# --------------------------------------------------------------------------------------------------- schemes
+
+
+class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
+    """A numerical flux of the Euler equations.
+
+    A member is a frozen dataclass whose ``__call__`` is a ``@func`` that writes the ``d + 2`` components of ``f``; see
+    the module for what it is given. The other methods may be replaced.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, left: Any, right: Any, n: Any, f: Any, gamma: Any, d: Any) -> Any: ...  # noqa: D102
+
+    @property
+    def resolves_contacts(self) -> bool:
+        """Whether contacts that stand still stay sharp: next to shocks such fluxes damp too little along the face."""
+        return True
+
+    @func
+    def near_shock(self, left, right, n, f, gamma, d, steep):
+        """Write the flux where a shock of the strength ``steep``, 0 to 1, runs across the face: with more damping."""
+        self(left, right, n, f, gamma, d)
+        evened(left, right, n, f, gamma, d, steep)
+
+    @func
+    def sound_factor(self, un, vn, w, near, gamma, d):
+        """Return how many times faster than sound the flux damps pressures between two cells: it bounds the step.
+
+        ``un`` and ``vn`` are the normal velocities of the states ``w`` and ``near``.
+        """
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Rusanov(Flux, name="rusanov"):
+    """The mean, and the fastest wave times the jump: the most robust, and the most dissipative."""
+
+    @property
+    def resolves_contacts(self) -> bool:
+        """It smears them."""
+        return False
+
+    @func
+    def __call__(self, left, right, n, f, gamma, d):
+        """Write the flux."""
+        rusanov(left, right, n, f, gamma, d)
+
+    @func
+    def near_shock(self, left, right, n, f, gamma, d, steep):
+        """Write the flux, which damps enough along the face by itself."""
+        rusanov(left, right, n, f, gamma, d)
+
+
+@dataclass(frozen=True)
+class Roe(Flux, name="roe"):
+    """Roe: the waves of a linear problem between both states.
+
+    Attributes
+    ----------
+    entropy_fix
+        Sound waves slower than this part of the fastest one are rounded (Harten); at least 0 and less than 1.
+    """
+
+    entropy_fix: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.entropy_fix < 1.0:
+            raise SolverError(f"entropy_fix: at least 0 and less than 1 is wanted, not {self.entropy_fix!r}")
+
+    @func
+    def __call__(self, left, right, n, f, gamma, d):
+        """Write the flux."""
+        roe(left, right, n, f, gamma, d, self.entropy_fix, 0.0)
+
+    @func
+    def near_shock(self, left, right, n, f, gamma, d, steep):
+        """Write the flux, which damps enough along the face by itself."""
+        roe(left, right, n, f, gamma, d, self.entropy_fix, steep)
+
+
+@dataclass(frozen=True)
+class HLLC(Flux, name="hllc"):
+    """Harten, Lax and van Leer with the contact (Toro; wave speeds of Batten et al.)."""
+
+    @func
+    def __call__(self, left, right, n, f, gamma, d):
+        """Write the flux."""
+        hllc(left, right, n, f, gamma, d)
+
+
+@dataclass(frozen=True)
+class AUSM(Flux, name="ausm+-up"):
+    """AUSM+-up of Liou, for all speeds.
+
+    Attributes
+    ----------
+    cutoff
+        Mach number, above 0, below which it damps no less: that of the far field.
+    """
+
+    cutoff: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.cutoff) and self.cutoff > 0.0):
+            raise SolverError(f"cutoff: a number above 0 is wanted, not {self.cutoff!r}")
+
+    @func
+    def __call__(self, left, right, n, f, gamma, d):
+        """Write the flux."""
+        ausm(left, right, n, f, gamma, d, self.cutoff)
+
+    @func
+    def sound_factor(self, un, vn, w, near, gamma, d):
+        """Return `hurry` at the mean of the squares of both Mach numbers."""
+        return hurry(0.5 * (un * un * w[0] / w[1 + d] + vn * vn * near[0] / near[1 + d]) / gamma, self.cutoff)

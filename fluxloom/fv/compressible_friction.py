@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, is_mirror
+from fluxloom.fv.gas import Gas
 from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, parts_of_share, shared, source
-from fluxloom.fv.viscous_fluxes import sutherland, sutherland_weighted, viscous
+from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
@@ -53,12 +54,9 @@ def heat_slope(w, slope, light, heat, rough, d):
 
 
 @func
-def molecular(temperature, law, mu0, t0, s):
-    """Return the viscosity: constant, or with ``law`` 1 by Sutherland's formula."""
-    mu = mu0
-    if law == 1:
-        mu = sutherland(temperature, mu0, t0, s)
-    return mu
+def molecular(gas, temperature):
+    """Return the dynamic viscosity of a gas that has one."""
+    return gas.viscosity(temperature)
 
 
 @func
@@ -82,26 +80,14 @@ def vorticity(slope, d):
 
 
 @func
-def both_molecular(first, second, law, mu0, t0, s):
-    """Return the viscosities at two temperatures; `molecular` with one division for both."""
-    mu_first = mu0
-    mu_second = mu0
-    if law == 1:
-        once = 1.0 / ((first + s) * (second + s))
-        mu_first = sutherland_weighted(first, mu0, t0, s) * ((second + s) * once)
-        mu_second = sutherland_weighted(second, mu0, t0, s) * ((first + s) * once)
-    return mu_first, mu_second
-
-
-@func
-def carriers(w, near, light, thin, first, second, law, mu0, t0, s, nv, d):
+def carriers(w, near, light, thin, first, second, viscosity, nv, d):
     """Return what carries momentum, heat and the model's variable through a face: molecular, eddy, and its diffusivity.
 
     They are means of both elements' values; the first two are dynamic, the last one is times the density, 0 without a
     model. ``light`` and ``thin`` are ``1 / rho`` of both, ``first`` and ``second`` their temperatures. Divisions cost
     more than all else: two quotients take one, of the product of what is under their lines.
     """
-    mu_first, mu_second = both_molecular(first, second, law, mu0, t0, s)
+    mu_first, mu_second = viscosity.both(first, second)
     mut = 0.0
     spread = 0.0
     if nv == d + 3:
@@ -176,16 +162,15 @@ def step_share(waves, density, volume):
 @kernel
 def friction(
     w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add friction and heat through the faces between cells to ``R``, and what they take of the step to ``speed``."""
     total = zeros(nv)
     waves = 0.0
-    rough = 1.0 / constant
-    laminar = 1.0 / prandtl
-    eddies = 1.0 / prandtl_turbulent
-    heat_capacity = gamma * constant / (gamma - 1.0)
+    rough = 1.0 / gas.constant
+    laminar = 1.0 / gas.prandtl
+    eddies = 1.0 / gas.prandtl_turbulent
+    heat_capacity = gas.gamma * gas.constant / (gas.gamma - 1.0)
     light = 1.0 / w[0]
     own = w[1 + d] * light * rough
     n = zeros(d)
@@ -200,14 +185,14 @@ def friction(
             aside[k] = 0.5 * (face[j][d + 1 + k] + face[j][2 * d + 1 + k])
         thin = 1.0 / near[j][0]
         other = near[j][1 + d] * thin * rough
-        mu, mut, spread = carriers(w, near[j], light, thin, own, other, law, mu0, t0, s, nv, d)
+        mu, mut, spread = carriers(w, near[j], light, thin, own, other, gas.viscosity, nv, d)
         conducted = mu * laminar + mut * eddies
         face_friction(w, slope, near[j], far[j], n, way, aside, light, thin, other - own, mu + mut,
                       heat_capacity * conducted, spread, f, rough, nv, d)  # fmt: skip
         area = select(sign[j] == 0.0, 0.0, face[j][d])
         for v in range(nv):
             total[v] += area * f[v]
-        waves += area * area * fastest(conducted, spread, gamma)
+        waves += area * area * fastest(conducted, spread, gas.gamma)
     for v in range(nv):
         res[v] += total[v]
     speed[0] += step_share(waves, w[0], volume[0])
@@ -216,8 +201,7 @@ def friction(
 @kernel
 def boundary_friction(
     kind: Read, par: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
@@ -245,20 +229,20 @@ def boundary_friction(
             u[k] = 0.5 * (b[1 + k] + w[1 + k])
     for k in range(d):
         square += way[k] * way[k]
-    here = b[1 + d] / (b[0] * constant)
-    inside = w[1 + d] / (w[0] * constant)
-    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / constant, d)
-    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / constant, d)
+    here = b[1 + d] / (b[0] * gas.constant)
+    inside = w[1 + d] / (w[0] * gas.constant)
+    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / gas.constant, d)
+    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / gas.constant, d)
     corrected(heat, here - inside, way, 1.0 / square, 0, d)
     for i in range(d):
         for k in range(d):
             g[d * i + k] = slope[d * (1 + i) + k]
         corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
-    mu = molecular(here, law, mu0, t0, s)
+    mu = molecular(gas, here)
     mut = turbulent(b, mu, nv, d)
     closed = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL
-    capacity = select(closed, 0.0, gamma * constant / (gamma - 1.0))
-    viscous(u, g, heat, n, f, mu + mut, capacity * (mu / prandtl + mut / prandtl_turbulent), d)
+    capacity = select(closed, 0.0, gas.gamma * gas.constant / (gas.gamma - 1.0))
+    viscous(u, g, heat, n, f, mu + mut, capacity * (mu / gas.prandtl + mut / gas.prandtl_turbulent), d)
     if kind[0] == SLIP_WALL:
         normal = 0.0
         work = 0.0
@@ -284,25 +268,24 @@ def boundary_friction(
 @kernel
 def mirror_waves(
     face: Read, b: Read, w: Read, volume: Read, speed: Inc,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add what friction and heat take of a step through a plane of symmetry, as `friction` does for other faces."""
     light = 1.0 / w[0]
-    warm = w[1 + d] * light / constant
-    mu, mut, spread = carriers(w, b, light, light, warm, warm, law, mu0, t0, s, nv, d)
-    waves = face[d] * face[d] * fastest(mu / prandtl + mut / prandtl_turbulent, spread, gamma)
+    warm = w[1 + d] * light / gas.constant
+    mu, mut, spread = carriers(w, b, light, light, warm, warm, gas.viscosity, nv, d)
+    waves = face[d] * face[d] * fastest(mu / gas.prandtl + mut / gas.prandtl_turbulent, spread, gas.gamma)
     speed[0] += step_share(waves, w[0], volume[0])
 
 
 @kernel
 def turbulence(
     w: Read, slope: Read, distance: Read, volume: Read, res: RW,
-    *, constant: float, mu0: float, t0: float, s: float, law: Const[int], d: Const[int],
+    *, gas: Const[Gas], d: Const[int],
 ):  # fmt: skip
     """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
     nut = w[2 + d]
-    nu = molecular(w[1 + d] / (w[0] * constant), law, mu0, t0, s) / w[0]
+    nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
     square = 0.0
     across = 0.0

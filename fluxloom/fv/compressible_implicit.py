@@ -34,16 +34,15 @@ from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, normal_velocity, rounded
 from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, is_mirror, transported
+from fluxloom.fv.gas import Gas
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, select, sqrt, zeros
 
-__all__ = ["FLOOR", "NO_FRICTION", "blocks", "clear", "conserved_change", "destruction_blocks", "lessen", "relax"]
+__all__ = ["FLOOR", "blocks", "clear", "conserved_change", "destruction_blocks", "lessen", "relax"]
 
 FLOOR = 0.1
 """Part of the fastest wave's speed below which others are rounded (Harten)."""
-NO_FRICTION = -1
-"""Law of the viscosity of a gas without one."""
 _STEP = 1e-6
 """Of differences at boundary faces, as a part of the size of a variable."""
 
@@ -126,36 +125,37 @@ def add_friction(w, u, z, n, f, d, constant, mu, conductivity):
 @func
 def side_change(
     side, w, mean, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-    gamma, constant, law, nv, d,
+    gas, nv, d,
 ):  # fmt: skip
     """Write the change of the flux out of a cell, less friction, with its own state (``side`` 1) or that across (-1).
 
     ``w`` is the state that changes, ``mean`` the one friction is found with.
     """
-    flux_change(w, n, z, f, gamma, d)
+    flux_change(w, n, z, f, gas.gamma, d)
     for v in range(2 + d):
         f[v] = 0.5 * f[v]
     add_upwinding(z, u, n, f, d, rho, un, kinetic, h, a, 0.5 * side)
-    if law != NO_FRICTION:
-        add_friction(mean, u, z, n, f, d, constant, side * mu, side * conductivity)
+    if gas.viscosity is not None:
+        add_friction(mean, u, z, n, f, d, gas.constant, side * mu, side * conductivity)
     if nv == d + 3:
         mass = rho * un
         f[2 + d] = (0.5 * (mass + side * fabs(mass)) + side * spread) * z[2 + d]
 
 
 @func
-def layer(w, other, temperature, far, share, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d):
+def layer(w, other, temperature, far, share, gas, nv, d):
     """Return viscosity, conductivity and diffusivity of the model between two states, times ``share``."""
     mu = 0.0
     conductivity = 0.0
     spread = 0.0
-    if law != NO_FRICTION:
-        here = molecular(temperature, law, mu0, t0, s)
-        there = molecular(far, law, mu0, t0, s)
+    if gas.viscosity is not None:
+        here = molecular(gas, temperature)
+        there = molecular(gas, far)
         eddy = 0.5 * (turbulent(w, here, nv, d) + turbulent(other, there, nv, d))
         mean = 0.5 * (here + there)
         mu = share * (mean + eddy)
-        conductivity = share * gamma * constant / (gamma - 1.0) * (mean / prandtl + eddy / prandtl_turbulent)
+        capacity = share * gas.gamma * gas.constant / (gas.gamma - 1.0)
+        conductivity = capacity * (mean / gas.prandtl + eddy / gas.prandtl_turbulent)
         if nv == d + 3:
             spread = w[0] * diffusivity(w[2 + d], here / w[0])
             spread += other[0] * diffusivity(other[2 + d], there / other[0])
@@ -178,23 +178,22 @@ def outward(face, sign, n, d):
 
 
 @func
-def add_own(w, other, n, matrix, area, share, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d):
+def add_own(w, other, n, matrix, area, share, gas, nv, d):
     """Add the derivative of the flux to a neighbour by a cell's own state to a block; return that of the model's."""
     z = zeros(nv)
     f = zeros(nv)
     u = zeros(d)
-    un, kinetic, h, a = mean_state(w, other, u, n, gamma, d)
+    un, kinetic, h, a = mean_state(w, other, u, n, gas.gamma, d)
     rho = sqrt(w[0] * other[0])
-    here = w[1 + d] / (w[0] * constant)
-    there = other[1 + d] / (other[0] * constant)
-    mu, conductivity, spread = layer(w, other, here, there, share, gamma, constant, prandtl, prandtl_turbulent,
-                                     mu0, t0, s, law, nv, d)  # fmt: skip
+    here = w[1 + d] / (w[0] * gas.constant)
+    there = other[1 + d] / (other[0] * gas.constant)
+    mu, conductivity, spread = layer(w, other, here, there, share, gas, nv, d)  # fmt: skip
     for v in range(2 + d):
         for i in range(nv):
             z[i] = 0.0
         z[v] = 1.0
         side_change(1.0, w, w, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                    gamma, constant, law, nv, d)  # fmt: skip
+                    gas, nv, d)  # fmt: skip
         for i in range(2 + d):
             matrix[(2 + d) * i + v] += area * f[i]
     return area * (max(rho * un, 0.0) + spread)
@@ -204,7 +203,7 @@ def add_own(w, other, n, matrix, area, share, gamma, constant, prandtl, prandtl_
 
 
 @func
-def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t0, s, law, d):
+def boundary_balance(kind, par, n, w, f, share, gas, d):
     """Write the flux out of a boundary face, less friction, from the state of the cell behind.
 
     At a plane of symmetry the normal velocity meets its image: that makes the pressure ``rho a u_n`` larger, and with
@@ -215,20 +214,20 @@ def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t
     u = zeros(d)
     z = zeros(2 + d)
     g = zeros(2 + d)
-    boundary_state(kind, par, n, w, b, gamma, d)
-    euler(b, n, f, gamma, d)
+    boundary_state(kind, par, n, w, b, gas.gamma, d)
+    euler(b, n, f, gas.gamma, d)
     if is_mirror(kind, par):
-        push = sqrt(gamma * w[1 + d] * w[0])
-    if law != NO_FRICTION:
-        mu = share * molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s)
-        conductivity = gamma * constant / (gamma - 1.0) * mu / prandtl
+        push = sqrt(gas.gamma * w[1 + d] * w[0])
+    if gas.viscosity is not None:
+        mu = share * molecular(gas, b[1 + d] / (b[0] * gas.constant))
+        conductivity = gas.gamma * gas.constant / (gas.gamma - 1.0) * mu / gas.prandtl
         conductivity = select(SLIP_WALL <= kind <= NO_SLIP_WALL, 0.0, conductivity)
         for v in range(2 + d):
             z[v] = w[v] - b[v]
             g[v] = 0.0
         for k in range(d):
             u[k] = b[1 + k]
-        add_friction(w, u, z, n, g, d, constant, mu, conductivity)
+        add_friction(w, u, z, n, g, d, gas.constant, mu, conductivity)
         for v in range(2 + d):
             f[v] += select(kind == SLIP_WALL, 0.0, g[v])
         push += select(is_mirror(kind, par), 4.0 / 3.0 * mu, 0.0)
@@ -238,28 +237,28 @@ def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t
 
 
 @func
-def add_boundary(kind, par, n, w, matrix, area, share, gamma, constant, prandtl, mu0, t0, s, law, nv, d):
+def add_boundary(kind, par, n, w, matrix, area, share, gas, nv, d):
     """Add the derivative of `boundary_balance` to a block; return that of the model's flux with its variable."""
     f = zeros(2 + d)
     g = zeros(2 + d)
     moved = zeros(nv)
-    c = sqrt(gamma * w[1 + d] / w[0])
-    boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t0, s, law, d)
+    c = sqrt(gas.gamma * w[1 + d] / w[0])
+    boundary_balance(kind, par, n, w, f, share, gas, d)
     for v in range(2 + d):
         for i in range(nv):
             moved[i] = w[i]
         step = _STEP * select(v == 0, w[0], select(v == 1 + d, w[1 + d], c))
         moved[v] += step
-        boundary_balance(kind, par, n, moved, g, share, gamma, constant, prandtl, mu0, t0, s, law, d)
+        boundary_balance(kind, par, n, moved, g, share, gas, d)
         for i in range(2 + d):
             matrix[(2 + d) * i + v] += area * (g[i] - f[i]) / step
     rate = 0.0
     if nv == d + 3:
         b = zeros(2 + d)
-        boundary_state(kind, par, n, w, b, gamma, d)
+        boundary_state(kind, par, n, w, b, gas.gamma, d)
         follows = transported(kind, par, n, w, b, 1.0, d) - transported(kind, par, n, w, b, 0.0, d)
         nut = transported(kind, par, n, w, b, w[2 + d], d)
-        spread = share * b[0] * diffusivity(nut, molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s) / b[0])
+        spread = share * b[0] * diffusivity(nut, molecular(gas, b[1 + d] / (b[0] * gas.constant)) / b[0])
         rate = area * (max(f[0], 0.0) * follows + select(kind == SLIP_WALL, 0.0, (1.0 - follows) * spread / SIGMA))
     return rate
 
@@ -286,8 +285,7 @@ def invert(matrix, q):
 @kernel
 def blocks(
     w: Read, near: Read, kind: Read, par: Read, face: Read, sign: Read, rate: Read, volume: Read, block: Write,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The inverses of the blocks ``D_i``, ``(d + 2)^2`` numbers, and behind them what a model of turbulence adds.
 
@@ -303,18 +301,16 @@ def blocks(
         area = face[j][d]
         share = outward(face[j], sign[j], n, d)
         if sign[j] == 0.0:
-            outer = add_boundary(kind[j], par[j], n, w, matrix, area, share, gamma, constant, prandtl, mu0, t0, s,
-                                 law, nv, d)  # fmt: skip
+            outer = add_boundary(kind[j], par[j], n, w, matrix, area, share, gas, nv, d)  # fmt: skip
             model += outer
         else:
-            inner = add_own(w, near[j], n, matrix, area, share, gamma, constant, prandtl, prandtl_turbulent, mu0, t0,
-                            s, law, nv, d)  # fmt: skip
+            inner = add_own(w, near[j], n, matrix, area, share, gas, nv, d)  # fmt: skip
             model += inner
     for v in range(2 + d):
         for i in range(nv):
             z[i] = 0.0
         z[v] = 1.0
-        conserved_change(w, z, f, gamma, d)
+        conserved_change(w, z, f, gas.gamma, d)
         for i in range(2 + d):
             matrix[q * i + v] += rate[0] * f[i]
     inside = volume[0] > 0.0
@@ -330,11 +326,11 @@ def blocks(
 @kernel
 def destruction_blocks(
     w: Read, slope: Read, distance: Read, volume: Read, block: RW,
-    *, constant: float, mu0: float, t0: float, s: float, law: Const[int], d: Const[int],
+    *, gas: Const[Gas], d: Const[int],
 ):  # fmt: skip
     """Add what the source of a model of turbulence loses with its variable to the diagonal; what it gains is left."""
     nut = w[2 + d]
-    nu = molecular(w[1 + d] / (w[0] * constant), law, mu0, t0, s) / w[0]
+    nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
     step = _STEP * (fabs(nut) + nu)
     loss = source(nut, nu, spin, distance[0]) - source(nut + step, nu, spin, distance[0])
@@ -345,25 +341,24 @@ def destruction_blocks(
 
 @func
 def add_neighbours(
-    w, near, far, face, sign, total, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d
+    w, near, far, face, sign, total, gas, nv, d
 ):
     """Take ``sum_j O_ij z_j`` from ``total``."""
     z = zeros(nv)
     f = zeros(nv)
     n = zeros(d)
     u = zeros(d)
-    temperature = w[1 + d] / (w[0] * constant)
+    temperature = w[1 + d] / (w[0] * gas.constant)
     for j in range(len(near)):
         share = outward(face[j], sign[j], n, d)
         for v in range(nv):
             z[v] = far[j][v]
-        un, kinetic, h, a = mean_state(w, near[j], u, n, gamma, d)
+        un, kinetic, h, a = mean_state(w, near[j], u, n, gas.gamma, d)
         rho = sqrt(w[0] * near[j][0])
-        other = near[j][1 + d] / (near[j][0] * constant)
-        mu, conductivity, spread = layer(w, near[j], temperature, other, share, gamma, constant, prandtl,
-                                         prandtl_turbulent, mu0, t0, s, law, nv, d)  # fmt: skip
+        other = near[j][1 + d] / (near[j][0] * gas.constant)
+        mu, conductivity, spread = layer(w, near[j], temperature, other, share, gas, nv, d)  # fmt: skip
         side_change(-1.0, near[j], near[j], u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                    gamma, constant, law, nv, d)  # fmt: skip
+                    gas, nv, d)  # fmt: skip
         for v in range(nv):
             total[v] -= face[j][d] * f[v]
 
@@ -378,14 +373,13 @@ def clear(z: Write, *, nv: Const[int]):
 @kernel
 def lessen(
     w: Read, near: Read, far: Read, face: Read, sign: Read, r: Read, out: Write,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """``r - sum_j O_ij z_j``; ``far`` are the increments across: what cells of other ranks leave of a residual."""
     total = zeros(nv)
     for v in range(nv):
         total[v] = r[v]
-    add_neighbours(w, near, far, face, sign, total, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d)
+    add_neighbours(w, near, far, face, sign, total, gas, nv, d)
     for v in range(nv):
         out[v] = total[v]
 
@@ -393,14 +387,13 @@ def lessen(
 @kernel
 def relax(
     w: Read, near: Read, far: Read, face: Read, sign: Read, block: Read, r: Read, z: Write,
-    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
-    law: Const[int], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Solve the row of a cell for its own increments, ``z = D_i^{-1} (r - sum_j O_ij z_j)``."""
     total = zeros(nv)
     for v in range(nv):
         total[v] = r[v]
-    add_neighbours(w, near, far, face, sign, total, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d)
+    add_neighbours(w, near, far, face, sign, total, gas, nv, d)
     for i in range(2 + d):
         change = 0.0
         for k in range(2 + d):

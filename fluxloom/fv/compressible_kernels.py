@@ -15,19 +15,16 @@ last bit.
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
-from fluxloom.fv.compressible_fluxes import ausm, euler, evened, hllc, hurry, roe, rusanov
+from fluxloom.fv.compressible_fluxes import Flux, euler
 from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
 from fluxloom.fv.compressible_warps import twisted
+from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
-    "AUSM",
     "COLD",
-    "HLLC",
     "LEAST",
-    "ROE",
-    "RUSANOV",
     "advance",
     "boundary_flux",
     "common_step",
@@ -41,9 +38,6 @@ __all__ = [
     "turned",
 ]  # fmt: skip
 
-RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
-"""Fluxes."""
-
 COLD = 1e-12
 """Part of the energy below which a pressure is round-off."""
 
@@ -52,24 +46,6 @@ _STEEP, _STEEPER = 0.16, 2.0
 
 LEAST = 0.01
 """Part of a cell's density and pressure that is left, at least, at its faces."""
-
-
-@func
-def numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep):
-    """Write the flux of a scheme; ``tuning`` is the entropy fix of Roe's, the cut-off Mach number of AUSM's.
-
-    ``steep`` says how much of a shock there is that runs across the face; see `steepness`.
-    """
-    if scheme == RUSANOV:
-        rusanov(left, right, n, f, gamma, d)
-    elif scheme == ROE:
-        roe(left, right, n, f, gamma, d, tuning, steep)
-    else:
-        if scheme == HLLC:
-            hllc(left, right, n, f, gamma, d)
-        else:
-            ausm(left, right, n, f, gamma, d, tuning)
-        evened(left, right, n, f, gamma, d, steep)
 
 
 @func
@@ -137,7 +113,7 @@ def from_face(f, n, pace, d):
 
 
 @func
-def flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow):
+def flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slow):
     """Write the flux through a face; with ``moving`` 1 it moves along its normal with a pace, see `from_face`.
 
     With ``slow`` 1 the jump of the normal velocity is `slowed`.
@@ -148,7 +124,7 @@ def flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, movin
         for k in range(d):
             left[1 + k] -= pace * n[k]
             right[1 + k] -= pace * n[k]
-    numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep)
+    inviscid.near_shock(left, right, n, f, gamma, d, steep)
     if moving == 1:
         from_face(f, n, pace, d)
 
@@ -179,12 +155,6 @@ def turned(
             i = (k + 1) % 3
             j = (k + 2) % 3
             res[1 + k] -= mass * (rate[i] * w[1 + j] - rate[j] * w[1 + i])
-
-
-@func
-def hurried(un, vn, w, near, gamma, d, cutoff):
-    """Return `hurry` of AUSM+-up for the states of two cells and their normal velocities."""
-    return hurry(0.5 * (un * un * w[0] / w[1 + d] + vn * vn * near[0] / near[1 + d]) / gamma, cutoff)
 
 
 @func
@@ -240,7 +210,7 @@ def both_sides(w, slope, share, near, far, kept, face, into, outer, level, left,
 def residual(
     w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, warp: Read, sign: Read,
     res: Write, speed: Write, fixed: Inc,
-    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
     slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
@@ -258,7 +228,7 @@ def residual(
     f = zeros(nv)
     left = zeros(nv)
     right = zeros(nv)
-    c = sqrt(gamma * w[1 + d] / w[0])
+    c = sqrt(gas.gamma * w[1 + d] / w[0])
     for j in range(len(near)):
         into = sign[j] < 0.0
         outer = sign[j] == 0.0
@@ -272,13 +242,13 @@ def residual(
             un += n[k] * w[1 + k]
             vn += n[k] * near[j][1 + k]
         steep = 0.0
-        if scheme != RUSANOV:
+        if inviscid.resolves_contacts:
             through = 0.5 * (un + vn) - pace
-            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, through, face[j][d], gamma, d))
+            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, through, face[j][d], gas.gamma, d))
         level = 1.0 - steep
         sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, level, left, right, d)
         poor += select(sound, 0.0, 1.0)
-        flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow)
+        flux_through(left, right, n, f, pace, gas.gamma, d, inviscid, steep, moving, slow)
         for v in range(2 + d, nv):
             a = select(into, near[j][v], w[v])
             b = select(into, w[v], near[j][v])
@@ -288,12 +258,10 @@ def residual(
         for v in range(nv):
             total[v] += push * select(outer, kept[j][v], f[v])
         if warped == 1:
-            twisted(w, slope, share, near[j], far[j], kept[j], warp[j], f, gamma, nv)
+            twisted(w, slope, share, near[j], far[j], kept[j], warp[j], f, gas.gamma, nv)
             for v in range(nv):
                 total[v] += select(outer, 0.0, select(into, f[v], -f[v]))
-        faster = 1.0
-        if scheme == AUSM:
-            faster = hurried(un - pace, vn - pace, w, near[j], gamma, d, tuning)
+        faster = inviscid.sound_factor(un - pace, vn - pace, w, near[j], gas.gamma, d)
         waves += area * (fabs(un - pace) + faster * c)
     for v in range(nv):
         res[v] = total[v]
@@ -319,14 +287,14 @@ def continued(w, slope, share, face, inside, nv, d):
 
 
 @func
-def mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow):
+def mirror_flux(inside, n, f, gamma, d, inviscid, steep, slow):
     """Write the flux through a plane of symmetry, between a state and its image: of momentum along the normal alone."""
     image = zeros(2 + d)
     state = zeros(2 + d)
     for v in range(2 + d):
         state[v] = inside[v]
     mirrored(inside, n, image, d)
-    flux_through(state, image, n, f, 0.0, gamma, d, scheme, tuning, steep, 0, slow)
+    flux_through(state, image, n, f, 0.0, gamma, d, inviscid, steep, 0, slow)
     push = 0.0
     for k in range(d):
         push += n[k] * f[1 + k]
@@ -339,12 +307,12 @@ def mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow):
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int], scheme: Const[int], tuning: float,
+    *, gas: Const[Gas], nv: Const[int], d: Const[int], moving: Const[int], inviscid: Const[Flux],
     slow: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
 
-    At a plane of symmetry it is that of a scheme, between this state and its image.
+    At a plane of symmetry it is that of a inviscid, between this state and its image.
 
     A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
     """
@@ -355,20 +323,20 @@ def boundary_flux(
     for k in range(d):
         n[k] = face[k]
     continued(w, slope, share, face, inside, nv, d)
-    boundary_state(kind[0], par, n, inside, b, gamma, d)
+    boundary_state(kind[0], par, n, inside, b, gas.gamma, d)
     if moving == 1:
         for k in range(d):
             b[1 + k] -= face[3 * d + 1] * n[k]
-    euler(b, n, f, gamma, d)
+    euler(b, n, f, gas.gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
     if is_mirror(kind[0], par):
         steep = 0.0
-        if scheme != RUSANOV:
-            steep = steepness(w, w, slope, slope, n, 0.0, face[d], gamma, d)
+        if inviscid.resolves_contacts:
+            steep = steepness(w, w, slope, slope, n, 0.0, face[d], gas.gamma, d)
         for v in range(2 + d):
             inside[v] -= steep * (inside[v] - w[v])
-        mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow)
+        mirror_flux(inside, n, f, gas.gamma, d, inviscid, steep, slow)
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:

@@ -24,7 +24,8 @@ B. Perthame, C.-W. Shu: *On positivity preserving finite volume schemes for Eule
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.fv.compressible_kernels import COLD, LEAST, RUSANOV, flux_through, is_outer, stage
+from fluxloom.fv.compressible_fluxes import Rusanov
+from fluxloom.fv.compressible_kernels import COLD, LEAST, flux_through, is_outer, stage
 from fluxloom.fv.compressible_outside import FAR_FIELD, boundary_state, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
@@ -47,6 +48,7 @@ LIFE = 20.0
 _LEFT, _FEW = 0.1, 100.0
 """Parts of density and heat under Rusanov's flux that are left at least; times ``COLD`` of the energy all of it is."""
 _TINY = 1.0e-300
+_ROBUST = Rusanov()
 
 
 @func
@@ -101,7 +103,7 @@ def outside_differences(
         right[v] = select(wall, w[v], b[v])
     for k in range(d):
         right[1 + k] += select(wall, 2.0 * (there - here) * n[k], 0.0)
-    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, 0.0, moving, 0)
+    flux_through(left, right, n, f, pace, gamma, d, _ROBUST, 0.0, moving, 0)
     if nv == d + 3:
         f[nv - 1] = f[0] * select(f[0] > 0.0, w[nv - 1], nut)
     for v in range(nv):
@@ -126,7 +128,7 @@ def differences(
         right[v] = w[1][v]
     for k in range(d):
         n[k] = face[k]
-    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, 0.0, moving, 0)
+    flux_through(left, right, n, f, pace, gamma, d, _ROBUST, 0.0, moving, 0)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     outer = is_outer(face, d)

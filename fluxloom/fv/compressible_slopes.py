@@ -8,14 +8,11 @@ pass, for it reads the same neighbours.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import bounded_parts, minor, smooth_parts
+from fluxloom.fv.limiters import Limiter, minor
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["BARTH", "FEW", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "limited_slopes_of_few", "slopes"]
-
-NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
-"""Limiters."""
+__all__ = ["FEW", "limited_slopes", "limited_slopes_of_few", "slopes"]
 
 FEW = 6
 """Faces of a cell whose differences of velocity work items can keep in registers: hexahedra, and all that have less."""
@@ -58,16 +55,6 @@ def unlimited_part(way, rough, most, d):
     for k in range(d):
         size += way[k] * way[k]
     return min(rough * size * sqrt(size), most)
-
-
-@func
-def parts(change, low, high, eps2, limiter):
-    """Return the fraction of a limiter."""
-    if limiter == BARTH:
-        top, below = bounded_parts(change, low, high, eps2)
-    else:
-        top, below = smooth_parts(change, low, high, eps2)
-    return top, below
 
 
 @func
@@ -118,7 +105,7 @@ def reached_along(w, near, ways, push, d):
 @kernel
 def limited_slopes(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int], faces: Const[int], wide: Const[int], rough: float,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], rough: float,
     most: float,
 ):  # fmt: skip
     """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
@@ -152,7 +139,7 @@ def limited_slopes(
             square[0] = 0.0
         elif wide == 0:
             place = j
-        rest = unlimited_part(ways[j], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
+        rest = unlimited_part(ways[j], rough, most, d) if limiter.has_threshold else 0.0
         for v in range(nv):
             change = 0.0
             for k in range(d):
@@ -162,19 +149,19 @@ def limited_slopes(
                 square[place] += change * change
             else:
                 eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
-                a, b = parts(change, low[v], high[v], eps2, limiter)
+                a, b = limiter(change, low[v], high[v], eps2)
                 least_share(top, below, v, a, b)
         unlimited[place] = rest * scale[1]
         if faces == 1:
             along[0] = reached_along(w, near, ways, push, d)
-            a, b = parts(square[0], 0.0, along[0], (unlimited[0] + minor(square[0], reach)) * square[0], limiter)
+            a, b = limiter(square[0], 0.0, along[0], (unlimited[0] + minor(square[0], reach)) * square[0])
             least_share(top, below, 1, a, b)
         elif wide == 1:
             place += 1 if is_inner(ways[j], d) > 0.0 else 0
     if faces > 1:
         along_changes(w, near, ways, push, along, faces, d)
         for i in range(faces):
-            a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
+            a, b = limiter(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i])
             least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
@@ -185,7 +172,7 @@ def limited_slopes(
 @kernel
 def limited_slopes_of_few(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int], faces: Const[int], rough: float, most: float,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], rough: float, most: float,
 ):  # fmt: skip
     """`limited_slopes` of cells with at most a known number of faces, by work items.
 
@@ -218,7 +205,7 @@ def limited_slopes_of_few(
         below[v] = 1.0
     for i in range(faces):
         if i < len(near):
-            rest = unlimited_part(ways[i], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
+            rest = unlimited_part(ways[i], rough, most, d) if limiter.has_threshold else 0.0
             square = 0.0
             for v in range(nv):
                 change = 0.0
@@ -229,7 +216,7 @@ def limited_slopes_of_few(
                     square += change * change
                 else:
                     eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
-                    a, b = parts(change, low[v], high[v], eps2, limiter)
+                    a, b = limiter(change, low[v], high[v], eps2)
                     least_share(top, below, v, a, b)
             along = 0.0
             for j in range(faces):
@@ -237,7 +224,7 @@ def limited_slopes_of_few(
                 for k in range(d):
                     dot += push[k] * jumps[d * j + k]
                 along = max(along, dot)
-            a, b = parts(square, 0.0, along, (rest * scale[1] + minor(square, reach)) * square, limiter)
+            a, b = limiter(square, 0.0, along, (rest * scale[1] + minor(square, reach)) * square)
             least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]

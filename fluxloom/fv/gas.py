@@ -4,25 +4,75 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy, require_strategy
+from fluxloom.fv.viscous_fluxes import sutherland, sutherland_weighted
+from fluxloom.kernel.frontend import func
 
-__all__ = ["ConstantViscosity", "Gas", "Sutherland"]
+__all__ = ["ConstantViscosity", "Gas", "Sutherland", "ViscosityLaw"]
 
 Array = npt.NDArray[np.float64]
 
 
+class ViscosityLaw(Strategy, what="viscosity", group="fluxloom.viscosities"):
+    """How viscous a gas is at a temperature.
+
+    A member is a frozen dataclass whose ``__call__`` is a ``@func`` that returns the dynamic viscosity, Pa s, at a
+    temperature, K.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, temperature: Any) -> Any: ...  # noqa: D102
+
+    def at(self, temperature: Array | float) -> Array | float:
+        """Return the viscosity at temperatures, on the host."""
+        return np.vectorize(self, otypes=[float])(temperature)
+
+    @func
+    def both(self, first, second):
+        """Return the viscosities at two temperatures."""
+        return self(first), self(second)
+
+
 @dataclass(frozen=True)
-class Sutherland:
-    """``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``, Pa s; of air by default (White, *Viscous Fluid Flow*)."""
+class Sutherland(ViscosityLaw, name="sutherland"):
+    """``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``; of air by default (White, *Viscous Fluid Flow*).
+
+    Attributes
+    ----------
+    mu0
+        Viscosity at ``T_0``, Pa s.
+    t0
+        ``T_0``, K.
+    s
+        Sutherland's constant ``S``, K.
+    """
 
     mu0: float = 1.716e-5
     t0: float = 273.15
     s: float = 110.4
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
+
+    @func
+    def __call__(self, temperature):
+        """Return the viscosity."""
+        return sutherland(temperature, self.mu0, self.t0, self.s)
+
+    @func
+    def both(self, first, second):
+        """Return the viscosities at two temperatures, with one division for both."""
+        once = 1.0 / ((first + self.s) * (second + self.s))
+        mu_first = sutherland_weighted(first, self.mu0, self.t0, self.s) * ((second + self.s) * once)
+        mu_second = sutherland_weighted(second, self.mu0, self.t0, self.s) * ((first + self.s) * once)
+        return mu_first, mu_second
 
     def at(self, temperature: Array | float) -> Array | float:
         """Return the viscosity at temperatures."""
@@ -31,14 +81,35 @@ class Sutherland:
 
 
 @dataclass(frozen=True)
-class ConstantViscosity:
-    """The same viscosity ``mu`` everywhere, Pa s."""
+class ConstantViscosity(ViscosityLaw, name="constant"):
+    """The same viscosity everywhere.
+
+    Attributes
+    ----------
+    mu
+        Pa s.
+    """
 
     mu: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
+
+    @func
+    def __call__(self, temperature):
+        """Return the viscosity."""
+        return self.mu
 
     def at(self, temperature: Array | float) -> Array | float:
         """Return the viscosity at temperatures."""
         return self.mu * np.ones_like(temperature)
+
+
+def _require_positive(law: Sutherland | ConstantViscosity) -> None:
+    for field in fields(law):
+        value = getattr(law, field.name)
+        if not (isfinite(value) and value > 0.0):
+            raise SolverError(f"{field.name}: a number above 0 is wanted, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -50,11 +121,11 @@ class Gas:
     gamma
         Ratio of the specific heats.
     constant
-        ``R``, J/kg/K.
+        Gas constant ``R`` of ``p = rho R T``, J/(kg K).
     prandtl, prandtl_turbulent
         Laminar and turbulent Prandtl number.
     viscosity
-        None: no viscous terms.
+        Law of the dynamic viscosity; None: the Euler equations, without viscous terms.
 
     Raises
     ------
@@ -66,32 +137,15 @@ class Gas:
     constant: float = 287.05
     prandtl: float = 0.72
     prandtl_turbulent: float = 0.9
-    viscosity: Sutherland | ConstantViscosity | None = None
+    viscosity: ViscosityLaw | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self)[:4]:
             value = getattr(self, field.name)
             if not (isfinite(value) and value > (1.0 if field.name == "gamma" else 0.0)):
-                least = "above 1" if field.name == "gamma" else "positive"
-                raise SolverError(f"gas: {field.name} is {least}, not {value!r}")
-        for field in fields(self.viscosity) if self.viscosity is not None else ():
-            value = getattr(self.viscosity, field.name)
-            if not (isfinite(value) and value > 0.0):
-                raise SolverError(f"gas: {field.name} of the viscosity is positive, not {value!r}")
-
-    def molecular(self) -> dict[str, Any]:
-        """Return what kernels take for the viscosity.
-
-        Raises
-        ------
-        SolverError
-            If there is none.
-        """
-        if self.viscosity is None:
-            raise SolverError("gas: it has no viscosity")
-        if isinstance(self.viscosity, Sutherland):
-            return {"law": 1, "mu0": self.viscosity.mu0, "t0": self.viscosity.t0, "s": self.viscosity.s}
-        return {"law": 0, "mu0": self.viscosity.mu, "t0": 1.0, "s": 1.0}
+                least = "above 1" if field.name == "gamma" else "above 0"
+                raise SolverError(f"{field.name}: a number {least} is wanted, not {value!r}")
+        require_strategy("viscosity", self.viscosity, ViscosityLaw, optional=True)
 
     def sound(self, w: Array) -> Array:
         """Return the speed of sound of primitive states ``(n, d + 2)``."""

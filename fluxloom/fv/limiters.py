@@ -17,10 +17,19 @@ J. Comput. Phys. 118, 1995 (eq. 13 to 15).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import max, min, select
 
-__all__ = ["bounded", "bounded_parts", "minor", "smooth_parts", "smooth_share"]
+__all__ = [
+    "BarthJespersen", "Limiter", "Venkatakrishnan", "bounded", "bounded_parts", "minor", "smooth_parts",
+    "smooth_share",
+]  # fmt: skip
 
 _MINOR, _MAIN = 1e-2, 16.0
 """Part of the square of the range of values around a cell, and how many times the square of a change takes it away."""
@@ -72,3 +81,86 @@ def smooth_share(share, change, low, high, eps2):
     """Return a share, or that of Venkatakrishnan, `smooth_parts`, where it is less."""
     top, below = smooth_parts(change, low, high, eps2)
     return min(share, select(below > 0.0, top / below, 1.0))
+
+
+# --------------------------------------------------------------------------------------------------- schemes
+
+
+class Limiter(Strategy, what="limiter", group="fluxloom.limiters"):
+    """What part of a gradient is kept, face by face.
+
+    A member is a frozen dataclass whose ``__call__`` is a ``@func`` that returns numerator and denominator of that
+    part, at least 0, which is 1 where it is more; both may be 0 where nothing changes. It is given the ``change`` to
+    the face, ``low`` and ``high`` (see the module), and ``eps2``: squares of changes below it are not to be limited.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, change: Any, low: Any, high: Any, eps2: Any) -> Any: ...  # noqa: D102
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether small changes are left alone, see `threshold`; that takes the way to each face."""
+        return False
+
+    def threshold(self, length: float) -> tuple[float, float]:
+        """Return ``t`` and ``m``: squares of changes below ``min(t h^3, m)`` of the flow's own are not limited.
+
+        Parameters
+        ----------
+        length
+            That of the body.
+        """
+        return 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class BarthJespersen(Limiter, name="barth-jespersen"):
+    """Barth and Jespersen: values at faces stay between the least and the largest one around a cell."""
+
+    @func
+    def __call__(self, change, low, high, eps2):
+        """Return numerator and denominator."""
+        return bounded_parts(change, low, high, eps2)
+
+
+@dataclass(frozen=True)
+class Venkatakrishnan(Limiter, name="venkatakrishnan"):
+    """Venkatakrishnan: smooth, and without effect on small changes, so that steady flows settle.
+
+    Attributes
+    ----------
+    smoothness
+        ``K``: changes below ``(K h / length)^(3/2)`` of the flow's own size are not limited, where ``h`` is twice the
+        way to the face.
+    length
+        In which cells are measured, m; 0: that of the walls (`fluxloom.fv.symmetry_planes.reference_length`).
+    unlimited
+        Changes above this part of the flow's own size are limited in any case: cells far away are large.
+    """
+
+    smoothness: float = 5.0
+    length: float = 0.0
+    unlimited: float = 0.03
+
+    def __post_init__(self) -> None:
+        for name in ("smoothness", "unlimited"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value > 0.0):
+                raise SolverError(f"{name}: a number above 0 is wanted, not {value!r}")
+        if not (isfinite(self.length) and self.length >= 0.0):
+            raise SolverError(f"length: a number of at least 0 is wanted, not {self.length!r}")
+
+    @property
+    def has_threshold(self) -> bool:
+        """Small changes are left alone."""
+        return True
+
+    def threshold(self, length: float) -> tuple[float, float]:
+        """Return ``(2 K / length)^3`` and the square of ``unlimited``."""
+        return (2.0 * self.smoothness / (self.length or length)) ** 3, self.unlimited**2
+
+    @func
+    def __call__(self, change, low, high, eps2):
+        """Return numerator and denominator."""
+        return smooth_parts(change, low, high, eps2)

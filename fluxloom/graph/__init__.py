@@ -27,13 +27,10 @@ if TYPE_CHECKING:
         BlockTargets,
         EllInverse,
         FlatInverse,
-        StagedTable,
-        StagedTiles,
         block_targets,
         ell_fill,
         ell_inverse,
         flat_inverse,
-        staged_tiles,
     )
     from fluxloom.graph.inverse import InverseMap, RaggedInverse, SlicedInverse, inverse_map, inverse_ragged, sliced
     from fluxloom.graph.native import check_range
@@ -51,8 +48,6 @@ __all__ = [
     "PairEntries",
     "RaggedInverse",
     "SlicedInverse",
-    "StagedTable",
-    "StagedTiles",
     "TilePlan",
     "TileSegments",
     "block_targets",
@@ -74,7 +69,6 @@ __all__ = [
     "renumber",
     "rows_to_csr",
     "sliced",
-    "staged_tiles",
     "target_graph",
     "target_tiles",
     "tile_segments",
@@ -89,8 +83,7 @@ if not TYPE_CHECKING:
         "fluxloom.graph.check": "covers is_injective",
         "fluxloom.graph.colour": "ElementColours colour_elements colour_permutation",
         "fluxloom.graph.csr": "Csr PairEntries element_graph pair_entries rows_to_csr target_graph transpose_pattern",
-        "fluxloom.graph.gather": "BlockTargets EllInverse FlatInverse StagedTable StagedTiles "
-        "block_targets ell_fill ell_inverse flat_inverse staged_tiles",
+        "fluxloom.graph.gather": "BlockTargets EllInverse FlatInverse block_targets ell_fill ell_inverse flat_inverse",
         "fluxloom.graph.inverse": "InverseMap RaggedInverse SlicedInverse inverse_map inverse_ragged sliced",
         "fluxloom.graph.native": "check_range",
         "fluxloom.graph.permute": "first_touch_order invert_permutation permute_rows renumber",

@@ -1,4 +1,4 @@
-/* Tables by which a target collects its contributions: flat inverses, staged tiles, targets of blocks. */
+/* Tables by which a target collects its contributions: flat inverses, targets of blocks. */
 #include <stdint.h>
 #include <string.h>
 
@@ -82,34 +82,6 @@ int64_t graph_ell_inverse(int64_t n_tables, const int32_t *const *table, const i
     memset(position, 255, (size_t)(degree * stride) * sizeof *position);
     if (stride)
         place_positions(n_tables, table, size, arity, order, ordered, stride, count, position);
-    return 0;
-}
-
-/* The contributions (place of the element in its tile) * arity + leg of each target, ascending; local has
- * entries of 32 bits if wide, else of 16. */
-int64_t graph_stage_tiles(const int32_t *table, int64_t n, int64_t arity, int64_t n_targets, int64_t tile_size,
-                          int64_t n_tiles, const int64_t *elem_ptr, const int32_t *elements, int64_t wide,
-                          int32_t *ptr, void *local)
-{
-    const int64_t size = n * arity;
-    row_pointers(1, &table, &size, n_targets, ptr);
-    for (int64_t tile = 0; tile < n_tiles; tile++) {
-        const uint32_t first = (uint32_t)(tile * tile_size);
-        uint32_t mine = 0;
-        for (int64_t i = elem_ptr[tile]; i < elem_ptr[tile + 1]; i++) {
-            const int32_t *target = table + elements[i] * arity;
-            for (int64_t k = 0; k < arity; k++, mine++) {
-                if ((uint32_t)target[k] - first >= (uint32_t)tile_size)
-                    continue;
-                const int32_t at = ptr[target[k]]++;
-                if (wide)
-                    ((int32_t *)local)[at] = (int32_t)mine;
-                else
-                    ((uint16_t *)local)[at] = (uint16_t)mine;
-            }
-        }
-    }
-    move_back(ptr, n_targets);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-"""Tables by which targets collect contributions that elements left in flat, staged or block-local storage.
+"""Tables by which targets collect contributions that elements left in flat or block-local storage.
 
 A *flat position* is ``element * arity + leg``. Tables here count with 32 bits: what does not fit is refused.
 """
@@ -14,20 +14,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
 from fluxloom.graph.native import Indices, Offsets, call, count, offsets, row_order, table_in_range
-from fluxloom.graph.native import table as as_table
-from fluxloom.graph.tiles import target_tiles
 
 __all__ = [
     "BlockTargets",
     "EllInverse",
     "FlatInverse",
-    "StagedTable",
-    "StagedTiles",
     "block_targets",
     "ell_fill",
     "ell_inverse",
     "flat_inverse",
-    "staged_tiles",
 ]
 
 Local = npt.NDArray[np.uint16]
@@ -76,56 +71,6 @@ class EllInverse:
     def stride(self) -> int:
         """Targets a column has room for."""
         return self.position.shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class StagedTable:
-    """For each target, the contributions in its tile that one table sends there, ascending.
-
-    Attributes
-    ----------
-    ptr
-        int32, ``(n_targets + 1,)``.
-    local
-        uint16, or int32 when a tile has more than 65535 legs: the place of the element in its tile's list
-        times the arity, plus the leg.
-    """
-
-    ptr: Indices
-    local: npt.NDArray[np.uint16 | np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class StagedTiles:
-    """Tiles of consecutive targets whose elements leave their contributions in storage of the tile.
-
-    Attributes
-    ----------
-    tile
-        Targets a tile; the last may have fewer.
-    elem_ptr
-        int32, ``(n_tiles + 1,)``: where the elements of each tile begin in ``elements``.
-    elements
-        int32: the elements that name a target of the tile, ascending in each tile.
-    tables
-        What each target collects, table by table.
-    most
-        Elements of the largest tile.
-    redundancy
-        How often an element is listed, on average: 1 when none is in two tiles.
-    """
-
-    tile: int
-    elem_ptr: Indices
-    elements: Indices
-    tables: tuple[StagedTable, ...]
-    most: int
-    redundancy: float
-
-    @property
-    def n_tiles(self) -> int:
-        """Number of tiles."""
-        return self.elem_ptr.size - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,44 +168,6 @@ def ell_fill(tables: Indices | Sequence[Indices], n_targets: int) -> float:
     counts = np.empty(n_targets, dtype=np.int32)
     degree = call("count_rows", len(checked), checked, _sizes(checked), n_targets, counts)
     return sum(t.size for t in checked) / (degree * n_targets) if degree else 1.0
-
-
-def staged_tiles(tables: Sequence[Indices], n_targets: int, tile: int) -> StagedTiles:
-    """Cut targets into tiles, list each tile's elements, and for each target what it collects of them.
-
-    Parameters
-    ----------
-    tables
-        One or more ``(n, arity)`` tables from the same elements to the same targets.
-    n_targets
-        Number of targets.
-    tile
-        Targets a tile.
-
-    Raises
-    ------
-    DatError
-        When there is no table, one has the wrong type, length or range, or 2**31 entries are reached.
-    """
-    plan = target_tiles(tables, n_targets, tile)
-    count(plan.elements.size, "the number of elements of all tiles")
-    most = int(np.diff(plan.elem_ptr).max(initial=0))
-    n = tables[0].shape[0]
-    redundancy = plan.elements.size / n if n else 1.0
-    staged: list[StagedTable] = []
-    for i, array in enumerate(tables):
-        checked = as_table(array)
-        count(checked.size, f"the number of entries of tables[{i}]")
-        arity = checked.shape[1]
-        wide = count(most * arity, "the number of legs of a tile") > _MOST_LOCAL
-        ptr = np.empty(n_targets + 1, dtype=np.int32)
-        local = np.empty(checked.size, dtype=np.int32 if wide else np.uint16)
-        call(
-            "stage_tiles", checked, n, arity, n_targets, tile, plan.n_tiles,
-            plan.elem_ptr, plan.elements, wide, ptr, local,
-        )  # fmt: skip
-        staged.append(StagedTable(ptr, local))
-    return StagedTiles(tile, plan.elem_ptr.astype(np.int32), plan.elements, tuple(staged), most, redundancy)
 
 
 def block_targets(table: Indices, n_targets: int, offset: Offsets) -> BlockTargets:

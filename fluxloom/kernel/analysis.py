@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -33,7 +31,6 @@ from fluxloom.kernel.ir import (
 
 __all__ = [
     "children",
-    "content_digest",
     "count_flops",
     "dump",
     "expressions",
@@ -241,25 +238,7 @@ def _operation(node: Expression) -> int:
     return int(isinstance(node, Compare) and node.left.kind is Kind.REAL)
 
 
-# ------------------------------------------------------------------------------ digest, dump
-
-
-def _canonical(value: object) -> str:
-    """Return a text that depends on content only: no locations, no memory addresses."""
-    if isinstance(value, tuple):
-        return "(" + ",".join([_canonical(item) for item in value]) + ")"
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, (str, bool, int, float)) or value is None:
-        return repr(value)
-    kind = type(value)
-    parts = [_canonical(getattr(value, name)) for name in _field_names(kind) if name != "location"]
-    return f"{kind.__name__}({','.join(parts)})" if parts else str(value)
-
-
-def content_digest(*content: object) -> str:
-    """Return the SHA-256 of IR content, locations left out."""
-    return hashlib.sha256(_canonical(content).encode()).hexdigest()
+# -------------------------------------------------------------------------------------- dump
 
 
 def dump(node: object, indent: str = "") -> str:

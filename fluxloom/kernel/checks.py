@@ -17,7 +17,7 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT64, Scalar
-from fluxloom.kernel.analysis import content_digest, count_flops, expressions, used_components, walk
+from fluxloom.kernel.analysis import count_flops, expressions, used_components, walk
 from fluxloom.kernel.check_tests import (
     Site,
     both,
@@ -27,6 +27,7 @@ from fluxloom.kernel.check_tests import (
     stop_of,
 )
 from fluxloom.kernel.check_values import SITES, Place, ValueChecker
+from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.ir import (
     RAGGED,
     ArgShape,
@@ -150,7 +151,7 @@ class _Rewriter(ValueChecker):
             LocalArray(name, self.shapes[p].kind, self._mirror_shape(p)) for p, name in self.mirrors.items()
         ]
         arrays, name = (*old.arrays, *mirrors), f"{old.name}_checked"
-        digest = content_digest(name, parameters, shapes, old.constants, scalars, arrays, body, old.tables)
+        digest = kernel_digest(parameters, shapes, old.constants, scalars, arrays, body, old.tables)
         return LoweredKernel(
             name, parameters, shapes, old.constants, scalars, arrays, body, digest, count_flops(body), old.tables
         )

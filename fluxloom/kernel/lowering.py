@@ -9,7 +9,8 @@ from typing import Any
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError, KernelError, did_you_mean
-from fluxloom.kernel.analysis import content_digest, count_flops, expressions, walk
+from fluxloom.kernel.analysis import count_flops, expressions, walk
+from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.inlining import KernelLowerer
 from fluxloom.kernel.ir import (
     RAGGED,
@@ -196,7 +197,7 @@ def _finish(
     tables = tuple(
         Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
     )
-    digest = content_digest(source.name, signature.parameters, ordered, constants, scalars, arrays, body, tables)
+    digest = kernel_digest(signature.parameters, ordered, constants, scalars, arrays, body, tables)
     return LoweredKernel(
         source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body), tables
     )

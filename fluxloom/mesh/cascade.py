@@ -40,7 +40,9 @@ class BladeRow:
     pitch
         From blade to blade, of a plane cascade.
     blades
-        Around a ring, with the radii ``hub`` and ``casing``; 0: a plane cascade.
+        Around a ring; 0: a plane cascade.
+    hub, casing
+        Radii of the ring.
     inlet_angle, outlet_angle
         Of the camber line at its ends, degrees from the axis; of a ring at the hub.
     inlet_twist, outlet_twist

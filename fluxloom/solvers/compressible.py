@@ -39,7 +39,7 @@ from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
 from fluxloom.solvers.compressible_positivity import Positivity
-from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
@@ -132,7 +132,7 @@ class CompressibleFlow:
         self.boundaries = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
-        self.turbulent = self.scheme.turbulence != "none"
+        self.turbulent = self.scheme.turbulence is not None
         self.components = self.dimension + 2 + self.turbulent
         self.spaces = FlowSpaces(context, volumes)
         self.elements = self.spaces.elements.set
@@ -214,8 +214,9 @@ class CompressibleFlow:
 
     def _length(self) -> float:
         """Return the length in which the limiter measures cells: flat walls without friction count if all are so."""
-        if self.scheme.length or not self.limiting:
-            return self.scheme.length or 1.0
+        limiter = self.scheme.limiter
+        if limiter is None or not (self.limiting and limiter.has_threshold):
+            return 1.0
         cv, context, given = self.volumes, self.context, self.boundaries.items()
         planes = [name for name, kind in given if isinstance(kind, SymmetryPlane)]
         sliding = [name for name, kind in given if isinstance(kind, SlipWall)]
@@ -227,11 +228,11 @@ class CompressibleFlow:
         if not self.turbulent:
             return
         if self.gas.viscosity is None:
-            raise SolverError(f"turbulence {self.scheme.turbulence!r}: the gas has no viscosity; give it one")
+            raise SolverError("turbulence: the gas has no viscosity; give it one")
         cv, shape = self.volumes, () if distance is None else np.shape(distance)
         if shape != (cv.cells,) or not (np.asarray(distance) > 0.0).all():
             raise SolverError(
-                f"turbulence {self.scheme.turbulence!r}: distances from the wall above 0 are wanted, ({cv.cells},), not"
+                f"turbulence: distances from the wall above 0 are wanted, ({cv.cells},), not"
                 f" {'none' if distance is None else shape} (fluxloom.mesh.wall_distance)"
             )
         padded = np.ones(cv.elements)
@@ -244,7 +245,7 @@ class CompressibleFlow:
         start = np.zeros((cv.elements, nv))
         start[:, 0] = start[:, -1] = 1.0
         self.w = self.spaces.elements.dat(start, "w", self._many)
-        stages = len(STAGES[self.scheme.time])
+        stages = len(self.scheme.time.stages)
         self.between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in (1, 2)]
         self.kept = self.between[stages % 2 == 0]  # the last stage does not read it
         self.slope = ctx.dat(
@@ -275,16 +276,10 @@ class CompressibleFlow:
         """What fluxes are looped over: ``"cells"`` or ``"faces"``."""
         return "faces" if self._balance is not None and self._balance.over_faces else "cells"
 
-    def thermal(self) -> dict[str, Any]:
-        """Return what kernels take for friction and heat."""
-        gas = self.gas
-        return {"gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
-                "prandtl_turbulent": gas.prandtl_turbulent, **gas.molecular()}  # fmt: skip
-
     def _each(self, limited: bool) -> tuple[list[Loop], list[Sequence[Loop | Reset]]]:
         """Return what advances the states in each stage, and what finds their residual before."""
         if limited not in self._found:
-            stages = STAGES[self.scheme.time]
+            stages = self.scheme.time.stages
             states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
             common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
             ahead = [
@@ -299,7 +294,7 @@ class CompressibleFlow:
 
     def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
         """Return a step of each cell's own, and what comes before and after the length of a common one is known."""
-        stages, (ahead, find) = STAGES[self.scheme.time], self._each(limited)
+        stages, (ahead, find) = self.scheme.time.stages, self._each(limited)
 
         def rest(leave: Sequence[Sequence[Loop]]) -> list[Loop | Reset]:
             """Return what follows the first stage."""
@@ -372,7 +367,7 @@ class CompressibleFlow:
     @property
     def limiting(self) -> bool:
         """Whether the scheme has a limiter."""
-        return self.balance is None and self.scheme.order == 2 and LIMITERS[self.scheme.limiter] > 0
+        return self.balance is None and self.scheme.order == 2 and self.scheme.limiter is not None
 
     def freeze(self, frozen: bool = True) -> None:
         """Keep the shares that the limiter leaves of slopes as they are now, or find them from the states again.

@@ -19,7 +19,6 @@ from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
 from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
-from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
 from fluxloom.solvers.compressible_sectors import SectorLoops
 from fluxloom.solvers.compressible_vortex import FarFieldVortices
 
@@ -55,7 +54,7 @@ class FlowBalance:
         self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
         # fluxes see by slopes where shocks are
-        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux != "rusanov"
+        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux.resolves_contacts
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         elements, layout = flow.spaces.elements, slices_for(device)
@@ -130,10 +129,10 @@ class FlowBalance:
         if self.viscous and self.mirrored:
             behind = flow.behind[0]
             found += [Loop(mirror_waves, self.mirrors, flow.face[flow.edge[0]], w, w[behind], flow.volume[behind],
-                           flow.speed[behind], **flow.thermal(), **common)]  # fmt: skip
+                           flow.speed[behind], gas=flow.gas, **common)]  # fmt: skip
         if flow.turbulent:
             found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
-                           constant=flow.gas.constant, **flow.gas.molecular())]  # fmt: skip
+                           gas=flow.gas)]  # fmt: skip
         if flow.swept is not None and flow.rotation is not None:
             rate = flow.context.scalar(flow.rotation.vector, "rate")
             found += [Loop(turned, over, w, rate, flow.volume, flow.swept, flow.res, gamma=gamma, **common)]
@@ -176,9 +175,11 @@ class FlowBalance:
         kernel, more = limited_slopes, {"wide": int(flow.slopes is not None)}
         if self.few:
             kernel, more = limited_slopes_of_few, {}
+        limiter = flow.scheme.limiter
+        assert limiter is not None
+        rough, most = limiter.threshold(flow.length)
         return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.slope, share,
-                    limiter=LIMITERS[flow.scheme.limiter], rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3,
-                    most=flow.scheme.unlimited**2, faces=self.faces, name="limited_slopes", **more,
+                    limiter=limiter, rough=rough, most=most, faces=self.faces, name="limited_slopes", **more,
                     **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
@@ -199,12 +200,12 @@ class FlowBalance:
         if self.viscous:
             kind, par, face, inside = edge
             loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
-                           **flow.thermal(), **self._common)]  # fmt: skip
+                           gas=flow.gas, **self._common)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:
         scheme = self.flow.scheme
-        return {"gamma": self.flow.gas.gamma, "scheme": FLUXES[scheme.flux], "tuning": scheme.tuning,
+        return {"gas": self.flow.gas, "inviscid": scheme.flux,
                 "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach),
                 **self._common}  # fmt: skip
 
@@ -220,7 +221,7 @@ class FlowBalance:
                       **self._through())]  # fmt: skip
         if self.viscous:
             loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
-                           flow.res, flow.speed, **flow.thermal(), **self._common)]  # fmt: skip
+                           flow.res, flow.speed, gas=flow.gas, **self._common)]  # fmt: skip
         return loops
 
     def _over_faces(self, w: Dat) -> list[Loop]:
@@ -233,8 +234,7 @@ class FlowBalance:
         if not self.viscous:
             return [Loop(through_faces, faces, *both, **self._through()),
                     Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
-        thermal = self._through() | flow.thermal()
         more = Schedule(registers=_REGISTERS)
-        return [Loop(through_faces_with_friction, faces, *both, **thermal, schedule=more),
+        return [Loop(through_faces_with_friction, faces, *both, **self._through(), schedule=more),
                 Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
                      schedule=single)]  # fmt: skip

@@ -10,8 +10,9 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.agglomeration import Coarse
+from fluxloom.fv.compressible_fluxes import Rusanov
 from fluxloom.fv.compressible_friction import boundary_friction, friction
-from fluxloom.fv.compressible_kernels import RUSANOV, boundary_flux, face_states, gained
+from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained
 from fluxloom.fv.compressible_multigrid import (
     coarse_residual,
     corrected,
@@ -64,14 +65,14 @@ class CoarseBalance:
         law, viscous, over = {"gamma": flow.gas.gamma}, flow.gas.viscosity is not None, flow.elements
         inside, slope, face = w[flow.behind[0]], flow.slope[flow.behind[0]], thin[flow.edge[0]]
         edge = (flow.kind, flow.par, face, inside)
-        wet = {**law, **common} if not viscous else flow.thermal() | common
+        wet = {"gas": flow.gas, **common}
         loops: list[Loop] = []
         if flow.open:
             if viscous:
                 loops += [Loop(face_states, flow.boundary, *edge, slope, w, **law, **common)]
             loops += [
                 Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
-                     scheme=RUSANOV, tuning=0.0, slow=0, **law, **common),
+                     inviscid=Rusanov(), slow=0, **wet),
             ]  # fmt: skip
             if self.stages:
                 loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common)]

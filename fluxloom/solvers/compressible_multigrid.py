@@ -25,6 +25,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.agglomeration import Coarse, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
+from fluxloom.fv.time_schemes import RK5First
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import CYCLES, SMOOTHERS, Multigrid
@@ -139,7 +140,7 @@ class MultigridSteps:
     def _level(self, coarse: Coarse) -> CompressibleFlow:
         """Return the flow on groups of cells."""
         flow, cells, stages = self.flow, coarse.volumes.cells, self.multigrid.smoother == "stages"
-        scheme = replace(flow.scheme, order=1, time="rk5-first", cfl=self.multigrid.coarse_cfl)
+        scheme = replace(flow.scheme, order=1, time=RK5First(), cfl=self.multigrid.coarse_cfl)
         distance = np.ones(cells) if flow.turbulent else None  # nothing that needs it is computed there
         return CompressibleFlow(
             flow.context, coarse.volumes, flow.boundaries, flow.gas, scheme, distance, np.zeros(flow.components),

@@ -24,16 +24,16 @@ from fluxloom.fv.compressible_positivity import (
     shares,
     tally,
 )
+from fluxloom.fv.time_schemes import SSPRK3
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible_budget import left
-from fluxloom.solvers.compressible_scheme import STAGES
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["Positivity"]
 
-_SSP = STAGES["ssp-rk3"]
+_SSP = SSPRK3().stages
 _CFL = 0.8
 """Of guarded steps, at most: of a stage with Rusanov's flux alone it is physical, unless waves of neighbours differ."""
 _TRIES, _HALVINGS = 3, 12

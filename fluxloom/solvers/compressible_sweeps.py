@@ -13,7 +13,7 @@ from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.sets import Subset
 from fluxloom.fv.compressible_factors import factor
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
-from fluxloom.fv.compressible_implicit import NO_FRICTION, blocks, clear, destruction_blocks, lessen, relax
+from fluxloom.fv.compressible_implicit import blocks, clear, destruction_blocks, lessen, relax
 from fluxloom.fv.sides import Family
 from fluxloom.fv.sweep_order import front_order
 from fluxloom.graph.colour_rows import colour_rows
@@ -82,13 +82,7 @@ class Sweeps:
     def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
         self.flow, self.sweeps, self.fronts = flow, sweeps, fronts
-        gas = flow.gas
-        law: dict[str, Any] = {"law": NO_FRICTION, "mu0": 0.0, "t0": 1.0, "s": 1.0}
-        self._gas: dict[str, Any] = {
-            "gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
-            "prandtl_turbulent": gas.prandtl_turbulent, "nv": nv, "d": d,
-            **(gas.molecular() if gas.viscosity is not None else law),
-        }  # fmt: skip
+        self._gas: dict[str, Any] = {"gas": flow.gas, "nv": nv, "d": d}
         self._beyond: _Neighbours | None = None
         if context.ranked:
             found = CompressibleGeometry.of(flow.volumes)
@@ -163,7 +157,7 @@ class Sweeps:
         loops = [Loop(blocks, flow.elements, w, w[flow.near], flow.kind[flow.near], flow.par[flow.near],
                       flow.face[flow.sides], flow.sign, self.rate, flow.volume, self.block, **self._gas)]  # fmt: skip
         if flow.turbulent:
-            constants = {name: self._gas[name] for name in ("constant", "mu0", "t0", "s", "law", "d")}
+            constants = {"gas": flow.gas, "d": flow.dimension}
             loops += [Loop(destruction_blocks, flow.elements, w, flow.slope, flow.distance, flow.volume, self.block,
                            **constants)]  # fmt: skip
         if self.fronts:

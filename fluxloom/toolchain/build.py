@@ -8,8 +8,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
 from fluxloom.toolchain.compiler import Compiler, find_compiler, run_command
 from fluxloom.toolchain.flags import LONG_FUNCTION, compile_flags, longest_function, report_flags
+from fluxloom.toolchain.nameless import nameless, renaming
 
 __all__ = ["Library", "load_library"]
 
@@ -50,6 +52,8 @@ class Library(ctypes.CDLL):
         Time to compile or to find it, loading included.
     report : str
         The compiler's vectorisation report, if asked for.
+    renamed : mapping
+        What functions are called in the shared object, where they have other names there.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Library(ctypes.CDLL):
         flags: tuple[str, ...],
         compiled: bool,
         report: str,
+        renamed: Mapping[str, str],
     ) -> None:
         super().__init__(str(path))
         self.path = path
@@ -69,7 +74,12 @@ class Library(ctypes.CDLL):
         self.flags = flags
         self.compiled = compiled
         self.report = report
+        self.renamed = renamed
         self.seconds = 0.0
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a function by the name that it has in the source which was asked for."""
+        return super().__getitem__(self.renamed.get(name, name))
 
     def function(self, name: str, argtypes: Sequence[Any] = (), restype: Any = None) -> Any:
         """Return a C function with its argument and result types declared; the result is ``void`` by default.
@@ -100,9 +110,15 @@ class _Job:
     cache: Cache
     digest: str
 
-    def file(self, suffix: str) -> str:
-        """Return the name of one of the entry's files."""
-        return f"{self.name}-{self.digest[:40]}.{suffix}"
+    @property
+    def stem(self) -> str:
+        """Name of the entry's files, without their endings."""
+        return f"{self.name}-{self.digest[:40]}"
+
+    @cached_property
+    def alias(self) -> str:
+        """Digest of the source without its names."""
+        return content_digest([_LAYOUT, nameless(self.source)[0], self.compiler.identity, *self.flags])
 
 
 def load_library(
@@ -151,36 +167,34 @@ def load_library(
         flags = compile_flags(compiler, contract=contract, vector_width=vector_width)
     digest = content_digest([_LAYOUT, source, compiler.identity, *flags])
     job = _Job(source, re.sub(r"[^\w-]", "_", name, flags=re.ASCII), tuple(flags), compiler, cache, digest)
-    library = _load_cached(job, report)
+    library = _load_cached(job, job.stem, report)
     if library is None:
-        with activity("compiling", job.name, again=True), cache.lock(digest):  # perhaps another process does it
-            library = _load_cached(job, report) or _load_twin(job, report) or _build(job, report)
+        with activity("compiling", job.name, again=True), cache.lock(job.alias):  # perhaps another process does it
+            library = _load_cached(job, job.stem, report) or _load_twin(job, report) or _build(job, report)
     library.seconds = time.perf_counter() - start
     return library
 
 
-def _load_cached(job: _Job, report: bool) -> Library | None:
+def _load_cached(job: _Job, stem: str, report: bool) -> Library | None:
     """Load an entry of the cache; None when it is missing, damaged, or lacks the report."""
-    path, source = job.cache.find(job.file("so")), job.cache.find(job.file("c"))
-    text = job.cache.find(job.file("vec")) if report else None
+    path, source = job.cache.find(f"{stem}.so"), job.cache.find(f"{stem}.c")
+    text = job.cache.find(f"{stem}.vec") if report else None
     if path is None or source is None or (report and text is None) or not is_sealed(path):
         return None
     try:
-        return _open(job, path, source, compiled=False, report="" if text is None else _text(text))
-    except OSError:
+        renamed = {} if stem == job.stem else renaming(job.source, source.read_text(encoding="utf-8"))
+        return _open(job, path, source, compiled=False, report="" if text is None else _text(text), renamed=renamed)
+    except (OSError, ValueError):
         return None
 
 
 def _load_twin(job: _Job, report: bool) -> Library | None:
-    """Load the same code that was compiled under another name; None where there is none.
+    """Load code that differs by names alone; None where there is none.
 
-    A step from one buffer to the other and the step back, say, are chains of two names and one source.
+    A step from one buffer to the other and the step back, say, or a kernel of which a local was renamed.
     """
-    for name in job.cache.names(job.digest[:40]):
-        found = _load_cached(replace(job, name=name), report)
-        if found is not None:
-            return found
-    return None
+    stem = job.cache.alias(job.alias)
+    return _load_cached(job, stem, report) if stem else None
 
 
 def _text(path: Path) -> str:
@@ -199,11 +213,13 @@ def _wait_politely() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
-def _open(job: _Job, path: Path, source: Path, *, compiled: bool, report: str) -> Library:
+def _open(
+    job: _Job, path: Path, source: Path, *, compiled: bool, report: str, renamed: Mapping[str, str]
+) -> Library:
     """Load a shared object; an OSError when the dynamic linker refuses it."""
     _wait_politely()
     return Library(
-        path, source_path=source, digest=job.digest, flags=job.flags, compiled=compiled, report=report
+        path, source_path=source, digest=job.digest, flags=job.flags, compiled=compiled, report=report, renamed=renamed
     )
 
 
@@ -214,26 +230,27 @@ def _build(job: _Job, report: bool) -> Library:
             "compiling %s, which has %d lines: this takes a minute and more, once; a loop or a table in place of "
             "repeated lines is compiled in a second", job.name, lines,
         )  # fmt: skip
-    source = job.cache.write(job.file("c"), job.source.encode())
-    output = job.cache.temporary(job.file("so"))
-    notes = job.cache.temporary(job.file("vec"))
+    source = job.cache.write(f"{job.stem}.c", job.source.encode())
+    output = job.cache.temporary(f"{job.stem}.so")
+    notes = job.cache.temporary(f"{job.stem}.vec")
     try:
         text = _compile(job, source, output, notes, report)
         if report:
-            job.cache.write(job.file("vec"), text.encode())
+            job.cache.write(f"{job.stem}.vec", text.encode())
         try:
             content = output.read_bytes()
         except OSError as error:
             raise CompileError(
                 f"the compiler wrote nothing for {job.name!r}", source_path=str(source)
             ) from error
-        path = job.cache.write(job.file("so"), seal(content))
+        path = job.cache.write(f"{job.stem}.so", seal(content))
+        job.cache.set_alias(job.alias, job.stem)
     finally:
         for file in (output, notes):
             with contextlib.suppress(OSError):
                 file.unlink()
     try:
-        return _open(job, path, source, compiled=True, report=text)
+        return _open(job, path, source, compiled=True, report=text, renamed={})
     except OSError as error:
         raise FluxloomError(
             f"the library {path} was compiled but cannot be loaded: {error}; if {job.cache.folder} lies on a "

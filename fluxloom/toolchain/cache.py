@@ -70,13 +70,17 @@ class Cache:
                 return path
         return None
 
-    def names(self, digest: str) -> list[str]:
-        """Return the names that shared objects with these digits are kept under, in alphabetical order."""
-        ending, found = f"-{digest}.so", set[str]()
-        for folder in (self.folder, *self.also):
-            with contextlib.suppress(OSError), os.scandir(folder) as entries:
-                found |= {entry.name.removesuffix(ending) for entry in entries if entry.name.endswith(ending)}
-        return sorted(found)
+    def alias(self, digest: str) -> str:
+        """Return the name, without its ending, of the entry that is kept for a digest of nameless text, else ""."""
+        path = self.find(f"{digest[:40]}.alias")
+        try:
+            return path.read_text(encoding="utf-8") if path is not None else ""
+        except (OSError, ValueError):
+            return ""
+
+    def set_alias(self, digest: str, stem: str) -> None:
+        """Keep the name of an entry, without its ending, for a digest of nameless text."""
+        self.write(f"{digest[:40]}.alias", stem.encode())
 
     def temporary(self, file_name: str) -> Path:
         """Return a path beside ``file_name`` that no other process or thread uses.

@@ -17,7 +17,6 @@ N = 200
 BAD = 37
 """The first element with a fault; number 150 has one too."""
 DEVICES = [pytest.param("reference"), *(pytest.param(d, marks=m) for d, m in MARKS.items())]
-FORMS = [p for p in DEVICES if p.values[0] != "opencl_gpu"]
 
 
 def planted(a: fl.Dat, value: Any) -> None:

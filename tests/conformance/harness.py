@@ -6,7 +6,7 @@ Its data come from a seeded generator, so that every device starts from the same
 
 Tests take the name of a device. On the CPU, packs and threads vary; *devices of work items* (``ITEMS``)
 have neither, other race strategies, and slower compilers: `everywhere` gives each kind its own parameters.
-``opencl_gpu`` is the OpenCL device as if it were a GPU: kernels have other forms on CPUs.
+``opencl_gpu`` is the OpenCL device as if it were a GPU, where work items share rows: other choices, the same kernels.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ STRATEGIES = {
 ITEM_STRATEGIES = {
     "atomic": fl.Schedule(strategy="atomic", block=256),
     "gather": fl.Schedule(strategy="gather"),
-    "gather_staged": fl.Schedule(strategy="gather", block=64, stage=True),
     "two_pass": fl.Schedule(strategy="two_pass", block=96),
     "element_colour": fl.Schedule(strategy="element_colour", block=64),
     "block_colour": fl.Schedule(strategy="block_colour"),
     "block_colour_staged": fl.Schedule(strategy="block_colour", block=64, stage=True),
 }
 ITEMS = ("opencl", "cuda")
-MARKS = {"cpu": [], "opencl": [pytest.mark.opencl], "opencl_gpu": [pytest.mark.opencl], "cuda": [pytest.mark.cuda]}
+MARKS = {"cpu": [], "opencl": [pytest.mark.opencl], "cuda": [pytest.mark.cuda]}
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3}
 
 Values = Mapping[str, np.ndarray]
@@ -86,7 +85,6 @@ def everywhere(
     *,
     keep: int | None = None,
     keep_items: int | None = None,
-    keep_opencl: int | None = None,
 ) -> list[Any]:
     """Return parameters of a test that begin with the device.
 
@@ -94,15 +92,13 @@ def everywhere(
     ----------
     cpu, items
         What follows the device: on the CPU, and on each device of work items.
-    keep, keep_items, keep_opencl
-        Parameters of the CPU, of OpenCL and, where that differs, of ``opencl`` alone after so many run only
-        when long tests are asked for. Those of CUDA always run where there is a device.
+    keep, keep_items
+        Parameters of the CPU, and of OpenCL, after so many run only when long tests are asked for. Those of CUDA
+        always run where there is a device.
     """
     out = []
     for device, marks in MARKS.items():
-        most = {"cpu": keep, "cuda": None, "opencl": keep_items if keep_opencl is None else keep_opencl}.get(
-            device, keep_items
-        )
+        most = {"cpu": keep, "opencl": keep_items}.get(device)
         for k, value in enumerate(cpu if device == "cpu" else items):
             long = [pytest.mark.long] if most is not None and k >= most else []
             out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks + long))
@@ -110,10 +106,8 @@ def everywhere(
 
 
 DEVICES = everywhere()
-GPU_FORMS = everywhere(keep_opencl=0)
-"""For what takes long to compile, and for race strategies: on OpenCL as on a GPU."""
-ANY_FORM = everywhere(keep_items=0, keep_opencl=1)
-"""For what does not depend on the form of the kernels: on OpenCL as it is."""
+ROW_DEVICES = [*DEVICES, pytest.param("opencl_gpu", marks=pytest.mark.opencl)]
+"""For loops through ragged maps, whose rows work items share on GPUs."""
 
 
 def rest_is_long(values: Sequence[Any], *, keep: int) -> list[Any]:

@@ -13,7 +13,7 @@ from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
 from .chains import CELLS, RandomChain, World, blend, differ, flux, partly, step, total
-from .harness import ANY_FORM, DEVICES, LAYOUTS, context, everywhere
+from .harness import DEVICES, LAYOUTS, context, everywhere
 
 MESH = airfoil_mesh(8, 12)
 GATHER = fl.Schedule(strategy="gather", block=1024, deterministic="global")
@@ -48,7 +48,7 @@ def test_fused_and_unfused(device: str) -> None:
     assert [f.chain.fused for f in pair] == [True, False]
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("how", ["view", "write", "held", "held_ro", "x"])
 def test_the_host_changes_values(device: str, how: str) -> None:
     pair = flows(device)
@@ -98,7 +98,7 @@ def test_constants_reach_the_chain(device: str) -> None:
     iterate(pair, 3)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_loops_between_calls(device: str) -> None:
     """Loops of the chain called by themselves, and the transient dats they fill."""
     pair = flows(device)
@@ -114,7 +114,7 @@ def test_loops_between_calls(device: str) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize(("device", "calls"), everywhere([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], keep_items=0, keep_opencl=3))
+@pytest.mark.parametrize(("device", "calls"), everywhere([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], keep_items=3))
 def test_rotation_of_buffers(device: str, calls: int, kept: bool) -> None:
     """``u`` is read by neighbours and rewritten in one pass, so it moves from buffer to buffer."""
     values = []
@@ -136,7 +136,7 @@ def test_rotation_of_buffers(device: str, calls: int, kept: bool) -> None:
         assert left.tobytes() == right.tobytes()
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_two_chains_share_dats(device: str) -> None:
     values = []
     for fuse in (True, False):
@@ -181,7 +181,7 @@ def test_reset(device: str) -> None:
             assert n.value.tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_reset_in_the_middle(device: str) -> None:
     for fuse in (True, False):
         ctx = context(device, threads=2)
@@ -248,7 +248,7 @@ def extremes(v: Read, low: Min, high: Max):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_extremes_in_a_chain(device: str, layout: str) -> None:
     """What reads neighbours before their extremes has old values in every tile, what follows has all extremes."""
     schedule, values = fl.Schedule(strategy="gather", block=64, deterministic="global"), []
@@ -277,7 +277,7 @@ def test_random_chains(device: str, seed: int) -> None:
     assert not (text := differ(seed, device)), text
 
 
-@pytest.mark.parametrize(("device", "seed"), everywhere([3, 10, 25], [3, 10, 25], keep=1, keep_items=0, keep_opencl=1))
+@pytest.mark.parametrize(("device", "seed"), everywhere([3, 10, 25], [3, 10, 25], keep=1, keep_items=1))
 def test_random_chains_against_the_reference(device: str, seed: int) -> None:
     runs = [RandomChain(context(name), seed, fl.Schedule(), True) for name in (device, "reference")]
     for _ in range(3):
@@ -294,7 +294,7 @@ def keep(u: Read, r: Inc):
     r[0] += u[0]
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_an_empty_set_in_a_chain(device: str) -> None:
     ctx = context(device, threads=2)
     some, none = ctx.set(10, "some"), ctx.set(0, "none")

@@ -12,7 +12,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Chain, Loop, Read, Write
-from tests.conformance.checking import BAD, DEVICES, FORMS, N, found, planted
+from tests.conformance.checking import BAD, DEVICES, N, found, planted
 from tests.conformance.harness import MARKS, context
 
 LOW = -(2**63)
@@ -140,7 +140,7 @@ def test_values(device: str, kernel: fl.Kernel, left: Any, right: Any, stored: s
     np.testing.assert_array_equal(r.read(), before)
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("kernel", "operation"), [(add, int.__add__), (subtract, int.__sub__), (multiply, int.__mul__)]
 )

@@ -13,7 +13,7 @@ from fluxloom import RW, Const, Inc, Loop, Max, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import LoopCheckError
-from tests.conformance.checking import BAD, DEVICES, FORMS, N, found, planted
+from tests.conformance.checking import BAD, DEVICES, N, found, planted
 from tests.conformance.harness import context
 
 # ------------------------------------------------------------------------------------------ indices
@@ -63,7 +63,7 @@ def in_a_helper(u: Read, i: Read, r: Write):
     r[0] = chosen(u, i[0] + 0)  # fault
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("index", [-1, 3])
 @pytest.mark.parametrize("kernel", [of_component, of_local, to_local, of_table, in_the_second, in_a_helper],
                          ids=lambda k: k.name)  # fmt: skip
@@ -102,7 +102,7 @@ def hashed(i: Read, r: RW):
     r[k] = 1.0
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("index", [-1, 3])
 @pytest.mark.parametrize("kernel", [put, add, add_to_one], ids=lambda k: k.name)
 def test_indices_written(device: str, kernel: fl.Kernel, index: int) -> None:
@@ -118,7 +118,7 @@ def test_indices_written(device: str, kernel: fl.Kernel, index: int) -> None:
     found(loop, f"index {index} of 'r'" if device != "reference" or index < 0 else "", BAD)
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_indices_of_sums_that_wrap_round(device: str) -> None:
     """What an index is made of may need more than 64 bits: no fault outside the checking mode."""
     ctx = context(device)
@@ -195,7 +195,7 @@ def scaled_row(a: RW, x: Read, d: Read):
     a[0] = a[0] * d[0]
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", [fl.CSR(), pytest.param(fl.SlicedELL(8), marks=pytest.mark.long)])
 def test_entries(device: str, layout: Any) -> None:
     """Rows that are changed and read again, in any layout."""
@@ -220,7 +220,7 @@ def of_slots(f: RW, w: Read):
     f[1] = 2.0 * f[0]
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_slots(device: str) -> None:
     """Single components of elements, read and written."""
     ctx = context(device, check=True)
@@ -322,7 +322,7 @@ def searched(a: Read, r: Write):
     r[0] = x
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_while(device: str) -> None:
     """A loop whose test goes wrong ends."""
     ctx = context(device, check=True)
@@ -359,7 +359,7 @@ def test_ranks() -> None:
     assert "rank 0" in told[0][1]
 
 
-@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_tables(device: str) -> None:
     """A map whose table was changed after it was declared leads out of its set."""
     ctx = context(device, check=True)

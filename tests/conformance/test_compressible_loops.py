@@ -13,9 +13,11 @@ from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.limiters import BarthJespersen
+from fluxloom.fv.time_schemes import RK2
 from fluxloom.mesh import box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 LONG = pytest.mark.long
 FORMS = [
@@ -44,8 +46,8 @@ def found(
     stream = np.array([1.0, 0.3, *[0.1] * (d - 1), 1.0])
     sides = {name: FarField(tuple(stream), turbulence=0.02) for name in volumes.patches}
     gas = Gas(constant=1.0, viscosity=Sutherland(0.01, 1.0, 0.5) if turbulent else None)
-    model, limiter = ("spalart-allmaras", "barth-jespersen") if turbulent else ("none", "none")
-    scheme = CompressibleScheme(loops=loops, storage=storage, time="rk2", turbulence=model, limiter=limiter)
+    model, limiter = (SpalartAllmaras(), BarthJespersen()) if turbulent else (None, None)
+    scheme = CompressibleScheme(loops=loops, storage=storage, time=RK2(), turbulence=model, limiter=limiter)
     flow = CompressibleFlow(context, volumes, {**sides, "ymin": NoSlipWall()} if turbulent else sides, gas, scheme,
                             volumes.centres[: volumes.cells, 1] if turbulent else None,
                             rotation=None if turbulent else Rotation((0.1, -0.2, 0.3)))  # fmt: skip
@@ -96,7 +98,7 @@ def test_uniform_flow_stays_in_float32() -> None:
     stream = np.array([1.2, 0.5, -0.3, 0.2, 0.9])
     sides = dict.fromkeys(volumes.patches, FarField(tuple(stream)))
     for loops in ("cells", "faces"):
-        scheme = CompressibleScheme(loops=loops, storage="float32", time="rk2")
+        scheme = CompressibleScheme(loops=loops, storage="float32", time=RK2())
         flow = CompressibleFlow(fl.Context("reference"), volumes, sides, scheme=scheme)
         flow.start(stream)
         flow.iterate()

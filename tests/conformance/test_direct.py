@@ -9,9 +9,7 @@ import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
 
 from .harness import (
-    ANY_FORM,
     DEVICES,
-    GPU_FORMS,
     LAYOUTS,
     agree,
     compare,
@@ -113,7 +111,7 @@ def test_integer_modes(device: str, layout: str, lanes: int, dtype: str) -> None
     agree(integer_dats, device, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes))
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_uint8_wraps(device: str) -> None:
     """Stored integers wrap round as NumPy's do, on every device."""
     agree(integer_dats, device, dtype="uint8", times=6)
@@ -229,7 +227,7 @@ def test_reductions_of_sizes(device: str, size: int) -> None:
     agree(sums, device, size=size)
 
 
-@pytest.mark.parametrize(("device", "block"), everywhere([], [32, 100, 256, 640, 1024], keep_items=1, keep_opencl=0))
+@pytest.mark.parametrize(("device", "block"), everywhere([], [32, 100, 256, 640, 1024], keep_items=1))
 def test_reductions_in_groups_of_a_size(device: str, block: int) -> None:
     agree(sums, device, schedule=fl.Schedule(block=block))
 
@@ -281,7 +279,7 @@ def test_boundary(device: str, strategy: str, layout: str) -> None:
     agree(boundary_loop, device, layout=layout, schedule=schedule, dtype="float32")
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_an_empty_boundary(device: str) -> None:
     for schedule in (fl.Schedule(), fl.Schedule(strategy="two_pass"), fl.Schedule(strategy="element_colour")):
         agree(boundary_loop, device, schedule=schedule, size=0)

@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
 
-from .harness import ANY_FORM, DEVICES, LAYOUTS, compare, everywhere, expected, native, threads_of, variants
+from .harness import DEVICES, LAYOUTS, compare, everywhere, expected, native, threads_of, variants
 
 FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
 D2Q9 = [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)]
@@ -96,8 +96,7 @@ PRECISIONS = [(0, "float64"), (0, "float32"), (0, "float16")]
         [(8, "float64"), (16, "float32"), (1, "float64"), (4, "float16")],
         PRECISIONS,
         keep=2,
-        keep_items=1,
-        keep_opencl=2,
+        keep_items=2,
     ),
 )
 def test_periodic(device: str, layout: str, lanes: int, dtype: str) -> None:
@@ -113,7 +112,7 @@ GHOSTS = [
 
 @pytest.mark.parametrize("layout", ["aos", "soa"])
 @pytest.mark.parametrize(
-    ("device", "ghost", "periodic"), everywhere(GHOSTS, GHOSTS[:4], keep=3, keep_items=2, keep_opencl=1)
+    ("device", "ghost", "periodic"), everywhere(GHOSTS, GHOSTS[:4], keep=3, keep_items=2)
 )
 def test_ghosts(device: str, layout: str, ghost, periodic) -> None:
     options = {"ghost": ghost, "periodic": periodic}
@@ -216,7 +215,7 @@ def sums(ctx, shape=(71, 65), layout=None, dtype="float64", ghost=0, schedule=No
     return [Loop(grid_sums, grid, u, *out.values(), schedule=schedule)], out
 
 
-@pytest.mark.parametrize(("device", "ghost"), everywhere([0, 1], [1, 0], keep_items=1, keep_opencl=0))
+@pytest.mark.parametrize(("device", "ghost"), everywhere([0, 1], [1, 0], keep_items=1))
 def test_reductions(device: str, ghost: int) -> None:
     shapes = [(1, 1), (1, 5000), (5000, 1), (71, 65), (4, 5, 6), (4200,)]
     for threads in threads_of(device, 1, 3):
@@ -241,7 +240,6 @@ def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
         [(over, dtype) for over in (None, "subset") for dtype in ("float64", "float16")],
         [("subset", "float64"), (None, "float64"), (None, "float32"), (None, "float16")],
         keep_items=2,
-        keep_opencl=1,
     ),
 )
 def test_modes(device: str, over, dtype: str) -> None:
@@ -266,7 +264,7 @@ def test_single_legs(device: str) -> None:
         compare(native(case, device, layout=layout), expected(case))
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_particles_on_a_grid(device: str) -> None:
     """A table map that leads to a grid with ghosts, and one that starts there."""
 

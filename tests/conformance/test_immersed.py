@@ -31,8 +31,8 @@ from tests.immersed_tank import Tank, tank
 from .harness import everywhere, rest_is_long
 
 SHAPE = (16, 18)
-FORMS = [p for p in everywhere([False, True], [True, False], keep_items=1) if p.values[0] != "opencl_gpu"]
-LONG = [p for p in everywhere(keep_items=0) if p.values[0] != "opencl_gpu"]
+FORMS = everywhere([False, True], [True, False], keep_items=1)
+LONG = everywhere(keep_items=0)
 """Elsewhere than on a processor only when long tests are asked for: OpenCL compiles slowly."""
 SCHEMES = [
     ("pull", "local"),

@@ -31,11 +31,10 @@ from fluxloom.lbm.lattices import D2Q9
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from tests.immersed_tank import Tank, tank
 
-from .harness import everywhere, rest_is_long
+from .harness import DEVICES, rest_is_long
 
 SHAPES = {2: (18, 20), 3: (12, 13, 14)}
 FORCE = 1e-4
-DEVICES = [p for p in everywhere() if p.values[0] != "opencl_gpu"]
 
 
 def fixed(d: int) -> list[ImmersedBody]:

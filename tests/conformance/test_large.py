@@ -9,7 +9,7 @@ import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read
 from fluxloom.dsl.chain import Chain
 
-from .harness import DEVICES, GPU_FORMS, context
+from .harness import DEVICES, context
 
 N = 2**20 + 4321
 
@@ -36,7 +36,7 @@ def check(found: list[fl.Global], u: np.ndarray, times: int = 1) -> None:
     assert n == 3 + times * np.count_nonzero(u > 0.5)
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_reductions(device: str) -> None:
     """Over a set, a part of it, and a lattice."""
     ctx, rng = context(device), np.random.default_rng(0)

@@ -117,7 +117,7 @@ def test_one_loop_for_all(shape: tuple[int, ...], streaming: str) -> None:
     balanced(forces, single)
 
 
-@pytest.mark.parametrize(("device", "dtype"), everywhere([], ["float64", "float32"], keep_items=1, keep_opencl=0))
+@pytest.mark.parametrize(("device", "dtype"), everywhere([], ["float64", "float32"], keep_items=1))
 def test_devices(device: str, dtype: str) -> None:
     fields, forces = stepped(context(device, dtype=dtype), PLANE, "pull", dtype)
     want, single = one_by_one(PLANE, "pull")
@@ -192,7 +192,7 @@ def history(device: str, folder: Path) -> np.ndarray:
     return np.stack([column[1:] for column in columns])
 
 
-@pytest.mark.parametrize("device", everywhere(keep_items=0, keep_opencl=1)[1:])
+@pytest.mark.parametrize("device", everywhere(keep_items=1)[1:])
 def test_history_of_a_case(device: str, tmp_path: Path) -> None:
     """A device that keeps the numbers of a history beside the steps keeps those of each body."""
     want, got = (history(name, tmp_path / name) for name in ("cpu", device))

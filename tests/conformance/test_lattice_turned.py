@@ -84,7 +84,7 @@ def test_bits(lattice: Lattice, shape: tuple[int, ...], streaming: str, dtype: s
 
 @pytest.mark.parametrize(
     ("device", "lattice", "shape", "streaming", "dtype", "name"),
-    [p for p in everywhere([], FLOWS, keep_items=1) if p.values[0] != "opencl"],
+    everywhere([], FLOWS, keep_items=1),
 )
 def test_devices(device: str, lattice: Lattice, shape: tuple[int, ...], streaming: str, dtype: str, name: str) -> None:
     got = stepped(context(device, dtype=dtype), lattice, shape, streaming, dtype, name, turned=True)

@@ -13,7 +13,7 @@ from fluxloom import RW, Loop, Read
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.lazy import lazy
 
-from .harness import ANY_FORM, context
+from .harness import DEVICES, context
 
 Form = Callable[[fl.Dat], np.ndarray]
 
@@ -59,7 +59,7 @@ class Case:
         self.chain = fl.Chain([self.double, self.add])
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("run", ["double", "add", "chain"])
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_is_written_late_is_not_lost(device: str, run: str, name: str) -> None:
@@ -82,7 +82,7 @@ def test_what_is_written_late_is_not_lost(device: str, run: str, name: str) -> N
     np.testing.assert_array_equal(case.u.read(), now if run == "add" else 2.0 * now)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_what_is_written_in_time_counts(device: str) -> None:
     case = Case(context(device))
     kept = case.u.data[:, 1]
@@ -101,7 +101,7 @@ def test_what_is_written_in_time_counts(device: str) -> None:
 
 
 @pytest.mark.parametrize("run", ["double", "add"])
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_slice_that_is_gone_when_the_values_are_read(device: str, run: str) -> None:
     case = Case(context(device))
     some = case.u.data[3:]

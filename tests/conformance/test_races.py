@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import Loop
 
-from .harness import GPU_FORMS, LAYOUTS, agree, compare, context, everywhere, expected, native, schedules, together
+from .harness import DEVICES, LAYOUTS, agree, compare, context, everywhere, expected, native, schedules, together
 from .kernels import counts, each_side, extremes, flux, flux_and_sums, flux_scalar, matrix_flux, one_side, uneven
 
 EDGES, NODES = 5003, 2557
@@ -176,7 +176,6 @@ def test_edge_flux_on_threads(threads: int) -> None:
         [(3, 0, "float64"), (7, 0, "float32"), (5, 0, "float64"), (1, 0, "float32"), (2, 0, "float32")],
         keep=5,
         keep_items=1,
-        keep_opencl=0,
     ),
 )
 def test_components(device: str, components: int, lanes: int, dtype: str) -> None:
@@ -220,7 +219,7 @@ def test_kernels(case, without, items_without, device: str, lanes: int, layout: 
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize(("device", "lanes"), everywhere([1, 8], [0], keep_opencl=0))
+@pytest.mark.parametrize(("device", "lanes"), everywhere([1, 8], [0]))
 def test_one_leg(device: str, number: int, lanes: int) -> None:
     check(leg, device, lanes, "float64", number=number)
 
@@ -231,14 +230,13 @@ def test_one_leg(device: str, number: int, lanes: int) -> None:
         [(layout, dtype) for layout in ("aos", "blocked") for dtype in ("int64", "int32")],
         [("aos", "int64"), ("soa", "int32")],
         keep_items=1,
-        keep_opencl=0,
     ),
 )
 def test_integer_increments(device: str, dtype: str, layout: str) -> None:
     check(integers, device, 8, dtype, ("atomic",), layout=layout)
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_two_maps_to_different_sets(device: str) -> None:
     found = together(two_maps, schedules(device, lanes=8), device, same_set=False)
     assert set(found) == set(schedules(device, without=("gather",)))
@@ -249,7 +247,7 @@ def test_two_maps_to_different_sets(device: str) -> None:
 SMALL = [(0, 1), (0, 0), (1, 1), (1, 2), (7, 3), (7, 9), (17, 5000), (299, 7)]
 
 
-@pytest.mark.parametrize(("device", "edges", "nodes"), everywhere(SMALL, SMALL, keep_opencl=2))
+@pytest.mark.parametrize(("device", "edges", "nodes"), everywhere(SMALL, SMALL))
 def test_small_sets(device: str, edges: int, nodes: int) -> None:
     """Empty and tiny sets, fewer elements than lanes or items, more targets than elements and the reverse."""
     check(edge_flux, device, 8, "float64", edges=edges, nodes=nodes, components=3)
@@ -261,7 +259,7 @@ def test_automatic_schedule(case, device: str, threads: int) -> None:
     agree(case, device, threads=threads)
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_each_loop_by_itself(device: str) -> None:
     """The same through single loops instead of a chain, called twice."""
     for name, schedule in schedules(device).items():
@@ -269,7 +267,7 @@ def test_each_loop_by_itself(device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "block"), everywhere([16, 100, 1000, 4096, 20000], [32, 100, 384, 1024], keep_items=1, keep_opencl=0)
+    ("device", "block"), everywhere([16, 100, 1000, 4096, 20000], [32, 100, 384, 1024], keep_items=1)
 )
 def test_blocks(device: str, block: int) -> None:
     """Block sizes that do and do not divide the set or the lanes, with sums in the same loop."""
@@ -281,7 +279,7 @@ def test_blocks(device: str, block: int) -> None:
         compare(got, expected(flux_with_sums), "float64", name)
 
 
-@pytest.mark.parametrize(("device", "layout"), everywhere([], LAYOUTS, keep_items=1, keep_opencl=0))
+@pytest.mark.parametrize(("device", "layout"), everywhere([], LAYOUTS, keep_items=1))
 def test_component_by_component(device: str, layout: str) -> None:
     names = ("gather", "atomic", "element_colour", "block_colour")
     wanted = {name: fl.Schedule(strategy=name, split=True) for name in names}
@@ -292,17 +290,17 @@ def test_component_by_component(device: str, layout: str) -> None:
             compare(got, expected(case), what=f"{case.__name__} {name}")
 
 
-@pytest.mark.parametrize("device", everywhere([], keep_opencl=0))
+@pytest.mark.parametrize("device", everywhere([]))
 def test_limits_of_registers(device: str) -> None:
     wanted = {n: fl.Schedule(strategy="gather", registers=n, block=256) for n in (24, 64, 255)}
     for got in together(edge_flux, wanted, device).values():
         compare(got, expected(edge_flux))
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_loops_that_share_a_map_keep_their_own_plans(device: str) -> None:
     """Plans are shared by loops that increment through the same legs, and only by those."""
-    without = () if device == "cpu" else ("atomic", "element", "gather_staged", "block_colour_staged")
+    without = () if device == "cpu" else ("atomic", "element", "block_colour_staged")
     for name, schedule in schedules(device, without=without).items():
         for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
             ctx = context(device, threads=2, schedule=schedule)

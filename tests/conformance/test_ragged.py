@@ -10,9 +10,8 @@ from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 from fluxloom.dsl.ragged import RowGroupedCSR
 
 from .harness import (
-    ANY_FORM,
-    DEVICES,
     LAYOUTS,
+    ROW_DEVICES,
     compare,
     everywhere,
     expected,
@@ -158,7 +157,7 @@ def entries_driven(ctx, store=None, layout=None, dtype="float64", schedule=None)
 EVERY = {name: {"store": store} for name, store in STORES.items()}
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_spmv(device: str) -> None:
     for threads in threads_of(device, 1, 3):
         for name, got in variants(product, device, EVERY, threads=threads).items():
@@ -180,14 +179,14 @@ def test_spmv_layouts(device: str, store: str, layout: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_blocks(device: str, layout: str) -> None:
     some = {name: EVERY[name] for name in ("csr", "ell-column", "sliced4-column", "sliced32-row")}
     for name, got in variants(blocks, device, some, layout=LAYOUTS[layout]).items():
         compare(got, expected(blocks), what=name)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_lengths_of_a_byte_and_more(device: str) -> None:
     some = ("csr", "ell-row", "ell-column", "sliced8-column", "sliced32-row", "grouped32")
     choices = {f"{name} {most}": {"store": STORES[name], "most": most} for name in some for most in (255, 256)}
@@ -195,7 +194,7 @@ def test_lengths_of_a_byte_and_more(device: str) -> None:
         compare(got, expected(longest, most=choices[name]["most"]), what=name)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_few_rows(device: str) -> None:
     some = ("csr", "ell-row", "ell-column", "sliced8-column", "sliced8-row")
     choices = {f"{name} {n}": {"store": STORES[name], "n": n} for name in some for n in (0, 1, 7, 33)}
@@ -203,7 +202,7 @@ def test_few_rows(device: str) -> None:
         compare(got, expected(product, n=choices[name]["n"]), what=name)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 @pytest.mark.parametrize("store", ["csr", "sliced8-column", "grouped5-chunk3"])
 def test_increments_through_rows(device: str, store: str) -> None:
     found = together(increments, schedules(device), device, store=STORES[store], threads=3)
@@ -213,13 +212,13 @@ def test_increments_through_rows(device: str, store: str) -> None:
         compare(got, expected(increments), what=name)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 @pytest.mark.parametrize("layout", ["aos", "soa", "blocked"])
 def test_increments_through_rows_in_layouts(device: str, layout: str) -> None:
     compare(native(increments, device, layout=LAYOUTS[layout], threads=2), expected(increments))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_atomic_increments_through_rows(device: str) -> None:
     @fl.kernel
     def add(w: Read, x: Inc):
@@ -234,13 +233,13 @@ def test_atomic_increments_through_rows(device: str) -> None:
     compare(native(case, device, schedule=fl.Schedule(strategy="atomic"), threads=3), expected(case))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_writes_of_entries(device: str) -> None:
     for name, got in variants(entries_written, device, EVERY).items():
         compare(got, expected(entries_written), what=name)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 @pytest.mark.parametrize("store", ["csr", "sliced8-row"])
 def test_entries_drive(device: str, store: str) -> None:
     found = together(entries_driven, schedules(device, lanes=8), device, store=STORES[store])
@@ -250,7 +249,7 @@ def test_entries_drive(device: str, store: str) -> None:
         compare(got, expected(entries_driven), what=name)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 @pytest.mark.parametrize("layout", ["soa", "blocked"])
 def test_entries_drive_in_layouts(device: str, layout: str) -> None:
     for store in ("csr", "sliced8-column"):
@@ -259,7 +258,7 @@ def test_entries_drive_in_layouts(device: str, layout: str) -> None:
         compare(got, expected(entries_driven))
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_interpolation_from_both_sides(device: str) -> None:
     """Cell to node: the incrementing form over cells and the gathering form over nodes agree."""
 
@@ -288,7 +287,7 @@ def test_interpolation_from_both_sides(device: str) -> None:
             compare(native(case, device, threads=threads), want)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_a_subset_of_rows(device: str) -> None:
     def case(ctx, store=None):
         m, rng = matrix(ctx, store)
@@ -310,7 +309,7 @@ def hidden_names(x: Read, y: Write, *, t: float, te: float):
         y[0] += t * x[k] + te * k
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", ROW_DEVICES)
 def test_names_of_counters_and_constants(device: str) -> None:
     def case(ctx):
         m, rng = matrix(ctx, None, 100)

@@ -12,6 +12,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import Loop
+from fluxloom.kernel import Kernel
 
 from .harness import LAYOUTS, STRATEGIES, Values, build, compare, context, everywhere, schedules, together
 from .kernels import extremes, flux, uneven
@@ -21,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.kernel.conftest import load_module
-from tests.unit.kernel.test_random import TEMPLATE, Generator, indented
+from tests.unit.kernel.test_random import TEMPLATE, Generator, indented, renamed
 
 MODEST = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-DEVICES = {"opencl": 5, "opencl_gpu": 5, "cuda": 15}
+DEVICES = {"opencl": 5, "cuda": 15}
 """Devices of work items, and how many examples they try."""
 
 
@@ -112,7 +113,8 @@ def results(device: str, kernel, seed: int, lanes: int) -> dict[str, np.ndarray]
     x, r = ctx.dat(points, rng.uniform(-1, 1, (2 * size, 2))), ctx.dat(over, rng.uniform(-1, 1, (size, 3)))
     schedule = fl.Schedule(lanes=lanes, deterministic="global")
     extra = ctx.dat(over, rng.uniform(-1, 1, (size, 2))) if seed % 3 else None
-    Loop(kernel, over, q, n, x[m], r, extra, nu=0.75, flag=bool(seed % 2), schedule=schedule)()
+    constants = dict(zip([item.name for item in kernel.constants], (0.75, bool(seed % 2)), strict=False))
+    Loop(kernel, over, q, n, x[m], r, extra, schedule=schedule, **constants)()
     return {"x": x.read(), "r": r.read()}
 
 
@@ -139,6 +141,22 @@ def kernels_agree(seed: int, device: str = "cpu") -> None:
 @given(seed=st.integers(0, 10**6))
 def test_random_kernels(seed: int) -> None:
     kernels_agree(seed)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("seed", [0, 6, 11])
+def test_kernels_of_other_names_are_compiled_once(
+    device: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLUXLOOM_CACHE", str(tmp_path / "cache"))
+    text, found = TEMPLATE.format(body=indented(Generator(seed).block(3))), []
+    for number, form in enumerate((text, renamed(text, seed), renamed(text, seed + 1))):
+        module = load_module(tmp_path, form, f"form{number}")
+        kernel = next(item for item in vars(module).values() if isinstance(item, Kernel))
+        found.append(results(device, kernel, seed, 8 if device == "cpu" else 0))
+        np.testing.assert_equal(found[-1], found[0])
+    kept = [path for path in (tmp_path / "cache").iterdir() if path.suffix in (".so", ".cubin")]
+    assert len([path for path in kept if "runtime" not in path.name]) == 1
 
 
 @pytest.mark.parametrize("device", everywhere([]))

@@ -104,8 +104,7 @@ def elements(
         [(8, "aos", "float64"), (4, "soa", "float32"), (1, "aos", "float64"), (16, "blocked", "float64")],
         [(0, "aos", "float64"), (0, "soa", "float64")],
         keep=1,
-        keep_items=0,
-        keep_opencl=1,
+        keep_items=1,
     ),
 )
 def test_elements(device: str, lanes: int, layout: str, dtype: str) -> None:
@@ -238,8 +237,7 @@ def legs(
          (False, 8, "soa", "float32"), (True, 8, "aos", "float32"), (False, 8, "aos", "float32")],
         [(False, 0, "aos", "float64"), (True, 0, "aos", "float64"), (False, 0, "soa", "float32")],
         keep=1,
-        keep_items=0,
-        keep_opencl=1,
+        keep_items=1,
     ),
 )  # fmt: skip
 def test_many_legs(device: str, extremes: bool, lanes: int, layout: str, dtype: str) -> None:

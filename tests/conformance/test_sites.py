@@ -22,9 +22,9 @@ PAIRS = [(0, 1), (0, -1), (1, 1), (-1, -1), (1, 0), (-1, 0), (2, -2), (-2, 2)]
 FAR = [(0, 0), (0, -2), (0, 1), (-1, 2), (1, 0), (2, -1), (-1, -1), (1, 1)]
 
 
-def on_gpus(values: list[Any]) -> list[Any]:
-    """Return parameters for GPUs, and OpenCL as on one; on processors an item has all sites of a piece anyway."""
-    return [p for p in everywhere([], values, keep_items=2) if p.values[0] != "opencl"]
+def on_items(values: list[Any]) -> list[Any]:
+    """Return parameters for devices of work items; of others an item has all sites of a row anyway."""
+    return everywhere([], values, keep_items=2)
 
 
 @fl.kernel
@@ -69,7 +69,7 @@ FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("device", "dtype", "sites", "shape"), on_gpus(FORMS))
+@pytest.mark.parametrize(("device", "dtype", "sites", "shape"), on_items(FORMS))
 def test_several_sites(device: str, dtype: str, sites: int, shape: tuple[int, ...]) -> None:
     """Stencils that lead along rows, round their ends, and both; reads, writes, and values that change places."""
     got = native(spreading, device, shape=shape, dtype=dtype, sites=sites)
@@ -78,7 +78,7 @@ def test_several_sites(device: str, dtype: str, sites: int, shape: tuple[int, ..
 
 @pytest.mark.parametrize(
     ("device", "ghost", "periodic"),
-    on_gpus([((2, 0), (False, True)), ((3, 0), (True, True))]),
+    on_items([((2, 0), (False, True)), ((3, 0), (True, True))]),
 )
 def test_layers_along_other_axes(device: str, ghost: Any, periodic: Any) -> None:
     options = {"shape": (7, 8), "ghost": ghost, "periodic": periodic, "dtype": "float32"}
@@ -123,8 +123,8 @@ def test_what_cannot_be_is_said() -> None:
     """To a loop that was asked itself; a wish of the context is for those that can."""
     own = {"shape": (5, 9), "dtype": "float32"}
     with pytest.raises(PlanError, match="spread: 2 sites an item are not possible: rows of 9 are no multiple of 2"):
-        spreading(context("opencl_gpu"), sites=2, **own)
-    ctx = context("opencl_gpu", schedule=fl.Schedule(sites=2))
+        spreading(context("opencl"), sites=2, **own)
+    ctx = context("opencl", schedule=fl.Schedule(sites=2))
     loops, _ = spreading(ctx, **own)
     assert [loop.schedule.sites for loop in loops] == [1, 1]
 
@@ -143,7 +143,7 @@ FLOWS = [
 
 
 @pytest.mark.parametrize(
-    ("device", "lattice", "shape", "streaming", "dtype", "sites"), on_gpus(FLOWS)
+    ("device", "lattice", "shape", "streaming", "dtype", "sites"), on_items(FLOWS)
 )
 def test_lattices(
     device: str, lattice: Lattice, shape: tuple[int, ...], streaming: str, dtype: str, sites: int

@@ -12,7 +12,7 @@ from fluxloom import RW, Chain, Inc, Loop, Max, Min, Read, Write
 from fluxloom.core.dtypes import scalar
 
 from .harness import (
-    ANY_FORM,
+    DEVICES,
     LAYOUTS,
     build,
     compare,
@@ -27,7 +27,7 @@ from .harness import (
     variants,
 )  # fmt: skip
 
-ON_CPU = everywhere(keep_items=0, keep_opencl=0)
+ON_CPU = everywhere(keep_items=0)
 """For what depends little on the device."""
 
 SHAPE, COMPONENTS, LINKS = (24, 31), 9, 1100
@@ -100,7 +100,7 @@ SOME = [(name, t) for (name, t) in EVERY if name == {"float64": "aos", "float32"
 
 
 @pytest.mark.parametrize(
-    ("device", "pairs"), everywhere([(SOME,), (EVERY,)], [(SOME,), (EVERY,)], keep=1, keep_items=1, keep_opencl=0)
+    ("device", "pairs"), everywhere([(SOME,), (EVERY,)], [(SOME,), (EVERY,)], keep=1, keep_items=1)
 )
 def test_layouts_and_types(device: str, pairs: list[tuple[str, str]]) -> None:
     refuses = context(device).device.refuses
@@ -221,7 +221,7 @@ def many_legs(ctx, layout=None):
 CASES = (some, ghosts, entries, many_legs)
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_where_they_lead(device: str) -> None:
     """Cases compiled as one unit; the reference device has no blocks with ghosts, and needs none."""
     ctx = context(device, threads=2)
@@ -276,7 +276,7 @@ def increments(ctx, layout=None, dtype="float64", schedule=None):
 
 
 @pytest.mark.parametrize(
-    ("device", "layout"), everywhere(list(LAYOUTS), list(LAYOUTS), keep=1, keep_items=0, keep_opencl=0)
+    ("device", "layout"), everywhere(list(LAYOUTS), list(LAYOUTS), keep=1, keep_items=0)
 )
 def test_increments(device: str, layout: str) -> None:
     found = together(increments, schedules(device), device, layout=LAYOUTS[layout])

@@ -52,9 +52,8 @@ def smoothed(comm: Comm, device: str, cut: tuple[int, int], chained: bool) -> tu
 @pytest.mark.parametrize(("device", "chained"), everywhere([True, False], [True], keep=1, keep_items=0))
 @pytest.mark.parametrize("cut", rest_is_long([(2, 2), ((2, 1),), ((1, 2),)], keep=1))
 def test_cuts(device: str, chained: bool, cut: tuple[int, int]) -> None:
-    name = "opencl" if device == "opencl_gpu" else device
-    ((_, want, count),) = run_threads(1, lambda comm: smoothed(comm, name, (1, 1), False))
-    for window, got, total in run_threads(cut[0] * cut[1], lambda comm: smoothed(comm, name, cut, chained)):
+    ((_, want, count),) = run_threads(1, lambda comm: smoothed(comm, device, (1, 1), False))
+    for window, got, total in run_threads(cut[0] * cut[1], lambda comm: smoothed(comm, device, cut, chained)):
         np.testing.assert_array_equal(got, want[window])
         assert total == count
 

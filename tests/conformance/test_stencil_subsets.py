@@ -10,7 +10,7 @@ from fluxloom import RW, Chain, Inc, Loop, Max, Min, Read, Write
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 
 from .harness import (
-    GPU_FORMS,
+    DEVICES,
     LAYOUTS,
     compare,
     context,
@@ -95,7 +95,7 @@ def test_ghosts(device: str, ghost, periodic) -> None:
 SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2), (1, 9), (9, 1), (3, 3), (2, 67), (67, 70)]
 
 
-@pytest.mark.parametrize(("device", "dtype"), everywhere(PRECISIONS, PRECISIONS, keep=1, keep_items=0, keep_opencl=1))
+@pytest.mark.parametrize(("device", "dtype"), everywhere(PRECISIONS, PRECISIONS, keep=1, keep_items=1))
 def test_sizes(device: str, dtype: str) -> None:
     """Thin lattices; no element, some, and all of them; every layout."""
     choices = {(s, share, "aos"): {"shape": s, "share": share} for s in SHAPES for share in (0.0, 0.4, 1.0)}
@@ -163,7 +163,7 @@ def written(ctx, layout=None, shape=(5, 6, 40), share=0.5):
     return [Loop(push9, some, f, out[s])], {"out": out}
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_writes(device: str) -> None:
     """Slots of elements outside of the subset, to which legs lead, are written; all others stay."""
     shapes = [(2, 2), (13, 70), (1, 2, 3), (3, 4, 20)]
@@ -197,8 +197,7 @@ def moving(ctx, chained: bool = False, direct: bool = False):
 
 @pytest.mark.parametrize(
     ("device", "chained", "direct"),
-    everywhere([(True, False), (False, True), (False, False)], [(True, False), (False, True)], keep=2, keep_items=0,
-               keep_opencl=1),
+    everywhere([(True, False), (False, True), (False, False)], [(True, False), (False, True)], keep=2, keep_items=1),
 )  # fmt: skip
 def test_members_change(device: str, chained: bool, direct: bool) -> None:
     want = moving(fl.Context("reference"), direct=direct)

@@ -112,7 +112,7 @@ ITEMS = [("pull", "float32", "soa"), ("in-place", "float32", "soa"), ("push", "f
 SHAPES = [(5, 21), (3, 1), (1, 2), (4, 64), (2, 131)]
 
 
-@pytest.mark.parametrize(("device", "kind", "dtype", "layout"), everywhere(CPU, ITEMS, keep_items=4, keep_opencl=3))
+@pytest.mark.parametrize(("device", "kind", "dtype", "layout"), everywhere(CPU, ITEMS, keep_items=4))
 def test_kinds(device: str, kind: str, dtype: str, layout: str) -> None:
     for shape in SHAPES if device == "cpu" else SHAPES[:1]:
         if kind == "far" and shape[-1] < 2:
@@ -143,7 +143,7 @@ SITES = [("far", "float32", 2, (4, 6)), ("in-place", "float32", 2, (3, 8)), ("pu
 
 @pytest.mark.parametrize(
     ("device", "kind", "dtype", "sites", "shape"),
-    [p for p in everywhere([], SITES, keep_items=2) if p.values[0] != "opencl"],
+    everywhere([], SITES, keep_items=2),
 )
 def test_several_sites(device: str, kind: str, dtype: str, sites: int, shape: tuple[int, ...]) -> None:
     options = {"shape": shape, "kind": kind, "dtype": dtype}

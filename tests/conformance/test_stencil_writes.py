@@ -10,7 +10,7 @@ from fluxloom import RW, Chain, Inc, Loop, Read, Write
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 
 from .harness import (
-    GPU_FORMS,
+    DEVICES,
     LAYOUTS,
     compare,
     context,
@@ -113,7 +113,7 @@ STEPS = [("float64", BOTH, "aos"), ("float16", BOTH, "soa"), ("float32", ONE, "s
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "kernels", "layout"), everywhere(STEPS, STEPS[2:7], keep=3, keep_items=0, keep_opencl=1)
+    ("device", "dtype", "kernels", "layout"), everywhere(STEPS, STEPS[2:7], keep=3, keep_items=1)
 )
 def test_steps(device: str, dtype: str, kernels: tuple[str, ...], layout: str) -> None:
     choices = {k: {"kernel": k} for k in kernels}
@@ -125,7 +125,7 @@ def test_steps(device: str, dtype: str, kernels: tuple[str, ...], layout: str) -
 SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2), (1, 9), (9, 1), (3, 3), (2, 67), (67, 3), (5, 130)]
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_thin_lattices(device: str) -> None:
     """Where ends meet, legs lead to one element, but to components of their own."""
     choices = {("push", shape): {"kernel": "push", "shape": shape} for shape in SHAPES}
@@ -169,7 +169,7 @@ def one_leg(ctx, layout=None):
     return loops, {"left": left, "right": right}
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_single_legs(device: str) -> None:
     found = variants(one_leg, device, {name: {"layout": layout} for name, layout in LAYOUTS.items()})
     for name, got in found.items():

@@ -73,7 +73,7 @@ def increments(ctx, schedule=None, layout=None, dtype="float64"):
 
 @pytest.mark.parametrize(
     ("device", "lanes", "layout"),
-    everywhere([(n, a) for n in (1, 8) for a in ("aos", "soa")], [(0, "aos"), (0, "soa")], keep_items=1, keep_opencl=0),
+    everywhere([(n, a) for n in (1, 8) for a in ("aos", "soa")], [(0, "aos"), (0, "soa")], keep_items=1),
 )
 def test_increments(device: str, layout: str, lanes: int) -> None:
     found = together(increments, schedules(device, lanes=lanes), device, layout=LAYOUTS[layout], threads=3)

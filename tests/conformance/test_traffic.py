@@ -11,7 +11,7 @@ import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.dsl.chain import Chain
 
-from .harness import ANY_FORM, DEVICES, LAYOUTS, context, everywhere
+from .harness import DEVICES, LAYOUTS, context, everywhere
 
 N = 1000
 
@@ -100,7 +100,7 @@ class Twin:
         assert float(self.total.value) == self.want["total"]
 
 
-@pytest.mark.parametrize(("device", "layout"), everywhere(LAYOUTS, LAYOUTS, keep=1, keep_items=0, keep_opencl=1))
+@pytest.mark.parametrize(("device", "layout"), everywhere(LAYOUTS, LAYOUTS, keep=1, keep_items=1))
 def test_host_and_device_take_turns(device: str, layout: str) -> None:
     pick, twin = random.Random(1), Twin(context(device), LAYOUTS[layout])
     happened = []
@@ -112,7 +112,7 @@ def test_host_and_device_take_turns(device: str, layout: str) -> None:
     assert len(set(happened)) == 8
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_values_that_no_loop_has_met(device: str) -> None:
     ctx = context(device)
     over, none = ctx.set(10, "over"), ctx.set(0, "none")

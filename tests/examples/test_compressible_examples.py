@@ -15,9 +15,9 @@ from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_exact import Vortex
-from fluxloom.fv.riemann import SOD
 from fluxloom.mesh import read_data
+from fluxloom_lab.exact.compressible_exact import Vortex
+from fluxloom_lab.exact.riemann import SOD
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHARED = EXAMPLES.parents[1] / "shared" / "data" / "naca0012" / "mesh_NACA0012_inv.su2"

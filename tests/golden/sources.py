@@ -35,7 +35,6 @@ STRATEGIES = {
     },
     "items": {
         **{n: {"strategy": n} for n in ("atomic", "gather", "two_pass", "element_colour", "block_colour")},
-        "gather_staged": {"strategy": "gather", "block": 64, "stage": True},
         "block_colour_staged": {"strategy": "block_colour", "block": 64, "stage": True},
     },
 }

@@ -14,13 +14,13 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.fv.agglomeration import Coarse, coarsen, grouped, hierarchy
-from fluxloom.fv.box_volumes import periodic_box_volumes
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
+from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 Array = np.ndarray
 Pairs = list[tuple[str, str]]

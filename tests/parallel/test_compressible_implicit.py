@@ -28,7 +28,7 @@ SIDES: dict[str, Boundary] = {
 
 def converge(context: fl.Context, volumes: ControlVolumes, fronts: bool) -> tuple[Array, list[float], Array]:
     """Return the states of the owned cells, the norms, and the cells of each colour on this rank."""
-    flow = CompressibleFlow(context, volumes, SIDES, Gas(constant=1.0), CompressibleScheme(limiter="none"))
+    flow = CompressibleFlow(context, volumes, SIDES, Gas(constant=1.0), CompressibleScheme(limiter=None))
     flow.start((1.0, 0.3, 0.0, 1.0))
     steps = SteadySteps(flow, Implicit(cfl=10.0, switch=0.1, sweeps=2, fronts=fronts))
     norms = steps.solve(1e-11, 40)

@@ -14,6 +14,7 @@ from fluxloom.fv.agglomeration import grouped, hierarchy
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
@@ -51,7 +52,7 @@ def flow_of(comm: Comm, **options: Any) -> tuple[ControlVolumes, CompressibleFlo
 
 def run(comm: Comm, groups: list[np.ndarray] | None) -> tuple[Any, ...]:
     """Make a start and two cycles; return the groups of each level, numbers and states of the cells, and norms."""
-    volumes, flow = flow_of(comm, scheme=CompressibleScheme(time="rk5", cfl=1.0))
+    volumes, flow = flow_of(comm, scheme=CompressibleScheme(time=RK5(), cfl=1.0))
     coarse, level = [], volumes
     for group in groups or ():
         coarse.append(grouped(level, group, coarse[-1].wetted if coarse else None))
@@ -70,7 +71,7 @@ def run(comm: Comm, groups: list[np.ndarray] | None) -> tuple[Any, ...]:
 
 def settled(comm: Comm) -> tuple[np.ndarray, np.ndarray, int]:
     """Return numbers and steady states of the cells, by sweeps, and the cycles for it."""
-    volumes, flow = flow_of(comm, scheme=CompressibleScheme(limiter="none"), source=pushed)
+    volumes, flow = flow_of(comm, scheme=CompressibleScheme(limiter=None), source=pushed)
     steps = MultigridSteps(flow, Multigrid(), hierarchy(volumes, 1, fewest=4))
     norms = steps.solve(1e-10, 60)
     assert norms[-1] <= 1e-10 * norms[0]

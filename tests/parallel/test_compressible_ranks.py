@@ -19,7 +19,7 @@ from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 
 def flow_of(comm: Comm, mesh: MeshData, turbulent: bool, grade: str | None = None) -> CompressibleFlow:
@@ -32,7 +32,7 @@ def flow_of(comm: Comm, mesh: MeshData, turbulent: bool, grade: str | None = Non
     sides["ymin"] = NoSlipWall() if turbulent else SlipWall()
     context = fl.Context("cpu", comm=comm, tuning=False, threads=1, schedule=fl.Schedule(deterministic=grade))
     gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.01) if turbulent else None)
-    scheme = CompressibleScheme(turbulence="spalart-allmaras" if turbulent else "none")
+    scheme = CompressibleScheme(turbulence=SpalartAllmaras() if turbulent else None)
     flow = CompressibleFlow(context, volumes, sides, gas, scheme, volumes.centres[: volumes.cells, 1].copy())
     bump = lambda x: 1.0 + 0.2 * np.exp(-20.0 * ((x - 0.5) ** 2).sum(axis=1))  # noqa: E731
     last = np.full((1, int(turbulent)), 0.02)

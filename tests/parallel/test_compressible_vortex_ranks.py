@@ -14,6 +14,7 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.slices import as_slice
@@ -31,7 +32,7 @@ def run(comm: Comm) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     far = FarField(STREAM, vortex=PointVortex(["airfoil"]))
     flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes,
                             {"airfoil": SlipWall(), "far_field": far}, Gas(constant=1.0),
-                            CompressibleScheme(limiter="none", time="rk5", cfl=2.0))  # fmt: skip
+                            CompressibleScheme(limiter=None, time=RK5(), cfl=2.0))  # fmt: skip
     flow.start(STREAM.state(flow.gas, 2))
     flow.iterate(10)
     balance = flow._balance

@@ -16,7 +16,6 @@ from fluxloom.core.access import Inc, Max, Min, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.box_volumes import periodic_box_volumes
 from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg import Jacobi, SmoothedAggregation, Stop, distributed_matrix
@@ -24,6 +23,7 @@ from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.extruded import ExtrudedPoisson
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 Array = np.ndarray
 TRANSPORTS = ("host", "nccl", "peer")

@@ -14,7 +14,7 @@ from fluxloom import Inc, Loop, Max, Min, Read
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.chain import Chain
-from tests.conformance.harness import ITEM_STRATEGIES, LAYOUTS, STRATEGIES, TOLERANCE, as_a_gpu
+from tests.conformance.harness import ITEM_STRATEGIES, LAYOUTS, STRATEGIES, TOLERANCE
 from tests.conformance.kernels import counts
 from tests.parallel.meshes import World, alone, difference, owners, random_mesh, together
 from tests.parallel.programs import (
@@ -147,18 +147,13 @@ STAGED = {name: s for name, s in narrow(ITEM_STRATEGIES).items() if name.endswit
     pytest.param("float64", "soa", 2, "blocks", id="staged"),
     *(pytest.param(*c.values, id=c.id, marks=pytest.mark.long) for c in CASES),
 ])  # fmt: skip
-@pytest.mark.parametrize("device", ["opencl", pytest.param("opencl_gpu", marks=pytest.mark.long)])
-def test_strategies_on_items(
-    dtype: str, layout: str, ranks: int, kind: str, device: str, request: pytest.FixtureRequest
-) -> None:
+def test_strategies_on_items(dtype: str, layout: str, ranks: int, kind: str, request: pytest.FixtureRequest) -> None:
     options = {"dtype": dtype, "layout": LAYOUTS[layout]}
     schedules = STAGED if request.node.callspec.id.endswith("staged") else narrow(ITEM_STRATEGIES)
-    made: Any = as_a_gpu if device == "opencl_gpu" else device
-    one: Any = as_a_gpu() if device == "opencl_gpu" else device
-    if why := fl.Context(one, tuning=False).device.refuses(scalar(dtype)):
+    if why := fl.Context("opencl", tuning=False).device.refuses(scalar(dtype)):
         pytest.skip(why)
-    want = alone(lambda w: reals(w, schedules), MESH, one, **options)
-    got = together(lambda w: reals(w, schedules), MESH, ranks, owners(kind, CELLS, ranks, 4), [made] * ranks, **options)
+    want = alone(lambda w: reals(w, schedules), MESH, "opencl", **options)
+    got = together(lambda w: reals(w, schedules), MESH, ranks, owners(kind, CELLS, ranks, 4), "opencl", **options)
     assert not difference(got, want, 10 * TOLERANCE[dtype])
 
 

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.rings import RingsBench, _sizes, crossover
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.rings import RingsBench, RingsOptions, _sizes, crossover
 from tests.parallel.launch import mpiexec
 
 PROGRAM = """
@@ -52,11 +51,11 @@ def test_same_bits_on_real_ranks() -> None:
 
 BENCH = """
     import json
-    from fluxloom.app.bench.base import BenchOptions
-    from fluxloom.app.bench.rings import RingsBench
+    from fluxloom_lab.bench.base import BenchOptions
+    from fluxloom_lab.bench.rings import RingsBench
 
     lines = []
-    record = RingsBench().run(BenchOptions(cells="250", rounds=2), lines.append).as_json()
+    record = RingsBench().run(RingsOptions(cells="250", rounds=2), lines.append).as_json()
     assert len(lines) == (6 if comm.rank == 0 else 0)
     assert len({json.dumps(m) for m in comm.allgather(record["metrics"])}) == 1
     if comm.rank == 0:
@@ -86,7 +85,7 @@ def test_benchmark() -> None:
 
 def test_benchmark_needs_ranks_and_a_size() -> None:
     with pytest.raises(CaseError, match="mpiexec -n 2 fluxloom bench rings"):
-        RingsBench().run(BenchOptions(), print)
+        RingsBench().run(RingsOptions(), print)
     for text in ("foo", "124", "-1", "1.5"):
         with pytest.raises(CaseError, match=f"--cells '{text}': give the most rows a rank, at least 125"):
             next(_sizes(text))

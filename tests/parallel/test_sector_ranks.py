@@ -30,7 +30,7 @@ from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 SECTORS = [Sector("ymin", "ymax")]
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))
@@ -82,7 +82,7 @@ def run(
     end = SupersonicInlet(state, 0.05, exact=True)
     boundaries = {name: end if name[0] == "z" else wall for name in volumes.patches}
     distance = np.minimum(*(np.abs(np.hypot(*volumes.centres[: volumes.cells, :2].T) - r) for r in (0.999, 2.001)))
-    model = "spalart-allmaras" if turbulent else "none"
+    model = SpalartAllmaras() if turbulent else None
     flow = CompressibleFlow(
         fl.Context("cpu", comm=comm, threads=1, tuning=False), volumes, boundaries, GAS if turbulent else Gas(),
         CompressibleScheme(turbulence=model, cfl=0.3, **scheme), distance, rotation=rotation,
@@ -144,7 +144,7 @@ def converge(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray, list[f
     sides: dict[str, Boundary] = {"xmin": TotalInlet(1.06, 1.0), "xmax": PressureOutlet(1.0)}
     flow = CompressibleFlow(
         fl.Context("cpu", comm=comm, threads=1, tuning=False), volumes, sides, Gas(constant=1.0),
-        CompressibleScheme(limiter="none"), rotation=Rotation(0.3),
+        CompressibleScheme(limiter=None), rotation=Rotation(0.3),
     )  # fmt: skip
     flow.start(
         lambda x: np.column_stack([np.ones(len(x)), 0.4 * x / np.linalg.norm(x, axis=1)[:, None], np.ones(len(x))])

@@ -12,6 +12,7 @@ from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.naca import naca_mesh
@@ -28,7 +29,7 @@ def run(comm: Comm) -> tuple[np.ndarray, np.ndarray, float, bool]:
     volumes = control_volumes(MESH) if comm.size == 1 else shared_volumes(
         distribute_mesh(as_slice(comm, MESH), comm, method="rcb", maps=FLOW_MAPS))  # fmt: skip
     sides = {"airfoil": NoSlipWall(), "far_field": FarField(STREAM), "zmin": SymmetryPlane(), "zmax": SymmetryPlane()}
-    gas, scheme = Gas(constant=1.0, viscosity=ConstantViscosity(0.01)), CompressibleScheme(time="rk5", cfl=1.5)
+    gas, scheme = Gas(constant=1.0, viscosity=ConstantViscosity(0.01)), CompressibleScheme(time=RK5(), cfl=1.5)
     flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes, sides, gas, scheme)
     flow.start(STREAM.state(flow.gas, 3))
     flow.iterate(10)

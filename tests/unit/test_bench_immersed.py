@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import immersed, immersed_alone, immersed_coupled
-from fluxloom.app.bench.base import BenchOptions, Record
-from fluxloom.app.bench.immersed import ImmersedBench
-from fluxloom.app.bench.immersed_bodies import filling, nested
-from fluxloom.app.bench.immersed_coupled import Coupled, coupled
-from fluxloom.app.bench.rounds import Rounds
-from fluxloom.app.cli.bench import _run
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom_lab.bench import immersed, immersed_alone, immersed_coupled
+from fluxloom_lab.bench.base import Record
+from fluxloom_lab.bench.immersed import ImmersedBench, ImmersedOptions
+from fluxloom_lab.bench.immersed_coupled import Coupled, coupled
+from fluxloom_lab.bench.rounds import Rounds
+from fluxloom_lab.cli.bench import _run
+from fluxloom_lab.problems.immersed_bodies import filling, nested
 
 
-def little(**named: Any) -> BenchOptions:
+def little(**named: Any) -> Any:
     """Return options for little work."""
     usual: dict[str, Any] = {"threads": 1, "iterations": 2, "rounds": 1}
-    return BenchOptions(**usual | named)
+    return ImmersedOptions(**usual | named)
 
 
 def silent(_: str) -> None:
@@ -148,7 +148,7 @@ def test_a_run_that_is_stopped_leaves_its_record(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(immersed_coupled, "_timed", timed)
     with pytest.raises(KeyboardInterrupt):
-        _run("ib", little(methods="coupled", cells="640,200"), (), file)
+        _run("ib", ImmersedBench(), little(methods="coupled", cells="640,200"), (), file)
     assert [None if one is None else [row["mode"] for row in one["metrics"]["coupled"]] for one in seen] == [
         None, ["no bodies"], ["no bodies", "local"],
     ]  # fmt: skip

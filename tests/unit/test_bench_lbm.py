@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import lbm
-from fluxloom.app.bench.base import BenchOptions, Record
-from fluxloom.app.bench.lbm import LbmBench
-from fluxloom.app.bench.lbm_choice import Choice, choices_of, ideal_mlups, thesis_mlups
-from fluxloom.app.bench.lbm_flow import VISCOSITY, viscosity_error
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.lbm.lattices import D2Q9, D3Q19
+from fluxloom_lab.bench import lbm
+from fluxloom_lab.bench.base import Record
+from fluxloom_lab.bench.lbm import LbmBench
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions, choices_of, ideal_mlups, thesis_mlups
+from fluxloom_lab.bench.lbm_flow import VISCOSITY, viscosity_error
 
 
-def little(**named: Any) -> BenchOptions:
+def little(**named: Any) -> Any:
     """Return options for little work."""
     usual: dict[str, Any] = {"threads": 1, "iterations": 2, "rounds": 1}
-    return BenchOptions(**usual | named)
+    return LbmOptions(**usual | named)
 
 
 def silent(_: str) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import lbm_peers
-from fluxloom.app.bench.lbm import LbmBench
-from fluxloom.app.bench.lbm_choice import Choice
-from fluxloom.app.bench.lbm_flow import VISCOSITY
-from fluxloom.app.bench.lbm_peers import PEERS, find_python, peer_rows, told
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
+from fluxloom_lab.bench.lbm import LbmBench
+from fluxloom_lab.bench.lbm_choice import Choice
+from fluxloom_lab.bench.lbm_flow import VISCOSITY
+from fluxloom_lab.peers import lbm_peers
+from fluxloom_lab.peers.lbm_peers import PEERS, find_python, peer_rows, told
 from tests.unit.test_bench_lbm import little, silent
 
 CASE: dict[str, Any] = {"shape": (8, 16, 4), "steps": 10}

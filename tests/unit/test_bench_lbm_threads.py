@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import lbm_threads
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm import LbmBench
-from fluxloom.app.bench.lbm_choice import Choice
-from fluxloom.app.bench.lbm_threads import child_words, numbers_of_threads, sweep_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.schedule import Schedule
+from fluxloom_lab.bench import lbm_threads
+from fluxloom_lab.bench.lbm import LbmBench
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions
+from fluxloom_lab.bench.lbm_threads import child_words, numbers_of_threads, sweep_threads
 from tests.unit.test_bench_lbm import little, silent
 
 
@@ -29,10 +28,10 @@ def test_numbers() -> None:
 
 def test_words_of_a_process() -> None:
     """What is usual is left out, so that nothing is said which was not asked for."""
-    words = child_words(BenchOptions(), Choice(), 2, 10, 3)
+    words = child_words(LbmOptions(), Choice(), 2, 10, 3)
     assert words == ["bench", "lbm", "--device", "cpu", "--threads", "2", "-n", "10", "--rounds", "3"]
     choice = Choice("D2Q9", "trt", "float64", "push", "aos", "uniform", walls=True)
-    words = child_words(BenchOptions(cells="8", schedule=Schedule(block=64)), choice, 1, 1, 1)[10:]
+    words = child_words(LbmOptions(cells="8", schedule=Schedule(block=64)), choice, 1, 1, 1)[10:]
     assert words == [
         "--cells", "8", "--schedule", "block=64", "--precision", "float64", "--layout", "aos", "--lattice", "D2Q9",
         "--collision", "trt", "--streaming", "push", "--force", "uniform", "--walls",
@@ -58,7 +57,7 @@ def test_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(lbm_threads, "run_program", run)
-    rows = sweep_threads(BenchOptions(), Choice(), 4, 1, 1, silent)
+    rows = sweep_threads(LbmOptions(), Choice(), 4, 1, 1, silent)
     assert seen == [(str(n), b) for n in (1, 2, 3, 4) for b in ("close", "spread") if n > 1 or b == "close"]
     assert rows[-1]["speedup"] == pytest.approx(2.0)
     assert rows[-1]["efficiency"] == pytest.approx(0.5)

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm_choice import choices_of
-from fluxloom.app.bench.lbm_pack import packing
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
@@ -21,6 +18,8 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import labels_of
+from fluxloom_lab.bench.lbm_choice import LbmOptions, choices_of
+from fluxloom_lab.problems.lbm_pack import packing
 
 
 def build(cells: str, condition: str = "bounce-back", streaming: str = "in-place", every: int = 0) -> LatticeRunner:
@@ -80,12 +79,12 @@ def test_packing(shape: tuple[int, ...], share: float) -> None:
 
 def test_choices() -> None:
     """Each share of fluid is measured with all cells stored, and with the fluid ones."""
-    found = choices_of(BenchOptions(fluid="0.2,1", streaming="in-place"))
+    found = choices_of(LbmOptions(fluid="0.2,1", streaming="in-place"))
     assert [(c.fluid, c.stored) for c in found] == [(0.2, "all"), (0.2, "fluid"), (1.0, "all"), (1.0, "fluid")]
     assert found[1].title == "D3Q19 BGK in-place 20 % fluid, fluid cells stored"
-    assert "stored" not in choices_of(BenchOptions())[0].row()
+    assert "stored" not in choices_of(LbmOptions())[0].row()
     for wrong in ("0.01", "half", "0.2,1.5"):
         with pytest.raises(CaseError, match=r"shares of the box from 0\.05 to 1"):
-            choices_of(BenchOptions(fluid=wrong))
+            choices_of(LbmOptions(fluid=wrong))
     with pytest.raises(CaseError, match="leave --walls out"):
-        choices_of(BenchOptions(fluid="0.5", walls=True))
+        choices_of(LbmOptions(fluid="0.5", walls=True))

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.compressible_cases import (
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.context import Context
+from fluxloom.fv.compressible_boundary import SlipWall
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.mesh.geometry import geometry
+from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom_lab.exact.riemann import SOD
+from fluxloom_lab.problems.compressible_cases import (
     KINDS,
     Tube,
     box,
@@ -16,15 +22,9 @@ from fluxloom.app.verify.compressible_cases import (
     turned_flow,
     vortex,
 )
-from fluxloom.app.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
-from fluxloom.app.verify.registry import verifications
-from fluxloom.core.errors import SolverError
-from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.riemann import SOD
-from fluxloom.mesh.geometry import geometry
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom_lab.verify.base import FullOptions
+from fluxloom_lab.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
+from fluxloom_lab.verify.registry import verifications
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,6 @@ def test_what_does_not_settle_is_said(context: Context) -> None:
 
 @pytest.mark.long
 def test_all_checks_pass() -> None:
-    checks = list(verifications()["compressible"].run(VerifyOptions(threads=1), lambda _line: None))
+    checks = list(verifications()["compressible"].run(FullOptions(threads=1), lambda _line: None))
     assert len(checks) > 45
     assert [check.name for check in checks if not check.ok] == []

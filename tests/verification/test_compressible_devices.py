@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.compressible_devices import force_history
 from fluxloom.dsl.context import Context
+from fluxloom_lab.verify.compressible_devices import force_history
 
 pytestmark = pytest.mark.long
 

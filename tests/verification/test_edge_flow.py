@@ -7,15 +7,15 @@ from math import log2
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.edge_flow import GHIA_100
-from fluxloom.app.verify.edge_flow_cases import edge_cavity, energy_of_decay, made_flow, peak, slip_vortices
-from fluxloom.app.verify.edge_flow_cube import CubeFlow, middle, settled
-from fluxloom.app.verify.edge_flow_space import limit_of
-from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.generate import clustered
+from fluxloom_lab.problems.edge_flow_cases import edge_cavity, energy_of_decay, made_flow, peak, slip_vortices
+from fluxloom_lab.verify.base import FullOptions
+from fluxloom_lab.verify.edge_flow import GHIA_100
+from fluxloom_lab.verify.edge_flow_cube import CubeFlow, middle, settled
+from fluxloom_lab.verify.edge_flow_space import limit_of
+from fluxloom_lab.verify.registry import verifications
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,6 @@ def test_settled() -> None:
 
 @pytest.mark.long
 def test_verification() -> None:
-    checks = list(verifications()["edge_flow"].run(VerifyOptions(threads=1, full=True), lambda _line: None))
+    checks = list(verifications()["edge_flow"].run(FullOptions(threads=1, full=True), lambda _line: None))
     assert len(checks) > 60
     assert [check for check in checks if not check.ok] == []

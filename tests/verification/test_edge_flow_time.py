@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fluxloom.app.verify.edge_flow_time import LID, SLIP, WALLS, FlowInTime, orders_of_steps
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom_lab.verify.edge_flow_time import LID, SLIP, WALLS, FlowInTime, orders_of_steps
 
 
 def test_second_order_of_the_step() -> None:

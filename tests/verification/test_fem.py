@@ -6,11 +6,11 @@ from math import log2
 
 import pytest
 
-from fluxloom.app.bench.fem_traffic import PUBLISHED
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.fem import FAMILIES, differences, solution_error, space_on, traffic
-from fluxloom.app.verify.registry import verifications
 from fluxloom.dsl.context import Context
+from fluxloom_lab.studies.fem_traffic import PUBLISHED
+from fluxloom_lab.verify.base import FullOptions
+from fluxloom_lab.verify.fem import FAMILIES, differences, solution_error, space_on, traffic
+from fluxloom_lab.verify.registry import verifications
 
 
 def test_order_and_formats() -> None:
@@ -36,6 +36,6 @@ def test_traffic() -> None:
 
 @pytest.mark.long
 def test_verification() -> None:
-    checks = list(verifications()["fem"].run(VerifyOptions(threads=1, full=True), lambda _line: None))
+    checks = list(verifications()["fem"].run(FullOptions(threads=1, full=True), lambda _line: None))
     assert len(checks) > 90
     assert [check for check in checks if not check.ok] == []

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.cavity import cavity, extremes
-from fluxloom.app.verify.cylinder import CylinderFlow, Field, mean_period, steady_limit
-from fluxloom.app.verify.incompressible_cases import decaying_vortices, identities, shear
-from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
+from fluxloom_lab.problems.cylinder import CylinderFlow, Field, mean_period, steady_limit
+from fluxloom_lab.problems.incompressible_cases import decaying_vortices, identities, shear
+from fluxloom_lab.verify.cavity import cavity, extremes
+from fluxloom_lab.verify.registry import verifications
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +104,6 @@ def test_cylinder_starts_from_a_coarser_mesh(context: Context) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["cavity", "incompressible"])
 def test_all_checks_pass(name: str) -> None:
-    checks = list(verifications()[name].run(VerifyOptions(threads=1), lambda _line: None))
+    checks = list(verifications()[name].run(verifications()[name].options(threads=1), lambda _line: None))
     assert len(checks) > 10
     assert [check.name for check in checks if not check.ok] == []

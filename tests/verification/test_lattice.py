@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm import LbmBench, box_from_text
 from fluxloom.core.errors import CaseError
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom_lab.bench.lbm import LbmBench, box_from_text
+from fluxloom_lab.bench.lbm_choice import LbmOptions
 
 
 def build(shape: tuple[int, ...], viscosity: float, lattice: Lattice, dtype: str = "float64") -> LatticeBoltzmann:
@@ -122,7 +122,7 @@ def test_single_precision_has_no_trend() -> None:
 
 def test_benchmark() -> None:
     """The benchmark measures the viscosity that it asked for."""
-    options = BenchOptions(device="cpu", threads=1, cells="6,32,4", iterations=50, rounds=2, precision="float64")
+    options = LbmOptions(device="cpu", threads=1, cells="6,32,4", iterations=50, rounds=2, precision="float64")
     said: list[str] = []
     record = LbmBench().run(options, said.append)
     metrics = record.metrics
@@ -143,4 +143,4 @@ def test_size_of_the_benchmark() -> None:
         with pytest.raises(CaseError, match="--cells"):
             box_from_text(wrong, 128)
     with pytest.raises(CaseError, match="did you mean 'float32'"):
-        LbmBench().run(BenchOptions(cells="4", precision="flaot32"), print)
+        LbmBench().run(LbmOptions(cells="4", precision="flaot32"), print)

@@ -15,16 +15,6 @@ from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.loading import load_case
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.lbm import PARTS, LatticeVerification
-from fluxloom.app.verify.lbm_bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
-from fluxloom.app.verify.lbm_cavity import cavity, cavity_extremes
-from fluxloom.app.verify.lbm_exact import balance_errors, mass_drift, offset_channel_error, shear_viscosity
-from fluxloom.app.verify.lbm_published import CHANNEL
-from fluxloom.app.verify.lbm_space import decay, enstrophy
-from fluxloom.app.verify.lbm_storage import stored_cavity
-from fluxloom.app.verify.registry import verifications
-from fluxloom.app.verify.staggered import BOTELLA_PEYRET
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Wall
 from fluxloom.lbm.collisions import BGK, TRT, Cumulant
@@ -33,6 +23,16 @@ from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle
 from fluxloom.lbm.shapes_sets import Complement
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom_lab.verify.base import DataOptions
+from fluxloom_lab.verify.lbm import PARTS, LatticeVerification
+from fluxloom_lab.verify.lbm_bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
+from fluxloom_lab.verify.lbm_cavity import cavity, cavity_extremes
+from fluxloom_lab.verify.lbm_exact import balance_errors, mass_drift, offset_channel_error, shear_viscosity
+from fluxloom_lab.verify.lbm_published import CHANNEL
+from fluxloom_lab.verify.lbm_space import decay, enstrophy
+from fluxloom_lab.verify.lbm_storage import stored_cavity
+from fluxloom_lab.verify.registry import verifications
+from fluxloom_lab.verify.staggered import BOTELLA_PEYRET
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -221,7 +221,7 @@ def test_parts() -> None:
     assert {f"lbm-{part}" for part in PARTS} <= set(known.names())
     assert all(PARTS[part][1] in known[f"lbm-{part}"].title for part in PARTS)
     told: list[str] = []
-    assert not list(LatticeVerification(("vortex", "sphere", "boxes")).run(VerifyOptions(threads=1), told.append))
+    assert not list(LatticeVerification(("vortex", "sphere", "boxes")).run(DataOptions(threads=1), told.append))
     assert "needs --data" in told[0]
 
 
@@ -253,5 +253,5 @@ def test_cavity_in_few_bits(context: fl.Context) -> None:
 
 @pytest.mark.long
 def test_all_quick_checks() -> None:
-    failed = [check for check in LatticeVerification().run(VerifyOptions(threads=1), lambda _: None) if not check.ok]
+    failed = [check for check in LatticeVerification().run(DataOptions(threads=1), lambda _: None) if not check.ok]
     assert not failed, failed

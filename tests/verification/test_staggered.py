@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.staggered import BOTELLA_PEYRET, extremes, steady_cavity
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_forces import StaggeredForces
 from fluxloom.solvers.staggered_scheme import StaggeredScheme
+from fluxloom_lab.verify.staggered import BOTELLA_PEYRET, extremes, steady_cavity
 
 Array = npt.NDArray[np.float64]
 

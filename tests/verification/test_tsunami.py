@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.tsunami import TsunamiVerification
-from fluxloom.app.verify.tsunami_cases import beach, dam_break, lake_at_rest, parabolic_basin
-from fluxloom.app.verify.tsunami_monai import BED, GAUGES, TIMES, monai, monai_checks
+from fluxloom_lab.problems.tsunami_cases import beach, dam_break, lake_at_rest, parabolic_basin
+from fluxloom_lab.verify.base import DataOptions
+from fluxloom_lab.verify.tsunami import TsunamiVerification
+from fluxloom_lab.verify.tsunami_monai import BED, GAUGES, TIMES, monai, monai_checks
 
 
 def context() -> fl.Context:
@@ -96,6 +96,6 @@ def test_monai_valley(shared_data: Path) -> None:
 @pytest.mark.long
 def test_everything() -> None:
     """The long verification, which ends with the conical island."""
-    checks = list(TsunamiVerification().run(VerifyOptions(full=True), lambda _line: None))
+    checks = list(TsunamiVerification().run(DataOptions(full=True), lambda _line: None))
     assert len(checks) > 20
     assert [check.name for check in checks if not check.ok] == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.wing import WingVerification
+from fluxloom_lab.verify.base import DataOptions
+from fluxloom_lab.verify.wing import WingVerification
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -16,6 +16,6 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 @pytest.mark.skipif(not (SHARED / "onera_m6").is_dir(), reason="the reference data are not here")
 def test_without_friction() -> None:
     """Lift, drag and six shocks on 37 k hexahedra."""
-    checks = list(WingVerification().run(VerifyOptions(data=SHARED), lambda line: None))
+    checks = list(WingVerification().run(DataOptions(data=SHARED), lambda line: None))
     assert len(checks) == 11
     assert [check.name for check in checks if not check.ok] == []

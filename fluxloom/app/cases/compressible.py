@@ -152,7 +152,7 @@ def _flow(
     """Return the solver."""
     boundaries = boundaries_of(case, gas, stream, domain.volumes.dimension)
     distance = None
-    if case.scheme.turbulence != "none":
+    if case.scheme.value.turbulence is not None:
         distance = domain.wall_distance([name for name, table in case.boundary.items() if table.type == "wall"])
     volumes, slopes = _slopes(case, domain)
     try:

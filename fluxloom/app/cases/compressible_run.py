@@ -30,7 +30,6 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import STAGES
 
 __all__ = ["CompressiblePlan", "CompressibleRunner"]
 
@@ -270,7 +269,7 @@ class CompressibleRunner:
 
     def clipped_states(self) -> tuple[float, float]:
         """Return how many states stages towards a steady flow have left as they were, and how many there were."""
-        stages = len(STAGES[self.flow.scheme.time])
+        stages = len(self.flow.scheme.time.stages)
         return float(self._bad), float(self.cells) * self.flow.steps * stages
 
     def _most(self, counts: Array) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,9 @@ from fluxloom.fv.compressible_boundary import (
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import Along
+from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
@@ -61,12 +63,7 @@ Array = npt.NDArray[np.float64]
 
 def gas_of(table: GasTable) -> Gas:
     """Return the gas of a case."""
-    viscosity = None
-    if table.viscosity == "sutherland":
-        viscosity = Sutherland(table.mu0, table.t0, table.s)
-    elif table.viscosity == "constant":
-        viscosity = ConstantViscosity(table.mu)
-    return Gas(table.gamma, table.constant, table.prandtl, table.prandtl_turbulent, viscosity)
+    return table.value
 
 
 def up_of(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> int:
@@ -115,10 +112,11 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     """Return the scheme of a case."""
-    flow, keys = case.flow, case.scheme.model_dump(exclude={"slopes"})
-    if flow.reynolds or flow.changed(("length",)):
-        keys["length"] = keys["length"] or flow.length
-    return CompressibleScheme(**keys, cfl=case.time.cfl)
+    flow, scheme = case.flow, replace(case.scheme.value, cfl=case.time.cfl)
+    limiter = scheme.limiter
+    if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
+        return replace(scheme, limiter=replace(limiter, length=flow.length))
+    return scheme
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -146,7 +144,7 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
     CaseError
         If a vector or a state does not fit the dimension.
     """
-    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.turbulence != "none" else 0.0
+    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.value.turbulence is not None else 0.0
     turns = rotation_of(case, dimension)
     return {
         name: _boundary(table, f"boundary.{name}", stream, nut, dimension, turns)
@@ -239,7 +237,7 @@ def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: in
     CaseError
         If states or formulas do not fit the dimension; when called, where density or pressure are not positive.
     """
-    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.turbulence != "none" else []
+    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.value.turbulence is not None else []
     flow = _sides(case.initial, dimension) if case.initial.left else _formulas(case.initial, gas, stream, dimension)
 
     def states(places: Array) -> Array:

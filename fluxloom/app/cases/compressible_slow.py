@@ -8,6 +8,7 @@ import numpy.typing as npt
 from fluxloom.app.cases.compressible_tables import CompressibleCase
 from fluxloom.comm.base import Comm
 from fluxloom.core.advice import warn
+from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.compressible_boundary import boundary_table
 from fluxloom.fv.compressible_outside import (
     DENSITY_INLET,
@@ -44,14 +45,15 @@ def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Ar
     comm
         Ranks.
     """
-    scheme, fastest = case.scheme, _fastest(case, flow, states, comm)
+    scheme, fastest = case.scheme.value, _fastest(case, flow, states, comm)
     cure = "low_mach = true, with which it does not"
-    if scheme.flux == "rusanov":  # what it damps is no jump of the normal velocity
+    if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
         cure = 'flux = "roe" and ' + cure
     elif scheme.low_mach:
         return
     if 0.0 < fastest < _SLOW and scheme.order == 2:
-        text = f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{scheme.flux}" damps it as sound'
+        name = strategy_name(scheme.flux)
+        text = f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{name}" damps it as sound'
         warn(f"{text}; set {cure}")
 
 

@@ -8,6 +8,7 @@ from math import nan
 from typing import Any, Protocol
 
 from fluxloom.app.cases.flow_reports import executables
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -144,7 +145,7 @@ class LocalRun:
         if not self.flow.limiting or self.flow.frozen:
             return ""
         return (
-            f"limiter cycles: the values of {self.flow.scheme.limiter} change with each step; take "
+            f"limiter cycles: the values of {strategy_name(self.flow.scheme.limiter)} change with each step; take "
             'time.integrator = "implicit", which freezes them, or scheme.limiter = "none" where there are no shocks'
         )
 
@@ -257,7 +258,8 @@ class ImplicitRun:
         if steps.cfl < how.cfl:
             return f"CFL held at {steps.cfl:.4g}, as {self._refused:,} steps were refused and GMRES stayed short"
         if self.flow.limiting and steps.shares.weight > 0.0:
-            return f"limiter cycles: the values of {self.flow.scheme.limiter} still change; lower implicit.patience"
+            name = strategy_name(self.flow.scheme.limiter)
+            return f"limiter cycles: the values of {name} still change; lower implicit.patience"
         return ""
 
     @property

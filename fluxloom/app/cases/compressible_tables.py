@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from math import isfinite
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
@@ -18,7 +19,8 @@ from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
 from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.core.errors import did_you_mean
-from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE, CompressibleScheme
+from fluxloom.fv.gas import Gas
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = [
     "BOUNDARY_KEYS", "FORMULA_KEYS", "BoundaryTable", "CompressibleCase", "FreeStreamTable", "GasTable", "InitialTable",
@@ -77,43 +79,14 @@ def _vector_or_mesh(given: Any) -> Any:
 WallVelocity = Annotated[list[float] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
 
 
-class GasTable(Table):
-    """``[gas]``: what flows; air by default.
+class GasTable(strategy_table(Gas)):
+    """``[gas]``: what flows; air by default."""
 
-    Attributes
-    ----------
-    gamma, constant
-        Ratio of the specific heats, and the constant ``R`` of ``p = rho R T``, J/kg/K.
-    viscosity
-        ``"none"``: the Euler equations; ``"sutherland"``: that of air, or of ``mu0``, ``t0`` and ``s``; ``"constant"``:
-        ``mu``.
-    mu
-        Pa s.
-    mu0, t0, s
-        Viscosity, Pa s, at a temperature, K, and Sutherland's constant, K.
-    prandtl, prandtl_turbulent
-        Of molecules and of eddies.
-    """
-
-    gamma: Annotated[float, Field(gt=1)] = 1.4
-    constant: Positive = 287.05
-    viscosity: Literal["none", "sutherland", "constant"] = "none"
-    mu: Optional = 0.0
-    mu0: Positive = 1.716e-5
-    t0: Positive = 273.15
-    s: Positive = 110.4
-    prandtl: Positive = 0.72
-    prandtl_turbulent: Positive = 0.9
+    moved = MappingProxyType(dict.fromkeys(("mu", "mu0", "t0", "s"), "viscosity"))
 
     @model_validator(mode="after")
     def _consistent(self) -> GasTable:
-        owners = {"mu": "constant", "mu0": "sutherland", "t0": "sutherland", "s": "sutherland"}
-        for key in self.changed(owners):
-            if self.viscosity != owners[key]:
-                raise ValueError(f'{key} is of viscosity = "{owners[key]}", not "{self.viscosity}"')
-        if self.viscosity == "constant" and not self.mu:
-            raise ValueError('viscosity = "constant" needs mu, Pa s')
-        if self.viscosity == "none" and (extra := self.changed(("prandtl", "prandtl_turbulent"))):
+        if self.value.viscosity is None and (extra := self.changed(("prandtl", "prandtl_turbulent"))):
             raise ValueError(f"{extra[0]} is there but viscosity is not: give it, or leave {extra[0]} out")
         return self
 
@@ -167,33 +140,19 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     slopes
         ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
         ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
-    length
-        By default ``flow.length`` where that or ``flow.reynolds`` is given, else that of the walls of the mesh.
     """
 
     slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
-    flux: Annotated[str, AfterValidator(_one_of(FLUXES))] = "roe"
     order: Literal[1, 2] = 2
-    limiter: Annotated[str, AfterValidator(_one_of(LIMITERS))] = "venkatakrishnan"
-    smoothness: Positive = 5.0
-    length: Optional = 0.0
-    unlimited: Positive = 0.03
-    time: Annotated[str, AfterValidator(_one_of(STAGES))] = "ssp-rk3"
-    entropy_fix: Annotated[float, Field(ge=0, lt=1)] = 0.05
-    cutoff: Positive = 0.1
-    low_mach: bool = False
-    turbulence: Annotated[str, AfterValidator(_one_of(TURBULENCE))] = "none"
+    moved = MappingProxyType({
+        "entropy_fix": "flux", "cutoff": "flux",
+        "smoothness": "limiter", "length": "limiter", "unlimited": "limiter",
+    })  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> SchemeTable:
-        if self.order == 1 and (extra := self.changed(("limiter", "smoothness", "unlimited"))):
-            raise ValueError(f"order = 1 has no {extra[0]}")
-        if self.limiter != "venkatakrishnan" and (extra := self.changed(("smoothness", "length", "unlimited"))):
-            raise ValueError(f'{extra[0]} is of limiter = "venkatakrishnan", not "{self.limiter}"')
-        if self.flux != "ausm+-up" and self.changed(("cutoff",)):
-            raise ValueError(f'cutoff is of flux = "ausm+-up", not "{self.flux}"')
-        if self.flux != "roe" and self.changed(("entropy_fix",)):
-            raise ValueError(f'entropy_fix is of flux = "roe", not "{self.flux}"')
+        if self.order == 1 and self.changed(("limiter",)):
+            raise ValueError("order = 1 has no limiter")
         return self
 
 
@@ -324,16 +283,16 @@ class CompressibleCase(CaseModel):
     @model_validator(mode="after")
     def _supported(self) -> CompressibleCase:
         """Refuse what would otherwise be passed over."""
-        viscous = self.gas.viscosity != "none"
+        viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
         if walls and not viscous:
             raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
-        if self.scheme.turbulence != "none" and not (viscous and walls):
+        if self.scheme.value.turbulence is not None and not (viscous and walls):
             lacking = 'a patch of type = "wall"' if viscous else "gas.viscosity"
-            raise ValueError(f'scheme.turbulence = "{self.scheme.turbulence}" needs {lacking}')
-        if self.scheme.turbulence == "none" and self.flow.changed(("turbulence",)):
+            raise ValueError(f"scheme.turbulence needs {lacking}")
+        if self.scheme.value.turbulence is None and self.flow.changed(("turbulence",)):
             raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
         self.run.leave_choices()
         self._check_steps()

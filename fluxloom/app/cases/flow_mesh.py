@@ -89,8 +89,9 @@ class FlowMeshTable(Table):
     periodic
         Pairs of patches which are one and the same, moved.
     sectors
-        Pairs of patches of which one is the other, turned about an axis: ``axis`` through ``axis_point``, by default
-        the origin. In two dimensions the axis is z.
+        Pairs of patches of which one is the other, turned about an axis.
+    axis, axis_point
+        Direction of the axis of sectors, z in two dimensions, and a point on it, by default the origin.
     renumber
         Cells and nodes get other numbers, such that neighbours have near ones: ``"rcm"`` (reverse Cuthill-McKee) or
         ``"gps"`` (from the ends of a pseudo-diameter). Fields are those of the renumbered mesh, which files have too.

@@ -20,9 +20,6 @@ if TYPE_CHECKING:  # a case imports its own solver alone
 __all__ = ["airfoil_watch", "compressible_watch"]
 
 _EVERY = 50
-_LONGEST: Mapping[str, float] = {"rk2": 0.8, "ssp-rk3": 0.8, "rk5-first": 2.5, "rk5": 2.5}
-"""CFL numbers with which explicit steps are stable."""
-
 _AIRFOIL = 2.0
 """The same of the two sub-steps of Airfoil, ``g = 1 + z + z^2``: ``|g| <= 1`` on the imaginary axis up to 1.
 
@@ -81,9 +78,9 @@ def compressible_watch(
 
     def host() -> Mapping[str, float]:
         """Return what the host knows."""
-        return {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
+        return {"courant": flow.cfl / flow.scheme.time.largest_cfl} if explicit else {}
 
-    bound = _LONGEST[flow.scheme.time]
+    bound = flow.scheme.time.largest_cfl
     return Watch(_EVERY, [look, *left], rules, [host], end == 0.0, clipped if explicit else None, bound)
 
 

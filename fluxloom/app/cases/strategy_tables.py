@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import create_model, model_validator
+from pydantic import PlainSerializer, PlainValidator, ValidationError, create_model, model_validator
 
 from fluxloom.app.case import Table
+from fluxloom.app.case_errors import mistakes_of
 from fluxloom.core.errors import FluxloomError
+from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 
-__all__ = ["strategy_of", "strategy_table"]
+__all__ = ["Chosen", "StrategyTable", "chosen", "strategy_of", "strategy_table"]
 
-Strategy = TypeVar("Strategy")
+Kind = TypeVar("Kind")
+_NONE = {"type": "none"}
 
 
-def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table]:
+class StrategyTable(Table):
+    """A table with the keys of a dataclass."""
+
+    @property
+    def value(self) -> Any:
+        """The dataclass that the table describes; of fields that are no keys the defaults."""
+        assert self.described is not None
+        return strategy_of(self.described, self)
+
+
+def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[StrategyTable]:
     """Return the base of a table with the fields of a dataclass.
 
     A field that is a tuple is an array in the file (of tables, where it is one of dataclasses), one that is a dataclass
-    a table within the table. What the dataclass refuses the table refuses, with the same words.
+    a table within the table, one of a family of strategies a name or a table with a ``type`` (`chosen`). What the
+    dataclass refuses the table refuses, with the same words.
 
     Parameters
     ----------
@@ -41,10 +56,12 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table
     chosen = [field for field in fields(kind) if field.name not in without]
     keys: dict[str, Any] = {field.name: (_in_a_file(hints[field.name]), _default(field)) for field in chosen}
     checks: dict[str, Any] = {"check": model_validator(mode="after")(check)}
-    return create_model(f"{kind.__name__}Keys", __base__=Table, __validators__=checks, **keys)
+    table = create_model(f"{kind.__name__}Keys", __base__=StrategyTable, __validators__=checks, **keys)
+    table.described = kind  # whose documentation is that of the keys
+    return table
 
 
-def strategy_of(kind: type[Strategy], table: Table) -> Strategy:
+def strategy_of(kind: type[Kind], table: Table) -> Kind:
     """Return the dataclass that a table of its fields describes.
 
     Raises
@@ -57,6 +74,64 @@ def strategy_of(kind: type[Strategy], table: Table) -> Strategy:
     return kind(**{name: _value(hints[name], getattr(table, name)) for name in keys})
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Mark of a key that chooses a member of a family."""
+
+    family: type[Strategy]
+    optional: bool
+
+
+def _written(value: Strategy | None) -> Any:
+    """Return a choice as a file has it."""
+    return "none" if value is None else strategy_words(value)
+
+
+def chosen(family: type[Strategy], *, optional: bool = False) -> Any:
+    """Return the type of a key that chooses a member of a family: by its name, or by a table with its numbers.
+
+    With ``optional`` there is ``"none"`` too, and None.
+    """
+
+    def check(given: Any) -> Strategy | None:
+        if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
+            return given if isinstance(given, family) else None
+        kind, numbers = _named(family, given, optional)
+        keys = _keys_of(kind)
+        try:
+            return strategy_of(kind, keys.model_validate(numbers))
+        except ValidationError as error:
+            raise ValueError(f"{given['type']}: {mistakes_of(keys, error)}") from None
+        except FluxloomError as error:
+            raise ValueError(str(error)) from None
+
+    return Annotated[Any, PlainValidator(check), PlainSerializer(_written), Chosen(family, optional)]
+
+
+def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Strategy], dict[str, Any]]:
+    """Return which member a value of a case file names, and its numbers."""
+    known = ", ".join([*family.choices.names(), *(["none"] if optional else [])])
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, dict):
+        raise ValueError(f'must be a name in quotes or a table {{ type = "..." }}, got {given!r} (allowed: {known})')
+    if not isinstance(given.get("type"), str):
+        raise ValueError(f'the table needs type = "..." (allowed: {known})')
+    if optional and given["type"] == "none":
+        raise ValueError(f"none: no key {next(key for key in given if key != 'type')!r} (it has none)")
+    try:
+        kind = strategy_class(family, given["type"])
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
+    return kind, {key: value for key, value in given.items() if key != "type"}
+
+
+@cache
+def _keys_of(kind: type[Strategy]) -> type[Table]:
+    """Return the table of the numbers of a member; once a class, for making it takes long."""
+    return strategy_table(kind)
+
+
 def _default(field: Field[Any]) -> Any:
     """Return the default of a field as a table has it; ``...`` where there is none."""
     given = field.default if field.default_factory is MISSING else field.default_factory()
@@ -64,9 +139,13 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _inner(hint: Any) -> Any:
-    """Return the dataclass that a hint is, or may be beside None."""
-    found = [member for member in (hint, *get_args(hint)) if is_dataclass(member)]
+    """Return the dataclass, or the family, that a hint is, or may be beside None."""
+    found = [member for member in (hint, *get_args(hint)) if is_dataclass(member) or _is_family(member)]
     return found[0] if found else None
+
+
+def _is_family(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Strategy)
 
 
 def _in_a_file(hint: Any) -> Any:
@@ -76,6 +155,8 @@ def _in_a_file(hint: Any) -> Any:
     inner = _inner(hint)
     if inner is None:
         return hint
+    if _is_family(inner):
+        return chosen(inner, optional=hint is not inner)
     table = strategy_table(inner)
     return table if hint is inner else table | None
 

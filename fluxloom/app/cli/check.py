@@ -11,10 +11,11 @@ from fluxloom.app.application import Application, Choosing, Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checks import check_directory, check_ranks, missing_packages
-from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages
+from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.crew import starts_ranks
 from fluxloom.app.files import vtk_name
+from fluxloom.app.keys import key_tables
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import RankSpec, parse
 from fluxloom.app.startup import check_tunable
@@ -36,6 +37,9 @@ def command(
     case: CaseArgument,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List the keys that a case file (or a solver, by its name) may have.")
+    ] = False,
     build: Annotated[
         bool | None,
         typer.Option("--build/--no-build", help="Build mesh and loops too.", show_default="up to a million cells"),
@@ -44,6 +48,9 @@ def command(
     """Check a case file without running it, and say what a run would take."""
     with Listening():
         model, application = load_case(case)
+        if keys:
+            _list_keys(application)
+            return
         model = model.with_run(device=device, threads=threads, ranks="" if device is not None else None)
         with placed(str(case)):
             estimate = application.estimate(model)
@@ -61,6 +68,14 @@ def command(
         facts(_built(str(case), model, application, context) if whole else [_unchecked(estimate.cells)])
     text = "correct" if whole else "correct, as far as it was checked"
     messages().print(f"{case}: {text}", style="green", soft_wrap=True, markup=False)
+
+
+def _list_keys(application: Application) -> None:
+    """Print the tables of a solver's case files."""
+    for found in key_tables(application.model):
+        rows = [(key.name, key.values.replace("`", ""), key.default or "needed", key.text) for key in found.keys]
+        table(f"[{found.path}] {found.text}", ("key", "values", "default", "what it is"), rows, left=(0, 1, 2, 3))
+        output().print()
 
 
 def _context(file: str, case: CaseModel, application: Application, threads: int | None) -> Context:

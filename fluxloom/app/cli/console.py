@@ -187,8 +187,8 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
 
     console = output()
     shown = Table(
-        title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False,
-        box=SIMPLE_HEAD, show_edge=False, padding=(0, 1),
+        title=Text(title) if title else None, title_justify="left", title_style="bold", header_style="bold",
+        pad_edge=False, box=SIMPLE_HEAD, show_edge=False, padding=(0, 1),
     )  # fmt: skip
     said = [n for n in range(len(headings)) if not rows or any(row[n] != "-" for row in rows)]
     for number in said:

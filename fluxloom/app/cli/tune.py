@@ -14,6 +14,7 @@ from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
+from fluxloom.dsl.carry_tunings import carry_tunings
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
@@ -40,6 +41,11 @@ def command(
     ] = "sweep",
     budget: Annotated[int, typer.Option("--budget", min=1, metavar="N", help="Candidates a loop, at most.")] = 64,
     show: Annotated[bool, typer.Option("--show", help="Only list what is recorded.")] = False,
+    carry: Annotated[
+        Path | None,
+        typer.Option("--carry", metavar="FILE", help="Take over records of which the keys had names in them; "
+                     "loops without one are measured.", show_default=False),
+    ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Forget what is recorded (with --loop: of it).")] = False,
 ) -> None:
     """Find the fastest schedule of each loop of a case, on its own data; later runs use it."""
@@ -62,9 +68,21 @@ def command(
             runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
         chain = runner.chain
         target = chain if loop is None and chain is not None else select(runner.loops, loop)
+        if carry is not None:
+            target = carry_tunings(select(runner.loops, loop), _there(carry), records)
+            ear.tell(f"{carry}: records of {len(select(runner.loops, loop)) - len(target)} loops taken over")
+            if not target:
+                return
         ear.tell(f"measuring {runner.cells:,} cells; this takes a while on large meshes")
         report = tune(target, method=method, budget=budget, tell=ear.tell)
     _report(report)
+
+
+def _there(path: Path) -> TuningFile:
+    """Return a tuning file that has to be there."""
+    if not path.is_file():
+        raise CaseError(f"there is no tuning file {path} to take records from")
+    return TuningFile(path)
 
 
 def _report(report: TuneReport) -> None:

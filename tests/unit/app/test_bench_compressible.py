@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.compressible import CompressibleBench
-from fluxloom.app.bench.compressible_domain import disturbed, flow_on, wall_of
-from fluxloom.app.bench.compressible_table import _Table
-from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write
+from fluxloom_lab.bench.compressible import CompressibleBench
+from fluxloom_lab.bench.compressible_domain import CompressibleOptions, disturbed, flow_on, wall_of
+from fluxloom_lab.bench.compressible_table import _Table
+from fluxloom_lab.bench.registry import benches
 
 
 class Memory:
@@ -34,18 +33,18 @@ class Memory:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
     for module in ("rounds", "compressible_table"):
-        monkeypatch.setattr(f"fluxloom.app.bench.{module}.meter_for", lambda *_: Memory())
-    monkeypatch.setattr("fluxloom.app.bench.compressible_table._ROUND_SECONDS", 1e-4)
+        monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
+    monkeypatch.setattr("fluxloom_lab.bench.compressible_table._ROUND_SECONDS", 1e-4)
 
 
 def record(**options: Any) -> dict[str, Any]:
-    return CompressibleBench().run(BenchOptions(rounds=1, threads=1, **options), lambda _: None).as_json()
+    return CompressibleBench().run(CompressibleOptions(rounds=1, threads=1, **options), lambda _: None).as_json()
 
 
 def test_record() -> None:
     """Bytes are those of the loops, times those of the rounds."""
     told: list[str] = []
-    options = BenchOptions(cells="4,3,2", rounds=2, threads=1, iterations=2)
+    options = CompressibleOptions(cells="4,3,2", rounds=2, threads=1, iterations=2)
     found = benches()["compressible"].run(options, told.append).as_json()
     metrics = found["metrics"]
     assert found["sizes"] == {"cells": 24}
@@ -103,7 +102,7 @@ def test_ranks_share_the_mesh() -> None:
 @pytest.mark.long
 def test_table_of_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A row a loop, all ways with their gain, all orders, and what is not possible with its reason."""
-    module, path = "fluxloom.app.bench.compressible_table", tmp_path / "square.su2"
+    module, path = "fluxloom_lab.bench.compressible_table", tmp_path / "square.su2"
     monkeypatch.setattr(f"{module}.STRATEGIES", {"auto": None, "gather": "gather"})
     python = Context("reference")  # the stage beside the loops, of which there is less to compile
     monkeypatch.setattr(f"{module}.flow_on", lambda _, *others: flow_on(python, *others))
@@ -140,7 +139,7 @@ def test_ways_that_disagree_are_no_table(monkeypatch: pytest.MonkeyPatch) -> Non
         if work.kind.name == "K1":
             self._wanted["K1"] = 1.001 * self._wanted["K1"]
 
-    monkeypatch.setattr("fluxloom.app.bench.compressible_table._Table._check", spoiled)
+    monkeypatch.setattr("fluxloom_lab.bench.compressible_table._Table._check", spoiled)
     with pytest.raises(SolverError, match=r"K1 over faces, given, .*: the result differs by 1\.0e-03"):
         record(cells="2", table="kernels")
 
@@ -204,4 +203,4 @@ def test_the_flow_begins_near_that_beyond() -> None:
 def test_transports_want_several_ranks() -> None:
     """It is said before anything is measured."""
     with pytest.raises(CaseError, match="start several ranks"):
-        CompressibleBench().run(BenchOptions(cells="4", transports=True), lambda _: None)
+        CompressibleBench().run(CompressibleOptions(cells="4", transports=True), lambda _: None)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import cavity, openfoam
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.cavity import CavityBench
-from fluxloom.app.bench.openfoam import StepLog, find_openfoam, read_velocity
-from fluxloom.app.bench.openfoam_case import PRESSURE_SOLVERS, CavityCase
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench import cavity
+from fluxloom_lab.bench.cavity import CavityBench, CavityOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers import openfoam
+from fluxloom_lab.peers.openfoam import StepLog, find_openfoam, read_velocity
+from fluxloom_lab.peers.openfoam_case import PRESSURE_SOLVERS, CavityCase
 
 WHOLE_PATH = os.environ.get("PATH", "")
 PROGRAMS = ("icoFoam", "blockMesh", "decomposePar", "reconstructPar")
@@ -197,19 +197,19 @@ def test_a_missing_peer_is_said_before_anything_is_measured(monkeypatch: pytest.
     monkeypatch.setattr(cavity, "find_openfoam", missing)
     told: list[str] = []
     with pytest.raises(DeviceUnavailable, match="no OpenFOAM here"):
-        CavityBench().run(BenchOptions(cells="8", threads=1, peers="openfoam"), told.append)
+        CavityBench().run(CavityOptions(cells="8", threads=1, peers="openfoam"), told.append)
     assert told == []
 
 
 @pytest.mark.parametrize("text", ["7", "9", "six", "6", "16,16", "10000"])
 def test_wrong_cells(text: str) -> None:
     with pytest.raises(CaseError, match="an even number from 8 to 4096"):
-        benches()["cavity"].run(BenchOptions(cells=text, threads=1), print)
+        benches()["cavity"].run(CavityOptions(cells=text, threads=1), print)
 
 
 def test_openfoam_runs_on_processors() -> None:
     with pytest.raises(CaseError, match="--device cpu"):
-        CavityBench().run(BenchOptions(device="reference", cells="8", peers="openfoam"), print)
+        CavityBench().run(CavityOptions(device="reference", cells="8", peers="openfoam"), print)
 
 
 # ------------------------------------------------------------------------------------------- the record
@@ -220,7 +220,7 @@ def test_record(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cavity, "RECIPES", {"jacobi": Jacobi(), "broken": SimpleNamespace(build=broken)})
     monkeypatch.setenv("PATH", os.pathsep.join([str(fake), WHOLE_PATH]))
     told: list[str] = []
-    options = BenchOptions(cells="8", threads=2, iterations=3, rounds=2, peers="openfoam")
+    options = CavityOptions(cells="8", threads=2, iterations=3, rounds=2, peers="openfoam")
     metrics = CavityBench().run(options, told.append).metrics
     jacobi, failed = metrics["flows"]
     assert failed == {"pressure": "broken", "error": "broken: cannot be built"}
@@ -270,7 +270,7 @@ def test_icofoam_computes_the_same_flow(monkeypatch: pytest.MonkeyPatch, threads
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     monkeypatch.setattr(cavity, "RECIPES", {"jacobi": Jacobi()})
-    options = BenchOptions(cells="32", threads=threads, iterations=120, rounds=2, peers="openfoam")
+    options = CavityOptions(cells="32", threads=threads, iterations=120, rounds=2, peers="openfoam")
     metrics = CavityBench().run(options, lambda _: None).metrics
     (ours,), (pcg, gamg) = metrics["flows"], metrics["peers"]
     for key in ("least_u", "largest_v", "least_v"):

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from fluxloom.app.results.tables import read_residuals
-from fluxloom.app.verify.base import Check, VerifyOptions
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_fields
+from fluxloom_lab.verify.base import Check, VerifyOptions
 
 Call = Callable[..., SimpleNamespace]
 Write = Callable[..., Path]
@@ -388,6 +388,7 @@ class FakeVerification:
     """Two checks, of which one may fail."""
 
     title = "made up"
+    options = VerifyOptions
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -404,7 +405,7 @@ def test_verify(
 ) -> None:
     registry: Registry[FakeVerification] = Registry("verification")
     registry.register("fake", FakeVerification(value))
-    monkeypatch.setattr("fluxloom.app.cli.verify.verifications", lambda: registry)
+    monkeypatch.setattr("fluxloom_lab.cli.verify.verifications", lambda: registry)
     path = tmp_path / "v.json"
     done = fluxloom("verify", "fake", "--json", path)
     assert done.code == code
@@ -429,6 +430,9 @@ def test_tune(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert "recorded in" in done.out
     assert "bres_calc" in fluxloom("tune", "--show").out
+    assert "there is no tuning file none.json" in fluxloom("tune", case_file(), "--carry", "none.json").err
+    carried = fluxloom("tune", case_file(), "--loop", "bres_calc", "--budget", 2, "--carry", tmp_path / "tuning.json")
+    assert "records of 0 loops taken over" in carried.text  # keys have no names in them already
     assert fluxloom("tune", "--clear").code == 0
     assert not (tmp_path / "tuning.json").exists()
     assert "name a case file" in fluxloom("tune").err

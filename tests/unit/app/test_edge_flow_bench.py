@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.edge_flow import EdgeFlowBench
-from fluxloom.app.bench.edge_flow_cavity import NAMED, cavities, cavity_flow
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom_lab.bench.edge_flow import EdgeFlowBench
+from fluxloom_lab.bench.edge_flow_cavity import NAMED, EdgeFlowOptions, cavities, cavity_flow
+from fluxloom_lab.bench.registry import benches
 
-SMALL = BenchOptions(cells="4", iterations=2, rounds=1, threads=1)
+SMALL = EdgeFlowOptions(cells="4", iterations=2, rounds=1, threads=1)
 
 
 class Meter:
@@ -33,13 +32,13 @@ class Meter:
 
 @pytest.fixture(autouse=True)
 def meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.edge_flow.meter_for", lambda *_: Meter())
+    monkeypatch.setattr("fluxloom_lab.bench.edge_flow.meter_for", lambda *_: Meter())
 
 
 def run(**options: Any) -> dict[str, Any]:
     """Return the record of a small run."""
     bench = benches()["edge_flow"]
-    return bench.run(BenchOptions(**(vars(SMALL) | options)), lambda _: None).as_json()
+    return bench.run(EdgeFlowOptions(**(vars(SMALL) | options)), lambda _: None).as_json()
 
 
 def test_record_of_a_flow() -> None:
@@ -92,7 +91,7 @@ def test_what_loops_read_is_what_they_move() -> None:
     """Each loop once with each layout: the numbers of the edges that it leaves alone move with the others, or not."""
     given = {}
     for layout in ("soa", "aos"):
-        cavity = cavities(BenchOptions(cells="2", layout=layout), fl.Context("reference"))[0]()
+        cavity = cavities(EdgeFlowOptions(cells="2", layout=layout), fl.Context("reference"))[0]()
         flow, entries = cavity_flow(cavity, None), cavity.operators.entries
         scalar = EdgeTransport(cavity.mesh, flow.u, 1e-3, operators=cavity.operators)
         flow.step(cavity.dt)
@@ -122,7 +121,7 @@ def test_what_loops_read_is_what_they_move() -> None:
 )
 def test_refusals(options: dict[str, Any], words: str) -> None:
     with pytest.raises(CaseError) as caught:
-        EdgeFlowBench().run(BenchOptions(**options), print)
+        EdgeFlowBench().run(EdgeFlowOptions(**options), print)
     assert words in str(caught.value)
 
 

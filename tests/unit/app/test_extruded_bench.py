@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.extruded import ExtrudedBench
-from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.extruded import ExtrudedBench, ExtrudedOptions
+from fluxloom_lab.bench.registry import benches
 
 
 class Meter:
@@ -24,12 +23,12 @@ class Meter:
 
 @pytest.fixture(autouse=True)
 def meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.extruded.meter_for", lambda _: Meter())
+    monkeypatch.setattr("fluxloom_lab.bench.extruded.meter_for", lambda _: Meter())
 
 
 def test_record() -> None:
     told: list[str] = []
-    record = benches()["extruded"].run(BenchOptions(cells="5,4,2", rounds=1, threads=1), told.append).as_json()
+    record = benches()["extruded"].run(ExtrudedOptions(cells="5,4,2", rounds=1, threads=1), told.append).as_json()
     metrics = record["metrics"]
     assert record["sizes"] == {"cells": 40}
     assert metrics["shape"] == [2, 4, 5]
@@ -51,7 +50,7 @@ def test_record() -> None:
 @pytest.mark.long
 def test_ranks_need_the_iterations_of_one() -> None:
     def run(comm: Comm) -> dict[str, Any]:
-        return ExtrudedBench().run(BenchOptions(cells="4", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
+        return ExtrudedBench().run(ExtrudedOptions(cells="4", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
 
     rows = [run_threads(n, run)[0]["metrics"]["methods"] for n in (1, 2)]
     assert rows[0][0]["iterations"] == rows[1][0]["iterations"] > 5
@@ -62,4 +61,4 @@ def test_ranks_need_the_iterations_of_one() -> None:
 
 def test_wrong_box() -> None:
     with pytest.raises(CaseError, match="--cells '5,4' "):
-        ExtrudedBench().run(BenchOptions(cells="5,4"), print)
+        ExtrudedBench().run(ExtrudedOptions(cells="5,4"), print)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.fem import FemBench
-from fluxloom.app.bench.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio, traffic_rows
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.dofs import lagrange_dofs
@@ -16,6 +12,9 @@ from fluxloom.fe.poisson import LocalMatrices
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.mesh.bind import bind
 from fluxloom.mesh.generate import box2d
+from fluxloom_lab.bench.fem import FemBench, FemOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.studies.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio, traffic_rows
 
 
 def test_ratios_of_the_study() -> None:
@@ -43,7 +42,7 @@ def test_bytes_are_those_of_the_arguments() -> None:
 
 def test_record_of_one_format() -> None:
     """Without CSR there is nothing to compare with, and no ratio of bytes."""
-    given = BenchOptions(order="1", dofs="16", formats="local", precision="single", rounds=1, iterations=2, threads=1)
+    given = FemOptions(order="1", dofs="16", formats="local", precision="single", rounds=1, iterations=2, threads=1)
     record = benches()["fem"].run(given, lambda _: None).as_json()
     metrics = record["metrics"]
     assert (record["precision"], record["sizes"]) == ("float32", {"n": 16})
@@ -56,7 +55,7 @@ def test_record_of_one_format() -> None:
 def test_record() -> None:
     """There is a row for each format and order of integration, with what it is about; products agree."""
     told: list[str] = []
-    given = BenchOptions(order="1", dofs="30", formats="local,csr", rounds=1, iterations=2, threads=1)
+    given = FemOptions(order="1", dofs="30", formats="local,csr", rounds=1, iterations=2, threads=1)
     record = benches()["fem"].run(given, told.append).as_json()
     metrics = record["metrics"]
     assert (record["case"], record["precision"], record["sizes"]) == ("fem", "float64", {"n": 25})
@@ -89,4 +88,4 @@ def test_record() -> None:
 def test_wrong_options(options: dict[str, str], words: str) -> None:
     """Messages name the option and what it allows."""
     with pytest.raises(CaseError, match=words):
-        FemBench().run(BenchOptions(**options), print)  # type: ignore[arg-type]
+        FemBench().run(FemOptions(**options), print)  # type: ignore[arg-type]

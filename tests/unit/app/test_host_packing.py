@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.host_packing import HostPacking
 from fluxloom.comm.base import Comm
 from fluxloom.core.layout import AoS, Layout, SoA
 from fluxloom.dsl.decompose import Link
 from fluxloom.dsl.exchange import Exchange
+from fluxloom_lab.bench.host_packing import HostPacking
 
 
 @pytest.mark.parametrize("layout", [AoS(), SoA()])

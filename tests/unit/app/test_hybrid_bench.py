@@ -6,23 +6,22 @@ import json
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.hybrid import HybridBench, rows_from_text
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.linalg.hybrid_balance import KINDS
+from fluxloom_lab.bench.hybrid import HybridBench, HybridOptions, rows_from_text
+from fluxloom_lab.bench.registry import benches
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("BUDGET", 1), ("_SOLVES", 1)):
-        monkeypatch.setattr(f"fluxloom.app.bench.hybrid.{name}", value)
+        monkeypatch.setattr(f"fluxloom_lab.bench.hybrid.{name}", value)
 
 
 @pytest.mark.long
 def test_record() -> None:
     told: list[str] = []
-    options = BenchOptions(devices="cpu:1, cpu:1", strong="3k,9k", rounds=1)
+    options = HybridOptions(devices="cpu:1, cpu:1", strong="3k,9k", rounds=1)
     record = json.loads(json.dumps(benches()["hybrid"].run(options, told.append).as_json()))
     metrics = record["metrics"]
     assert record["device"] == "cpu"
@@ -53,14 +52,14 @@ def test_record() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (BenchOptions(devices="cpu:1"), CaseError, "name them, as in --devices cuda:0,cpu:12"),
-        (BenchOptions(), CaseError, "compares devices"),
-        (BenchOptions(devices="cpu:1,cpu:1", threads=2), CaseError, "from --devices alone"),
-        (BenchOptions(devices="cpu:1,cpu:1", strong="many"), CaseError, "rows 'many': a number like 200k"),
-        (BenchOptions(devices="cpu:1,gpu"), DeviceUnavailable, "unknown device 'gpu'"),
+        (HybridOptions(devices="cpu:1"), CaseError, "name them, as in --devices cuda:0,cpu:12"),
+        (HybridOptions(), CaseError, "compares devices"),
+        (HybridOptions(devices="cpu:1,cpu:1", threads=2), CaseError, "from --devices alone"),
+        (HybridOptions(devices="cpu:1,cpu:1", strong="many"), CaseError, "rows 'many': a number like 200k"),
+        (HybridOptions(devices="cpu:1,gpu"), DeviceUnavailable, "unknown device 'gpu'"),
     ],
 )
-def test_wrong_options(options: BenchOptions, error: type[Exception], message: str) -> None:
+def test_wrong_options(options: HybridOptions, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         HybridBench().run(options, print)
 

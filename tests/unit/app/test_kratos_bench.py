@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import kratos, kratos_bench
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.kratos import VARIABLE, Kratos, StepLog, find_kratos, read_result
-from fluxloom.app.bench.kratos_bench import KratosBench
-from fluxloom.app.bench.kratos_case import PRESSURE_SOLVERS, KratosCase
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.tetra_cavity import TetraCavity, profile_points
-from fluxloom.app.bench.tetra_flows import OURS, CavityRun, FlowRun
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box3d
+from fluxloom_lab.bench import kratos_bench
+from fluxloom_lab.bench.kratos_bench import KratosBench, KratosOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers import kratos
+from fluxloom_lab.peers.kratos import VARIABLE, Kratos, StepLog, find_kratos, read_result
+from fluxloom_lab.peers.kratos_case import PRESSURE_SOLVERS, KratosCase
+from fluxloom_lab.problems.tetra_cavity import TetraCavity, profile_points
+from fluxloom_lab.problems.tetra_flows import OURS, CavityRun, FlowRun
 
 FAKE = """
     import sys
@@ -247,7 +247,7 @@ def test_without_kratos(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     words = rf"not {sys.executable}: `pip install KratosMultiphysics Kratos\w+` .*--python or {VARIABLE}"
     with pytest.raises(DeviceUnavailable, match=words):
-        KratosBench().run(BenchOptions(cells="2", threads=1), told.append)
+        KratosBench().run(KratosOptions(cells="2", threads=1), told.append)
     assert told == []  # nothing was measured
     with pytest.raises(DeviceUnavailable, match="not /nowhere/python:"):
         find_kratos("/nowhere/python")
@@ -256,15 +256,15 @@ def test_without_kratos(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (BenchOptions(cells="many"), "--cells 'many'"),
-        (BenchOptions(cells="4", mesh="a.msh"), "give one of them"),
-        (BenchOptions(iterations=3), "the first 3 steps are not timed"),
-        (BenchOptions(rounds=2), "no rounds"),
-        (BenchOptions(model="edge"), "--model 'edge'; did you mean 'edges'.*finite volumes"),
-        (BenchOptions(device="reference"), "--device cpu"),
+        (KratosOptions(cells="many"), "--cells 'many'"),
+        (KratosOptions(cells="4", mesh="a.msh"), "give one of them"),
+        (KratosOptions(iterations=3), "the first 3 steps are not timed"),
+        (KratosOptions(rounds=2), "no rounds"),
+        (KratosOptions(model="edge"), "--model 'edge'; did you mean 'edges'.*finite volumes"),
+        (KratosOptions(device="reference"), "--device cpu"),
     ],
 )
-def test_wrong_options(options: BenchOptions, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_options(options: KratosOptions, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kratos_bench, "find_kratos", lambda _: Kratos(""))
     with pytest.raises(CaseError, match=words):
         KratosBench().run(options, print)
@@ -292,9 +292,9 @@ def test_record(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
         raise FluxloomError("broken: no steps")
 
     monkeypatch.setattr(kratos_bench, "OURS", table := {"half": half, "broken": broken})
-    monkeypatch.setattr("fluxloom.app.bench.tetra_flows.OURS", table)
+    monkeypatch.setattr("fluxloom_lab.problems.tetra_flows.OURS", table)
     told: list[str] = []
-    record = benches()["kratos"].run(BenchOptions(cells="2", threads=2, iterations=6), told.append).as_json()
+    record = benches()["kratos"].run(KratosOptions(cells="2", threads=2, iterations=6), told.append).as_json()
     metrics = record["metrics"]
     assert record["sizes"] == {"cells": 48, "points": 27}
     assert (metrics["best"], metrics["ms_per_step"], metrics["threads"]) == ("half", 2000.0, 2)
@@ -326,7 +326,7 @@ def test_kratos_itself() -> None:
         find_kratos()
     except DeviceUnavailable as error:
         pytest.skip(str(error))
-    record = KratosBench().run(BenchOptions(cells="10", threads=2, iterations=36), lambda _: None)
+    record = KratosBench().run(KratosOptions(cells="10", threads=2, iterations=36), lambda _: None)
     rows = record.metrics["differences"]
     assert len(rows) == 2 * len(OURS)
     for row in rows:

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.krylov import KrylovBench
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.cli.bench import _print_table
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench.krylov import KrylovBench, KrylovOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.cli.bench import _print_table
 
 
 class Broken:
@@ -27,12 +26,12 @@ class Broken:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.krylov.RECIPES", {"jacobi": Jacobi(), "broken": Broken()})
+    monkeypatch.setattr("fluxloom_lab.bench.krylov.RECIPES", {"jacobi": Jacobi(), "broken": Broken()})
 
 
 def test_record() -> None:
     told: list[str] = []
-    record = benches()["krylov"].run(BenchOptions(cells="5,4,3", rounds=1, threads=1), told.append).as_json()
+    record = benches()["krylov"].run(KrylovOptions(cells="5,4,3", rounds=1, threads=1), told.append).as_json()
     jacobi, broken = record["metrics"]["methods"]
     assert record["sizes"] == {"cells": 60}
     assert record["metrics"]["best"] == "jacobi"
@@ -47,7 +46,7 @@ def test_record() -> None:
 
 def test_ranks_need_the_iterations_of_one() -> None:
     def run(comm: Comm) -> dict[str, Any]:
-        return KrylovBench().run(BenchOptions(cells="6", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
+        return KrylovBench().run(KrylovOptions(cells="6", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
 
     counts = [run_threads(n, run)[0]["metrics"]["methods"][0]["iterations"] for n in (1, 2)]
     assert counts[0] == counts[1] > 5
@@ -55,7 +54,7 @@ def test_ranks_need_the_iterations_of_one() -> None:
 
 def test_wrong_box() -> None:
     with pytest.raises(CaseError, match="--cells '5,4' "):
-        KrylovBench().run(BenchOptions(cells="5,4"), print)
+        KrylovBench().run(KrylovOptions(cells="5,4"), print)
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4)])

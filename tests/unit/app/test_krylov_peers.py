@@ -16,18 +16,20 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import krylov, krylov_peers
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.krylov_peers import LinearSystem
-from fluxloom.app.bench.petsc import Petsc, find_petsc, read_vector, write_system
-from fluxloom.app.bench.programs import build_program, launched, peers_from_text, run_program
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.cli.bench import _require_extras
+from fluxloom.app.cli.verbs import build
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CommError, CompileError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench import krylov
+from fluxloom_lab.bench.krylov import KrylovOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.options import options_of
+from fluxloom_lab.peers import krylov_peers
+from fluxloom_lab.peers.krylov_peers import LinearSystem
+from fluxloom_lab.peers.petsc import Petsc, find_petsc, read_vector, write_system
+from fluxloom_lab.peers.programs import build_program, launched, peers_from_text, run_program
 
 FAKE = """
     import json, sys
@@ -108,9 +110,10 @@ def test_names_of_peers() -> None:
 
 def test_only_benchmarks_with_peers_take_them() -> None:
     known = benches()
-    _require_extras("krylov", known["krylov"], BenchOptions(peers="petsc"))
+    taking = {name for name in known.names() if "peers" in dict(options_of(known[name].options))}
+    assert taking == {"cavity", "krylov", "lbm"}
     with pytest.raises(CaseError, match="the benchmark airfoil has no option --peers"):
-        _require_extras("airfoil", known["airfoil"], BenchOptions(peers="petsc"))
+        build(["bench", "airfoil", "--peers", "petsc"])(args=["bench", "airfoil", "--peers", "petsc"])
 
 
 def test_peers_work_on_the_cores_of_one_rank() -> None:
@@ -138,7 +141,7 @@ def test_a_missing_peer_is_said_before_anything_is_measured(monkeypatch: pytest.
     monkeypatch.setenv("PKG_CONFIG_LIBDIR", str(tmp_path))
     told: list[str] = []
     with pytest.raises(DeviceUnavailable, match="libpetsc-real-dev"):
-        krylov.KrylovBench().run(BenchOptions(cells="4", threads=1, peers="petsc"), told.append)
+        krylov.KrylovBench().run(KrylovOptions(cells="4", threads=1, peers="petsc"), told.append)
     assert told == []
 
 
@@ -166,7 +169,7 @@ def test_rows_of_a_peer(fake: Petsc, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_record_has_both(fake: Petsc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(krylov, "RECIPES", {"jacobi": Jacobi()})
     monkeypatch.setattr(krylov_peers, "PETSC_METHODS", {"none": ("-pc_type", "none")})
-    record = krylov.KrylovBench().run(BenchOptions(cells="4,3,2", threads=1, rounds=1, peers="petsc"), lambda _: None)
+    record = krylov.KrylovBench().run(KrylovOptions(cells="4,3,2", threads=1, rounds=1, peers="petsc"), lambda _: None)
     (ours,), (peer,) = record.metrics["methods"], record.metrics["peers"]
     assert ours["true_residual"] == pytest.approx(ours["relative_residual"], rel=1e-3)
     assert peer["error"] < 1e-12
@@ -214,7 +217,7 @@ def test_a_program_ends_with_this_process(tmp_path: Path) -> None:
     """The child says its number and sleeps; whoever started it is ended by a signal."""
     child = tmp_path / "child"
     code = (
-        "import pathlib, sys; from fluxloom.app.bench.programs import run_program;"
+        "import pathlib, sys; from fluxloom_lab.peers.programs import run_program;"
         f"run_program([sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'],"
         f" name='child', line=pathlib.Path({str(child)!r}).write_text)"
     )
@@ -259,7 +262,7 @@ def test_petsc(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     if threads > 1:
         few = {name: krylov_peers.PETSC_METHODS[name] for name in ("none", "jacobi", "boomeramg")}
         monkeypatch.setattr(krylov_peers, "PETSC_METHODS", few)
-    options = BenchOptions(cells="9,8,7", threads=threads, rounds=1, peers="petsc")
+    options = KrylovOptions(cells="9,8,7", threads=threads, rounds=1, peers="petsc")
     metrics = krylov.KrylovBench().run(options, lambda _: None).metrics
     (ours,), peers = metrics["methods"], {row["preconditioner"]: row for row in metrics["peers"]}
     assert list(peers) == [f"petsc {name}" for name in krylov_peers.PETSC_METHODS]

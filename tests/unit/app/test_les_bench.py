@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
-from fluxloom.app.bench.les import LesBench, _built
-from fluxloom.app.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
-from fluxloom.app.bench.les_products import lattice_of, rows_from_text
-from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.perf.les_model import ITERATION
+from fluxloom_lab.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
+from fluxloom_lab.bench.les import LesBench, _built
+from fluxloom_lab.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
+from fluxloom_lab.bench.les_products import LesOptions, lattice_of, rows_from_text
+from fluxloom_lab.bench.registry import benches
 
 
 class Memory:
@@ -36,22 +35,22 @@ class Memory:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
     for module in ("les", "les_products"):
-        monkeypatch.setattr(f"fluxloom.app.bench.{module}.meter_for", lambda *_: Memory())
-    monkeypatch.setattr("fluxloom.app.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
-    monkeypatch.setattr("fluxloom.app.bench.les_kernels._ROUND_SECONDS", 1e-4)
-    monkeypatch.setattr("fluxloom.app.bench.exchange_cost._ROUND_SECONDS", 1e-4)
+        monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
+    monkeypatch.setattr("fluxloom_lab.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
+    monkeypatch.setattr("fluxloom_lab.bench.les_kernels._ROUND_SECONDS", 1e-4)
+    monkeypatch.setattr("fluxloom_lab.bench.exchange_cost._ROUND_SECONDS", 1e-4)
     for name in ("ENERGY_SECONDS", "ROUND_SECONDS"):
-        monkeypatch.setattr(f"fluxloom.app.bench.les.{name}", 1e-3)
+        monkeypatch.setattr(f"fluxloom_lab.bench.les.{name}", 1e-3)
 
 
 def rank_record(comm: Comm, **options: Any) -> dict[str, Any]:
-    return LesBench().run(BenchOptions(comm=comm, threads=1, rounds=1, **options), lambda _: None).as_json()
+    return LesBench().run(LesOptions(comm=comm, threads=1, rounds=1, **options), lambda _: None).as_json()
 
 
 @pytest.mark.long
 def test_record() -> None:
     """The parts of the model add up to what it says, and calls are those of the sub-steps."""
-    record = benches()["les"].run(BenchOptions(cells="5,4,3", rounds=1, threads=1, iterations=9), lambda _: None)
+    record = benches()["les"].run(LesOptions(cells="5,4,3", rounds=1, threads=1, iterations=9), lambda _: None)
     metrics, kernels = record.metrics, record.metrics["kernels"]
     assert record.sizes == {"cells": 60}
     assert record.copy_gbs == 10.0
@@ -169,7 +168,7 @@ def test_sizes() -> None:
 )
 def test_wrong_options(options: dict[str, str], message: str) -> None:
     with pytest.raises(CaseError, match=message):
-        LesBench().run(BenchOptions(**options), print)  # type: ignore[arg-type]
+        LesBench().run(LesOptions(**options), print)  # type: ignore[arg-type]
 
 
 def test_counters_of_processors(tmp_path: Path) -> None:
@@ -189,5 +188,5 @@ def test_no_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ProcessorEnergy(tmp_path)
     with pytest.raises(FluxloomError, match="energy: "):
         GpuEnergy("nowhere 0000:FF:1F.0")
-    monkeypatch.setattr("fluxloom.app.bench.energy.ProcessorEnergy.__init__.__defaults__", (tmp_path,))
+    monkeypatch.setattr("fluxloom_lab.bench.energy.ProcessorEnergy.__init__.__defaults__", (tmp_path,))
     assert "no counters in" in str(joules_of(fl.Context("cpu", threads=1), lambda: None))

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.mixed import Attempt, MixedBench, SideBySide, break_even
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.mixed import Attempt, MixedBench, MixedOptions, SideBySide, break_even
 
 
 def test_attempt_compares_with_the_sum_of_rates() -> None:
@@ -34,11 +33,11 @@ def test_break_even_lies_between_sizes() -> None:
 
 
 def test_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.mixed._AROUND", (1.3,))
+    monkeypatch.setattr("fluxloom_lab.bench.mixed._AROUND", (1.3,))
     told: list[str] = []
 
     def run(comm: Comm) -> dict[str, Any]:
-        options = BenchOptions(cells="8,12", iterations=2, rounds=3, comm=comm, threads=1)
+        options = MixedOptions(cells="8,12", iterations=2, rounds=3, comm=comm, threads=1)
         return MixedBench().run(options, told.append if comm.rank == 0 else lambda _line: None).as_json()
 
     record, other = run_threads(2, run)
@@ -64,4 +63,4 @@ def test_the_gain_is_the_median_of_pairs() -> None:
 
 def test_one_rank_is_refused() -> None:
     with pytest.raises(CaseError, match="compares ranks"):
-        MixedBench().run(BenchOptions(cells="8,12"), print)
+        MixedBench().run(MixedOptions(cells="8,12"), print)

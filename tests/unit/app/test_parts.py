@@ -34,7 +34,6 @@ from fluxloom.app.results.tables import ResidualLog, read_residuals
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.summary import LoopRow, difference, loop_rows, overall
 from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
-from fluxloom.app.verify.base import Check
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, PlanError
@@ -46,6 +45,7 @@ from fluxloom.dsl.ranked import ExchangeTime
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
+from fluxloom_lab.verify.base import Check
 
 PNG = b"\x89PNG"
 

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import poisson, separable, tridiagonal
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.poisson_peers import usual_solver
-from fluxloom.app.bench.poisson_ranks import DIVISIONS
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.separable_peers import factors
-from fluxloom.app.bench.tridiagonal_peers import usual_library
-from fluxloom.app.verify import poisson as verify_poisson
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.poisson import PAIRS, PoissonVerification, off
-from fluxloom.app.verify.poisson_lines import ROWS, ROWS_FULL, _cases
-from fluxloom.app.verify.registry import verifications
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson import Plan
+from fluxloom_lab.bench import poisson, separable, tridiagonal
+from fluxloom_lab.bench.poisson import PoissonOptions
+from fluxloom_lab.bench.poisson_ranks import DIVISIONS
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers.poisson_peers import usual_solver
+from fluxloom_lab.peers.separable_peers import factors
+from fluxloom_lab.peers.tridiagonal_peers import usual_library
+from fluxloom_lab.verify import poisson as verify_poisson
+from fluxloom_lab.verify.base import FullOptions
+from fluxloom_lab.verify.poisson import PAIRS, PoissonVerification, off
+from fluxloom_lab.verify.poisson_lines import ROWS, ROWS_FULL, _cases
+from fluxloom_lab.verify.registry import verifications
 
 
 class Memory:
@@ -46,7 +46,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def record_of(name: str, **options: Any) -> dict[str, Any]:
     """Return the record of a run of moments, and see that each case is told."""
     told: list[str] = []
-    found = benches()[name].run(BenchOptions(threads=1, rounds=1, **options), told.append).as_json()
+    found = benches()[name].run(benches()[name].options(threads=1, rounds=1, **options), told.append).as_json()
     assert told
     assert (found["case"], found["copy_gbs"], found["loops"]) == (name, 10.0, [])
     assert found["seconds"] > 0
@@ -113,7 +113,7 @@ def test_box_on_ranks() -> None:
     """A case for each way to divide the box, with what is sent; no library beside it."""
 
     def work(comm: Comm) -> dict[str, Any]:
-        given = BenchOptions(comm=comm, threads=1, rounds=1, cells="8,6,4")
+        given = PoissonOptions(comm=comm, threads=1, rounds=1, cells="8,6,4")
         return benches()["poisson"].run(given, lambda _: None).as_json()
 
     record, other = run_threads(2, work)
@@ -130,7 +130,7 @@ def test_box_on_ranks() -> None:
     assert other["seconds"] == record["seconds"]
 
     with pytest.raises(CaseError, match=r"--methods 'slab'.*did you mean 'slabs'"):
-        run_threads(2, lambda comm: benches()["poisson"].run(BenchOptions(comm=comm, methods="slab"), print))
+        run_threads(2, lambda comm: benches()["poisson"].run(PoissonOptions(comm=comm, methods="slab"), print))
 
 
 def test_peer_of_boxes() -> None:
@@ -200,7 +200,7 @@ def test_wrong_options(name: str, options: dict[str, str], words: str) -> None:
     """One message names the option and what it allows."""
     given = {"cells": "4x4" if name == "tridiagonal" else "4", "threads": 1, **options}
     with pytest.raises(CaseError, match=words):
-        benches()[name].run(BenchOptions(**given), print)
+        benches()[name].run(benches()[name].options(**given), print)
 
 
 # ------------------------------------------------------------------------------------------------ verification
@@ -232,13 +232,13 @@ def test_sizes_of_lines() -> None:
 def test_device_that_interprets_is_refused() -> None:
     assert isinstance(verifications()["poisson"], PoissonVerification)
     with pytest.raises(CaseError, match="runs no generated code"):
-        list(PoissonVerification().run(VerifyOptions(device="reference"), print))
+        list(PoissonVerification().run(FullOptions(device="reference"), print))
 
 
 @pytest.mark.long
 def test_verification() -> None:
     """Every check passes; each has a name of its own."""
-    checks = list(verifications()["poisson"].run(VerifyOptions(threads=1), lambda _line: None))
+    checks = list(verifications()["poisson"].run(FullOptions(threads=1), lambda _line: None))
     assert len(checks) >= 70
     assert len({check.name for check in checks}) == len(checks)
     assert all(check.ok for check in checks)

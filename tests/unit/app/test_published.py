@@ -9,15 +9,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.published import family, limit
-from fluxloom.app.verify.published_airfoils import separation
-from fluxloom.app.verify.published_cases import PublishedCase, Settled, euler_airfoil, laminar_airfoil, refined
-from fluxloom.app.verify.published_walls import shock_angle
-from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d
+from fluxloom_lab.problems.published_cases import PublishedCase, Settled, euler_airfoil, laminar_airfoil, refined
+from fluxloom_lab.verify.published import family, limit
+from fluxloom_lab.verify.published_airfoils import separation
+from fluxloom_lab.verify.published_walls import shock_angle
+from fluxloom_lab.verify.registry import verifications
 
 
 def test_limit_of_a_family() -> None:
@@ -71,7 +70,7 @@ def test_rings_of_a_family_nest() -> None:
 @pytest.mark.parametrize("name", ["airfoils", "walls"])
 def test_data_are_asked_for(name: str) -> None:
     with pytest.raises(CaseError, match="give --data"):
-        next(verifications()[name].run(VerifyOptions(), print))
+        next(verifications()[name].run(verifications()[name].options(), print))
 
 
 @pytest.mark.long

@@ -10,12 +10,20 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import scaling
-from fluxloom.app.bench.base import BenchOptions, cells_from_text
-from fluxloom.app.bench.scaling import Point, ScalingBench, points_of, read_points, strong_rows, weak_rows
-from fluxloom.app.bench.scaling_plot import draw_scaling
 from fluxloom.app.ranks import RankSpec
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench import scaling
+from fluxloom_lab.bench.base import cells_from_text
+from fluxloom_lab.bench.scaling import (
+    Point,
+    ScalingBench,
+    ScalingOptions,
+    points_of,
+    read_points,
+    strong_rows,
+    weak_rows,
+)
+from fluxloom_lab.bench.scaling_plot import draw_scaling
 
 Call = Callable[..., SimpleNamespace]
 
@@ -92,7 +100,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
     ):
         other.write_text(text)
         with pytest.raises(CaseError, match=message):
-            ScalingBench().run(BenchOptions(sources=str(other)), print)
+            ScalingBench().run(ScalingOptions(sources=str(other)), print)
     with pytest.raises(CaseError, match="cannot be read"):
         read_points([str(tmp_path / "none.json")])
 
@@ -151,7 +159,7 @@ def test_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0
 
     monkeypatch.setattr(scaling, "start", start)
-    options = BenchOptions(device="cuda", ranks="4,1,2", strong="2k,1k", weak="1k", iterations=7, transport="nccl",
+    options = ScalingOptions(device="cuda", ranks="4,1,2", strong="2k,1k", weak="1k", iterations=7, transport="nccl",
                            partition="rcb", fused=False)  # fmt: skip
     found = ScalingBench().run(options, lambda _: None)
     assert [len(specs) for specs, _ in runs] == [1, 2, 4, 1, 2, 4, 2, 4]  # 1k on one rank is known

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.section_pictures import Panel, Pressures, draw_sections
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.studies.section_pictures import Panel, Pressures, draw_sections
 
 
 def test_draws_stations(tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box2d, write
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.bench.setup import SetupOptions
 
 
 def test_phases_of_a_box() -> None:
     """They are those of a flow, and add up."""
     told: list[str] = []
-    found = benches()["setup"].run(BenchOptions(cells="3,2,2", kind="tetra", threads=1), told.append).as_json()
+    found = benches()["setup"].run(SetupOptions(cells="3,2,2", kind="tetra", threads=1), told.append).as_json()
     metrics = found["metrics"]
     phases = metrics["phases"]
     assert [row["phase"] for row in phases] == ["mesh", "renumbering", "connectivity", "control volumes", "flow"]
@@ -31,7 +31,7 @@ def test_phases_of_a_box() -> None:
 
 def test_a_file_is_refined(tmp_path: Path) -> None:
     write(tmp_path / "box.su2", box2d(3, 2))
-    options = BenchOptions(mesh=str(tmp_path / "box.su2"), refine=1, threads=1)
+    options = SetupOptions(mesh=str(tmp_path / "box.su2"), refine=1, threads=1)
     found = benches()["setup"].run(options, lambda _: None)
     assert found.sizes == {"cells": 24}
     assert [row["phase"] for row in found.metrics["phases"]][:2] == ["mesh", "refinement"]
@@ -47,5 +47,5 @@ def test_a_file_is_refined(tmp_path: Path) -> None:
 )
 def test_wrong_options(options: dict[str, str], words: str) -> None:
     with pytest.raises(CaseError) as error:
-        benches()["setup"].run(BenchOptions(**options), lambda _: None)  # type: ignore[arg-type]
+        benches()["setup"].run(SetupOptions(**options), lambda _: None)  # type: ignore[arg-type]
     assert words in str(error.value)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.tetra_cavity import LID, MIDDLE, Profiles, TetraCavity, profile_points
-from fluxloom.app.bench.tetra_flows import CavityRun, FlowRun, edges, finite_volumes
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.mesh import box3d
+from fluxloom_lab.problems.tetra_cavity import LID, MIDDLE, Profiles, TetraCavity, profile_points
+from fluxloom_lab.problems.tetra_flows import CavityRun, FlowRun, edges, finite_volumes
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,8 @@ def test_codegen_in_every_language(fluxloom: Call, case_file: Write, dialect: st
     assert mark.format("update") in done.out
     assert "/* ---- update: direct" in done.out
     assert done.err == ""
-    staged = fluxloom("codegen", case, "--dialect", dialect, "--loop", "res_calc", "--schedule", "gather, stage=true")
+    schedule = "block_colour, stage=true"
+    staged = fluxloom("codegen", case, "--dialect", dialect, "--loop", "res_calc", "--schedule", schedule)
     assert mark.format("res_calc") in staged.out
     assert mark.format("save_soln") in fluxloom("codegen", case, "--dialect", dialect, "--chain").out
     kernel = fluxloom("codegen", "fluxloom.solvers.airfoil:res_calc", "--dialect", dialect)
@@ -129,10 +130,10 @@ def test_check_on_a_gpu(fluxloom: Call, case_file: Write, device: str) -> None:
 
 
 def test_tune_shows_schedules_of_work_items(fluxloom: Call) -> None:
-    schedule = Schedule(strategy="gather", block=256, lanes=4, rows=64, stage=True, registers=96)
+    schedule = Schedule(strategy="block_colour", block=256, lanes=4, rows=64, stage=True, registers=96)
     TuningFile().put("key", "res_calc", schedule, 2.5e-5)
     shown = fluxloom("tune", "--show").out
-    assert "gather, block 256, lanes 4, rows 64, registers 96, staged" in shown
+    assert "block_colour, block 256, lanes 4, rows 64, registers 96, staged" in shown
     assert "0.0250" in shown
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.app.verify.wing_case import above_their_walls
-from fluxloom.app.verify.wing_meshes import wing_shape
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
-from fluxloom.mesh.wing import WingMesh, wing_mesh
+from fluxloom_lab.problems.wing import WingMesh, wing_mesh
+from fluxloom_lab.verify.wing_case import above_their_walls
+from fluxloom_lab.verify.wing_meshes import wing_shape
 
 
 def test_thin_cells_are_as_far_from_the_wall_as_they_are_high() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.wing import WingVerification, projected_area
-from fluxloom.app.verify.wing_data import STATIONS, computed, measured, shock
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box3d
+from fluxloom_lab.verify.base import DataOptions
+from fluxloom_lab.verify.wing import WingVerification, projected_area
+from fluxloom_lab.verify.wing_data import STATIONS, computed, measured, shock
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "onera_m6"
 
@@ -45,7 +45,7 @@ def test_refuses_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_data_are_wanted(tmp_path: Path) -> None:
-    for options in (VerifyOptions(), VerifyOptions(data=tmp_path)):
+    for options in (DataOptions(), DataOptions(data=tmp_path)):
         with pytest.raises(CaseError, match="give --data, a folder that has onera_m6"):
             list(WingVerification().run(options, lambda _: None))
 

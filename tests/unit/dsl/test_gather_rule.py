@@ -86,15 +86,14 @@ def test_wishes_come_first() -> None:
     asked = matrices(Items(), fl.Schedule(strategy="gather"))
     assert asked.strategy == "gather"
     assert asked.fusable_as_gather
-    assert matrices(Items(), fl.Schedule(stage=True)).strategy == "gather"  # a tile computes most cells once
 
 
-def test_a_processor_gathers_in_tiles_of_neighbours_only() -> None:
+def test_a_processor_adds_by_colours_what_it_does_not_gather() -> None:
+    """Its atomic additions are slow."""
     assert fluxes(Processor()).strategy == "gather"
-    near, far = matrices(Processor()), matrices(Processor(), scattered=True)
-    assert near.strategy == "gather"
-    assert far.strategy == "block_colour"
-    assert not gather_pays(far.bound, far.races, fl.Schedule())
+    near = matrices(Processor())
+    assert near.strategy == "block_colour"
+    assert not gather_pays(near.bound, near.races)
 
 
 def test_the_rule_in_numbers() -> None:

@@ -41,7 +41,7 @@ TAKEN: list[tuple[str, Any, list[float]]] = [
     ("float64", [2**70, 1, 2], [2.0**70, 1, 2]),
     ("float64", np.ma.array([1.0, 2.0, 3.0], mask=[0, 0, 0]), [1, 2, 3]),
 ]
-DEVICES = [pytest.param("reference"), *(pytest.param(d, marks=m) for d, m in MARKS.items() if d != "opencl_gpu")]
+DEVICES = [pytest.param("reference"), *(pytest.param(d, marks=m) for d, m in MARKS.items())]
 
 
 def dats(ctx: fl.Context, dtype: str, values: Any) -> dict[str, Callable[[], Any]]:

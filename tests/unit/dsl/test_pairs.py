@@ -125,10 +125,6 @@ def test_refused() -> None:
     case = Case()
     with pytest.raises(PlanError, match="lanes=4 items share a row"):
         case.product(Schedule(pairs=True, lanes=4))
-    flagged = FakeItems("opencl")
-    flagged.is_cpu = True  # type: ignore[attr-defined]
-    with pytest.raises(PlanError, match="without coalesced loads"):
-        Case(flagged).product(Schedule(pairs=True))
     loop = case.product()
     with pytest.raises(PlanError, match="pairs of rows"):
         Case(layout=fl.CSR()).product().reschedule(Schedule(pairs=True))

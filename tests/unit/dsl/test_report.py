@@ -44,6 +44,17 @@ def tell(a: Read, b: Write, *, use: Const[bool]):
     b[0] = a[0][0] if use else 1.0
 
 
+@fl.kernel
+def left(one: Read, two: Read, b: Write):
+    b[0] = one[0] + one[1] + two[0]
+
+
+@fl.kernel
+def right(two: Read, one: Read, b: Write):
+    """`left` with its names the other way round: kernels of one digest."""
+    b[0] = two[0] + two[1] + one[0]
+
+
 def points(layout: Layout) -> tuple[fl.Set, fl.Dat, fl.Dat]:
     """Return points with matrices of three rows, and with numbers."""
     ctx = fl.Context("reference")
@@ -91,3 +102,13 @@ def test_increments_of_one_component(layout: Layout, numbers: int) -> None:
     assert (work.read, work.written) == (8 * EDGES + 8 * 64 * numbers, 8 * 64 * numbers)
     assert work.maps == EDGES * 2 * 4
     assert work.total == work.read + work.written + work.maps
+
+
+def test_components_go_by_the_place_of_a_parameter() -> None:
+    ctx = fl.Context("reference")
+    over = ctx.set(POINTS, "points")
+    once, twice = (ctx.dat(over, np.ones((POINTS, n)), name, layout=SoA()) for n, name in ((2, "once"), (3, "twice")))
+    b = ctx.dat(over, np.ones(POINTS), "b")
+    first, second = Loop(left, over, twice, once, b), Loop(right, over, twice, once, b)
+    assert first.tuning_key == second.tuning_key
+    assert first.useful_bytes == second.useful_bytes == 8 * POINTS * (2 + 1 + 1)

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.tiling import TilingBench, triangles
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.tiling import TilingBench, TilingOptions, triangles
 
 
 @pytest.mark.parametrize(("nx", "ny"), [(2, 2), (4, 3), (7, 9)])
@@ -33,7 +32,7 @@ def test_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fluxloom.device.bandwidth._default_size", lambda: 4 << 20)
     monkeypatch.setenv("FLUXLOOM_TUNING", str(tmp_path / "tuning.json"))
     lines: list[str] = []
-    record = TilingBench().run(BenchOptions(threads=1, cells="24,30", rounds=1, iterations=2), lines.append).as_json()
+    record = TilingBench().run(TilingOptions(threads=1, cells="24,30", rounds=1, iterations=2), lines.append).as_json()
     assert (record["case"], record["sizes"]) == ("tiling", {"cells": 2160})
     for name in ("airfoil", "edges", "triangles"):
         case = record["metrics"][name]
@@ -50,4 +49,4 @@ def test_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_devices_without_tiles() -> None:
     with pytest.raises(CaseError, match="tiles are for CPUs"):
-        TilingBench().run(BenchOptions(device="reference", cells="8,12"), print)
+        TilingBench().run(TilingOptions(device="reference", cells="8,12"), print)

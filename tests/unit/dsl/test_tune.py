@@ -16,10 +16,12 @@ import fluxloom as fl
 from fluxloom import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.device.base import Program
+from fluxloom.dsl.carry_tunings import carry_tunings
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.tune import tune
 from fluxloom.dsl.tune_runs import Runs, depends_on_itself
 from fluxloom.dsl.tuning import TuningFile
+from fluxloom.kernel.digest import named_digest
 
 N = 3000
 
@@ -445,6 +447,21 @@ def test_show_merge_ship_clear(tmp_path: Path, file: Path) -> None:
     mine.clear()
 
 
+def test_records_of_keys_with_names_are_carried_over(tmp_path: Path) -> None:
+    line, old = Line(), TuningFile(tmp_path / "old.json")
+    named = {name: named_digest(getattr(line, name).bound.lowered)[:16] for name in ("flux", "advance")}
+    key = line.flux.tuning_key.replace(line.flux.bound.lowered.digest[:16], named["flux"])
+    old.put(key, "flux", fl.Schedule(strategy="two_pass"), 1e-3)
+    old.put(f"{key}:plan", "flux", fl.Schedule(strategy="serial"), 2e-3)
+    old.put(key.replace(named["flux"], "0" * 16), "advance", fl.Schedule(lanes=8), 3e-3)  # its kernel has changed
+    assert carry_tunings([line.flux, line.advance], old, TuningFile()) == [line.advance]
+    assert [(r.key, r.schedule.strategy, r.seconds) for r in TuningFile().show()] == [
+        (line.flux.tuning_key, "two_pass", 1e-3),
+        (f"{line.flux.tuning_key}:plan", "serial", 2e-3),
+    ]
+    assert Line().flux.schedule.strategy == "two_pass"
+
+
 def test_merge_needs_a_file(tmp_path: Path) -> None:
     with pytest.raises(FluxloomError, match="there is no tuning file"):
         TuningFile().merge(tmp_path / "none.json")
@@ -463,6 +480,20 @@ def test_broken_file(file: Path, text: str, expected: str) -> None:
     file.write_text(text)
     with pytest.raises(FluxloomError, match=expected):
         TuningFile().show()
+
+
+def test_records_of_a_gather_with_stage_are_left_out(tmp_path: Path, file: Path) -> None:
+    """Files of versions that had it are read, and the loop is measured anew."""
+    old, new = TuningFile(), TuningFile(tmp_path / "new.json")
+    old.put("k1", "flux", fl.Schedule(strategy="gather", block=64, stage=True), 1e-3)
+    old.put("k2", "advance", fl.Schedule(strategy="block_colour", stage=True), 2e-3)
+    with pytest.warns(UserWarning, match="'flux' was tuned to a gather with stage=True, which is gone; .* tune"):
+        assert old.get("k1") is None
+    with pytest.warns(UserWarning, match="left out"):
+        assert [r.loop for r in old.show()] == ["advance"]
+    with pytest.warns(UserWarning, match="left out"):
+        assert new.merge(old) == 1
+    assert list(new.entries()) == ["k2"]
 
 
 def test_writers_do_not_lose_records(file: Path) -> None:

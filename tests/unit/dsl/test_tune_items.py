@@ -82,10 +82,10 @@ class Rows:
     def running(self) -> fl.Loop:
         return fl.Loop(running, self.rows, self.a[self.m.to_entries], self.y)
 
-    def flux(self) -> fl.Loop:
+    def flux(self, schedule: fl.Schedule | None = None) -> fl.Loop:
         ends = np.stack([np.arange(N - 1), np.arange(1, N)], axis=1)
         through = self.ctx.map(self.ctx.set(N - 1, "faces"), self.rows, ends, "f2c")
-        return fl.Loop(flux, through.source, self.x[through], self.y[through])
+        return fl.Loop(flux, through.source, self.x[through], self.y[through], schedule=schedule)
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +145,16 @@ def test_wishes() -> None:
     assert (plain.lanes, plain.rows) == (1, 0)
 
 
+def test_stage_is_of_block_colours() -> None:
+    """A loop that is asked for it itself says so; where all loops are, others leave it out."""
+    with pytest.raises(PlanError, match="flux: stage=True is of block_colour: with 'gather' no increments meet"):
+        Rows(Items()).flux(fl.Schedule(strategy="gather", stage=True))
+    coloured = Rows(Items()).flux(fl.Schedule(strategy="block_colour", stage=True)).schedule
+    assert coloured.stage
+    gathered = Rows(Items()).flux(fl.Schedule(stage=True)).schedule
+    assert (gathered.strategy, gathered.stage) == ("gather", False)
+
+
 def test_items_of_a_processor_share_no_rows() -> None:
     flagged = Items()
     flagged.is_cpu = True  # type: ignore[attr-defined]
@@ -200,7 +210,7 @@ def test_blocks_and_registers_of_plain_loops(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_words() -> None:
-    assert schedule_words(fl.Schedule("gather", 256, 1, stage=True, rows=0)) == "gather, block 256, staged"
+    assert schedule_words(fl.Schedule("block_colour", 256, 1, stage=True, rows=0)) == "block_colour, block 256, staged"
     assert schedule_words(fl.Schedule("atomic", 128, 4, rows=64, stage=False)) == "atomic, block 128, lanes 4, rows 64"
     assert schedule_words(fl.Schedule("atomic", 256, 8, stream=True)) == "atomic, lanes 8, stream"
 

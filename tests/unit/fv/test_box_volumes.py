@@ -8,10 +8,10 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.box_volumes import periodic_box_volumes
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.operators import Operators
 from fluxloom.mesh import box3d
+from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 SHAPE, LENGTHS = (6, 4, 5), (1.0, 2.0, 0.5)
 

@@ -11,9 +11,9 @@ import fluxloom as fl
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
-from fluxloom.fv.riemann import SOD, RiemannProblem
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom_lab.exact.riemann import SOD, RiemannProblem
 
 Array = np.ndarray
 GAMMA, CUTOFF = 1.4, 0.1

@@ -22,7 +22,7 @@ from fluxloom.fv.compressible_outside import (
     TEMPERATURE_INLET,
     TOTAL_INLET,
 )
-from fluxloom.fv.riemann import RiemannProblem
+from fluxloom_lab.exact.riemann import RiemannProblem
 from tests.unit.fv.boundary_kernel import boundary_states
 
 Array = np.ndarray

@@ -10,7 +10,6 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.box_volumes import periodic_box_volumes
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.face_forces import (
     accelerate_cells,
@@ -29,6 +28,7 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 MESHES = {
     "quads": (box2d(5, 6, perturb=0.2), []),

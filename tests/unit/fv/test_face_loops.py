@@ -12,11 +12,11 @@ import fluxloom as fl
 from fluxloom.core.errors import MeshError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.face_loops_form import KINDS, FaceLoops, Work
-from fluxloom.fv.face_loops_tables import ORDERS, FaceTables
-from fluxloom.fv.face_loops_ways import standard_works, work_of
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.mesh import MeshData, box2d, box3d
+from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Work
+from fluxloom_lab.studies.face_loops_tables import ORDERS, FaceTables
+from fluxloom_lab.studies.face_loops_ways import standard_works, work_of
 
 GAS = Gas(viscosity=Sutherland())
 MESHES: dict[str, Callable[[], MeshData]] = {

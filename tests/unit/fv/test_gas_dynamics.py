@@ -21,7 +21,7 @@ from fluxloom.fv.gas_dynamics import (
     total_pressure_ratio,
     total_temperature_ratio,
 )
-from fluxloom.fv.nozzle import Nozzle
+from fluxloom_lab.exact.nozzle import Nozzle
 
 Array = np.ndarray
 

@@ -10,11 +10,11 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_fluxes import euler
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
-from fluxloom.fv.manufactured import Manufactured
-from fluxloom.fv.plane_waves import PlaneWaves
 from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity
 from fluxloom.fv.spalart_allmaras import source as production
 from fluxloom.fv.viscous_fluxes import sutherland, viscous
+from fluxloom_lab.exact.manufactured import Manufactured
+from fluxloom_lab.exact.plane_waves import PlaneWaves
 
 Array = np.ndarray
 CONSTANT = Gas(viscosity=ConstantViscosity(0.9))

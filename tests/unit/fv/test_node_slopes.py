@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.app.verify.compressible_cases import KINDS, box
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
 from fluxloom.fv.sides import Family
 from fluxloom.mesh import box2d
+from fluxloom_lab.problems.compressible_cases import KINDS, box
 
 Array = npt.NDArray[np.float64]
 

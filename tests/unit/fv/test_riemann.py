@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.riemann import SOD, RiemannProblem
+from fluxloom_lab.exact.riemann import SOD, RiemannProblem
 
 # Toro, table 4.1 and 4.2: left, right, p*, u*, density left and right of the contact
 TORO = [

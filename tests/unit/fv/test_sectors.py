@@ -16,7 +16,7 @@ from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.sectors import Sector, sector_volumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 PARTS = 5
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))
@@ -58,7 +58,7 @@ def flow_of(volumes: ControlVolumes, device: str = "cpu", turning: bool = False,
     distance = np.minimum(*(np.abs(np.hypot(*volumes.centres[: volumes.cells, :2].T) - r) for r in (0.999, 2.001)))
     return CompressibleFlow(
         fl.Context(device, threads=1, tuning=False), volumes, boundaries, GAS,
-        CompressibleScheme(turbulence="spalart-allmaras", cfl=0.3, **scheme), distance, rotation=rotation,
+        CompressibleScheme(turbulence=SpalartAllmaras(), cfl=0.3, **scheme), distance, rotation=rotation,
     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_a_sector_is_a_part_of_the_annulus(dimension: int, order: int, loops: st
     whole, part = ring(dimension), sector(1, dimension)
     found = []
     for volumes in (whole, part):
-        flow = flow_of(volumes, order=order, limiter="none", loops=loops, turning=True)
+        flow = flow_of(volumes, order=order, limiter=None, loops=loops, turning=True)
         flow.start(states)
         found.append(residual(flow))
     size = np.abs(found[1]).max(axis=0)

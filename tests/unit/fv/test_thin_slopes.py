@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.app.verify.compressible_cases import with_points
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.sides import Sides
@@ -16,6 +15,7 @@ from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.mesh import MeshData
+from fluxloom_lab.problems.compressible_cases import with_points
 
 Array = npt.NDArray[np.float64]
 

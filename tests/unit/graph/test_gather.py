@@ -1,4 +1,4 @@
-"""Flat and padded inverses, staged tiles and block targets against NumPy."""
+"""Flat and padded inverses and block targets against NumPy."""
 
 from __future__ import annotations
 
@@ -93,42 +93,6 @@ def test_inverses_of_ordered_tables(
 
 
 @unhurried
-@given(table_lists(most=3), st.integers(1, 120))
-def test_staged_tiles(given_tables: tuple[list[np.ndarray], int], tile: int) -> None:
-    tables, n = given_tables
-    found = graph.staged_tiles(tables, n, tile)
-    assert (found.tile, found.n_tiles) == (tile, -(-n // tile))
-    assert (found.elem_ptr.dtype, found.elements.dtype) == (np.int32, np.int32)
-    assert len(found.tables) == len(tables)
-    every, sizes = np.concatenate(tables, axis=1), []
-    for k in range(found.n_tiles):
-        inside = (every >= k * tile) & (every < (k + 1) * tile)
-        mine = found.elements[found.elem_ptr[k] : found.elem_ptr[k + 1]]
-        assert mine.tolist() == np.flatnonzero(inside.any(axis=1)).tolist()
-        sizes.append(mine.size)
-        for table, staged in zip(tables, found.tables, strict=True):
-            for t in range(k * tile, min(n, (k + 1) * tile)):
-                local = staged.local[staged.ptr[t] : staged.ptr[t + 1]].astype(int)
-                assert local.tolist() == positions(table[mine], t)
-                place, leg = np.divmod(local, table.shape[1])
-                assert (mine[place] * table.shape[1] + leg).tolist() == positions(table, t)
-    assert all((staged.ptr.dtype, staged.local.dtype) == (np.int32, np.uint16) for staged in found.tables)
-    assert found.most == max(sizes)
-    assert found.redundancy == pytest.approx(sum(sizes) / len(every) if len(every) else 1.0)
-
-
-@pytest.mark.parametrize(("n", "dtype"), [(32767, np.uint16), (32768, np.int32)])
-def test_large_tiles_count_with_32_bits(n: int, dtype: type) -> None:
-    wide = np.random.default_rng(3).integers(0, 5, (n, 2), dtype=np.int32)
-    found = graph.staged_tiles([wide, wide[:, 0].copy()], 5, 5)
-    assert found.most == n
-    assert [staged.local.dtype for staged in found.tables] == [dtype, np.uint16]
-    for table, staged in zip((wide, wide[:, :1]), found.tables, strict=True):
-        for t in range(5):
-            assert staged.local[staged.ptr[t] : staged.ptr[t + 1]].tolist() == positions(table, t)
-
-
-@unhurried
 @given(blocked())
 def test_block_targets(given_blocks: tuple[np.ndarray, int, np.ndarray]) -> None:
     table, n, offset = given_blocks
@@ -165,9 +129,6 @@ def test_without_elements(shape: tuple[int, ...], n_targets: int) -> None:
     assert (flat.pointer.tolist(), flat.position.size, flat.degree) == ([0] * (n_targets + 1), 0, 0)
     assert graph.ell_inverse(table, n_targets).position.shape == (0, 32 if n_targets else 0)
     assert graph.ell_fill(table, n_targets) == 1
-    staged = graph.staged_tiles([table], n_targets, 2)
-    assert (staged.n_tiles, staged.most, staged.redundancy) == (n_targets // 2 + n_targets % 2, 0, 1)
-    assert staged.tables[0].ptr.tolist() == [0] * (n_targets + 1)
     for offset in ([0], [0, 0, 0]):
         blocks = graph.block_targets(table, n_targets, np.array(offset))
         assert (blocks.target_ptr.tolist(), blocks.most) == (offset, 0)
@@ -178,10 +139,6 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for function in (graph.flat_inverse, graph.ell_inverse, graph.ell_fill):
         with pytest.raises(DatError, match=r"table\[1, 1\] is 2"):
             function(table, 2)
-    with pytest.raises(DatError, match=r"tables\[0\]\[1, 1\] is 2"):
-        graph.staged_tiles([table], 2, 1)
-    with pytest.raises(DatError, match="tile_size is 0"):
-        graph.staged_tiles([table], 3, 0)
     with pytest.raises(DatError, match="stride is 2"):
         graph.ell_inverse(table, 3, 2)
     with pytest.raises(DatError, match="offset must ascend from 0 to 2"):
@@ -192,9 +149,5 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for function in (graph.flat_inverse, graph.ell_inverse, graph.ell_fill):
         with pytest.raises(DatError, match="number of table entries is 4"):
             function(table, 3)
-    with pytest.raises(DatError, match="number of elements of all tiles is 4"):
-        graph.staged_tiles([table], 3, 1)
-    with pytest.raises(DatError, match=r"number of entries of tables\[0\] is 4"):
-        graph.staged_tiles([table], 3, 3)
     with pytest.raises(DatError, match="number of table entries is 4"):
         graph.block_targets(table, 3, np.array([0, 2]))

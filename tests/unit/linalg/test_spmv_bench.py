@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import spmv
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.spmv import SpmvBench, exhaustive, online, time_calls
 from fluxloom.core.errors import CaseError, PlanError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.schedule import Schedule
@@ -21,6 +17,9 @@ from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS, laplacian2d
 from fluxloom.mesh import box3d, write
 from fluxloom.perf.ragged import LANES, Grouping
+from fluxloom_lab.bench import spmv
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.bench.spmv import SpmvBench, SpmvOptions, exhaustive, online, time_calls
 
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +28,7 @@ def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
         meter = SimpleNamespace(measure=lambda *_, memory=memory: memory)
         monkeypatch.setattr(spmv, name, lambda *_, meter=meter: meter)
     told: list[str] = []
-    record = SpmvBench().run(BenchOptions(cells="0.003", rounds=2, threads=1), told.append)
+    record = SpmvBench().run(SpmvOptions(cells="0.003", rounds=2, threads=1), told.append)
     assert (record.case, record.device, record.precision) == ("spmv", "cpu", "float64")
     assert [row.name for row in record.loops] == list(GENERATORS)
     assert len(told) == len(GENERATORS)
@@ -83,7 +82,7 @@ def test_sizes() -> None:
 
 def test_the_reference_device_is_not_timed() -> None:
     with pytest.raises(CaseError, match="reference"):
-        SpmvBench().run(BenchOptions(device="reference", cells="0.001"), lambda _: None)
+        SpmvBench().run(SpmvOptions(device="reference", cells="0.001"), lambda _: None)
 
 
 def test_times_of_calls() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import spmv_peers, spmv_table
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.spmv_table import THESIS_BYTES, SpmvTableBench
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.linalg.generate import tet_dual
+from fluxloom_lab.bench import spmv_table
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.bench.spmv_table import THESIS_BYTES, SpmvTableBench, SpmvTableOptions
+from fluxloom_lab.peers import spmv_peers
 
 
 def no_mkl(*_: object) -> None:
@@ -31,7 +31,7 @@ def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spmv_table, "meter_of_size", lambda _, __, footprint: asked.append(footprint) or small)
     monkeypatch.setattr(spmv_table, "mkl_library", no_mkl)
     told: list[str] = []
-    record = SpmvTableBench().run(BenchOptions(cells="0.001,0.002", rounds=2, threads=1), told.append)
+    record = SpmvTableBench().run(SpmvTableOptions(cells="0.001,0.002", rounds=2, threads=1), told.append)
     rows = record.metrics["table"]
     formats = ["csr", "ell", "sliced", "sliced_one_by_one", "row_grouped", "scipy"]
     assert [row["format"] for row in rows] == 4 * formats
@@ -72,7 +72,7 @@ def test_sizes() -> None:
 
 def test_the_reference_device_is_not_timed() -> None:
     with pytest.raises(CaseError, match="reference"):
-        SpmvTableBench().run(BenchOptions(device="reference"), lambda _: None)
+        SpmvTableBench().run(SpmvTableOptions(device="reference"), lambda _: None)
 
 
 def test_without_mkl(monkeypatch: pytest.MonkeyPatch) -> None:

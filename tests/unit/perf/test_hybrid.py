@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.hybrid import (
+from fluxloom.perf.shares import linear_times, shares_from_weights, sum_of_rates, weights_from_rates, weights_from_run
+from fluxloom_lab.studies.hybrid import (
     FREE,
     Link,
     LoopRate,
@@ -24,7 +25,6 @@ from fluxloom.perf.hybrid import (
     timelines,
     total_seconds,
 )
-from fluxloom.perf.shares import linear_times, shares_from_weights, sum_of_rates, weights_from_rates, weights_from_run
 
 GPU, CPU = 34.0, 144.0
 """Seconds of Airfoil on the K20c and the E5-2640 of the thesis, each alone with the whole mesh."""

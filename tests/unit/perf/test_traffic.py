@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import fluxloom.perf.traffic as traffic
+import fluxloom_lab.studies.traffic as traffic
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.traffic import LINE_BYTES, Traffic, distinct_lines, product_traffic
+from fluxloom_lab.studies.traffic import LINE_BYTES, Traffic, distinct_lines, product_traffic
 
 # Three rows: columns {0, 16}, none, {0, 15, 16}.
 OFFSETS, INDICES = np.array([0, 2, 2, 5]), np.array([0, 16, 0, 15, 16])

@@ -22,7 +22,7 @@ from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_surface import cut_patches, patch_values
 
 STREAM = FreeStream.at_angles(0.5, 1e5, 300.0, 3.0, dimension=2)
-SMOOTH = CompressibleScheme(limiter="none")
+SMOOTH = CompressibleScheme(limiter=None)
 
 
 def flow_of(

@@ -9,13 +9,14 @@ import fluxloom as fl
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_boundary import FarField
+from fluxloom.fv.compressible_fluxes import Roe
 from fluxloom.fv.compressible_implicit import lessen
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh import box2d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 Array = np.ndarray
 MEAN = np.array([1.0, 0.4, 0.2, 0.7, 0.3])
@@ -28,7 +29,8 @@ def prepared(fronts: bool, cells: tuple[int, int], device: str = "cpu") -> Stead
     flow = CompressibleFlow(
         fl.Context(device, threads=1, tuning=False), cv, dict.fromkeys(cv.patches, far),
         Gas(constant=1.0, viscosity=ConstantViscosity(0.02)),
-        CompressibleScheme(order=1, entropy_fix=0.0, turbulence="spalart-allmaras"), np.linspace(0.4, 0.9, cv.cells),
+        CompressibleScheme(order=1, flux=Roe(entropy_fix=0.0), turbulence=SpalartAllmaras()),
+        np.linspace(0.4, 0.9, cv.cells),
     )  # fmt: skip
     flow.start(MEAN * (1.0 + 0.2 * np.random.default_rng(3).uniform(-1.0, 1.0, (cv.cells, 5))))
     steps = SteadySteps(flow, Implicit(fronts=fronts, cfl=100.0, sweeps=1))

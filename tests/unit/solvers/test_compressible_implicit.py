@@ -12,13 +12,14 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_boundary import Boundary, FarField, PressureOutlet, SlipWall, TotalInlet
+from fluxloom.fv.compressible_fluxes import Roe
 from fluxloom.fv.compressible_implicit import lessen
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh import box2d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 Array = np.ndarray
 FAST = np.array([1.0, 2.4, 1.8, 1.0 / 1.4])
@@ -33,7 +34,7 @@ def uniform(turbulent: bool = False) -> SteadySteps:
     """A uniform flow in a box of 3 x 2 cells, of first order."""
     cv = control_volumes(box2d(3, 2, (1.5, 1.0)))
     far = FarField(FAST.tolist(), turbulence=0.3)
-    scheme = CompressibleScheme(order=1, entropy_fix=0.0, turbulence="spalart-allmaras" if turbulent else "none")
+    scheme = CompressibleScheme(order=1, flux=Roe(entropy_fix=0.0), turbulence=SpalartAllmaras() if turbulent else None)
     gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.05) if turbulent else None)
     distance = np.linspace(0.4, 0.9, cv.cells) if turbulent else None
     flow = CompressibleFlow(context(), cv, dict.fromkeys(cv.patches, far), gas, scheme, distance)
@@ -48,7 +49,7 @@ def jet(device: str = "cpu", cells: int = 6, **options: Any) -> SteadySteps:
         "xmin": TotalInlet(lambda x: 1.2 + 0.1 * x[:, 1], 1.0, direction=(1.0, 0.0)), "xmax": PressureOutlet(1.0),
         "ymin": SlipWall(), "ymax": SlipWall(),
     }  # fmt: skip
-    flow = CompressibleFlow(context(device), cv, sides, Gas(constant=1.0), CompressibleScheme(limiter="none"))
+    flow = CompressibleFlow(context(device), cv, sides, Gas(constant=1.0), CompressibleScheme(limiter=None))
     flow.start((1.0, 0.3, 0.0, 1.0))
     return SteadySteps(flow, Implicit(**options))
 

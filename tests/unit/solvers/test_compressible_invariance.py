@@ -9,19 +9,22 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane
+from fluxloom.fv.compressible_fluxes import AUSM, HLLC
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
 STEPS = 12
-EDDIES = "spalart-allmaras"
+EDDIES = SpalartAllmaras()
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def changed(
     """Return the states after some steps in a mesh that is turned, moved and enlarged, as they are in the first one."""
     volumes = control_volumes(moved(mesh, matrix, move, size))
     gas, walls = Gas(constant=1.0), dict.fromkeys(volumes.patches, SlipWall())
-    flow = CompressibleFlow(context, volumes, walls, gas, CompressibleScheme(limiter=limiter, smoothness=1.0))
+    flow = CompressibleFlow(context, volumes, walls, gas, CompressibleScheme(limiter=limiter))
 
     def start(places: Array) -> Array:
         found = blast((places / size - move) @ matrix)
@@ -60,7 +63,7 @@ def changed(
     return found
 
 
-@pytest.mark.parametrize("limiter", ["venkatakrishnan", "barth-jespersen"])
+@pytest.mark.parametrize("limiter", [Venkatakrishnan(smoothness=1.0), BarthJespersen()], ids=strategy_name)
 def test_places_and_units_do_not_matter(context: Context, limiter: str) -> None:
     mesh = box2d(20, 20)
     first = changed(context, mesh, limiter, np.eye(2))
@@ -76,7 +79,7 @@ def test_a_mirror_symmetry_lasts(context: Context) -> None:
     """Pulses beside a jet in a closed box, thousands of steps: the upper half stays the image of the lower one."""
     count = 16
     volumes = control_volumes(box2d(count, count, (2.0, 2.0), origin=(-1.0, -1.0)))
-    scheme = CompressibleScheme(flux="hllc", limiter="barth-jespersen")
+    scheme = CompressibleScheme(flux=HLLC(), limiter=BarthJespersen())
     walls = dict.fromkeys(volumes.patches, SlipWall())
     flow = CompressibleFlow(context, volumes, walls, Gas(constant=1.0), scheme)
 
@@ -136,9 +139,9 @@ def half_and_whole(
     ("mesh", "scheme", "viscosity"),
     [
         (box2d(8, 8, kind="triangle", perturb=0.2), CompressibleScheme(), 0.0),
-        (box2d(8, 8, perturb=0.2), CompressibleScheme(limiter="barth-jespersen", flux="hllc"), 0.01),
+        (box2d(8, 8, perturb=0.2), CompressibleScheme(limiter=BarthJespersen(), flux=HLLC()), 0.01),
         (box2d(8, 8, kind="triangle", perturb=0.2), CompressibleScheme(turbulence=EDDIES, loops="cells"), 0.01),
-        (box2d(8, 30, (1.0, 0.05)), CompressibleScheme(flux="ausm+-up"), 0.01),
+        (box2d(8, 30, (1.0, 0.05)), CompressibleScheme(flux=AUSM()), 0.01),
         (box3d(4, 4, 3, kind="tetra", perturb=0.2), CompressibleScheme(order=1), 0.01),
     ],
     ids=["triangles", "quads", "eddies", "thin", "tetrahedra"],
@@ -181,4 +184,4 @@ def test_a_plane_of_symmetry_takes_its_pressure_alone(context: Context) -> None:
         assert np.abs(out[:, [0, 3]]).max() < 1e-15
         assert (push > 0.5).all()
 
-    half_and_whole(context, mesh, CompressibleScheme(limiter="barth-jespersen", flux="hllc"), 0.01, act)
+    half_and_whole(context, mesh, CompressibleScheme(limiter=BarthJespersen(), flux=HLLC()), 0.01, act)

@@ -49,7 +49,7 @@ def residual(cv: ControlVolumes, viscosity: float, states: np.ndarray) -> np.nda
     stream = FarField((1.0, *[0.0] * d, 1.0))
     flow = CompressibleFlow(
         fl.Context("cpu", threads=1, tuning=False), cv, dict.fromkeys(cv.patches, stream),
-        Gas(constant=1.0, viscosity=ConstantViscosity(viscosity)), CompressibleScheme(limiter="none"),
+        Gas(constant=1.0, viscosity=ConstantViscosity(viscosity)), CompressibleScheme(limiter=None),
     )  # fmt: skip
     flow.start(states)
     flow.before()
@@ -90,7 +90,7 @@ def test_traction_at_walls(kind: str) -> None:
     for viscosity in (1.0, 2.0):
         gas = Gas(constant=1.0, viscosity=ConstantViscosity(viscosity))
         context = fl.Context("cpu", threads=1, tuning=False)
-        flow = CompressibleFlow(context, cv, walls, gas, CompressibleScheme(limiter="none"))
+        flow = CompressibleFlow(context, cv, walls, gas, CompressibleScheme(limiter=None))
         flow.start(states)
         forces.append(SurfaceForces(flow, {name: [name] for name in cv.patches}).now())
     stress = growth + growth.T - 2.0 / 3.0 * np.trace(growth) * np.eye(d)
@@ -122,7 +122,7 @@ STREAM = np.array([1.0, 0.3, 0.2, -0.1, 0.7])
 
 def convecting(context: fl.Context, cv: ControlVolumes, loops: str, states: np.ndarray) -> CompressibleFlow:
     sides = {name: FarField(tuple(STREAM)) for name in cv.patches} | {next(iter(cv.patches)): SlipWall()}
-    flow = CompressibleFlow(context, cv, sides, scheme=CompressibleScheme(limiter="none", loops=loops))
+    flow = CompressibleFlow(context, cv, sides, scheme=CompressibleScheme(limiter=None, loops=loops))
     flow.start(states)
     flow.before()
     return flow

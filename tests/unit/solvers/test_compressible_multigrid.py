@@ -17,11 +17,12 @@ from fluxloom.fv.compressible_multigrid import corrected
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 STREAM = [1.0, 0.5 * 1.4**0.5, 0.0, 1.0]
 
@@ -39,7 +40,7 @@ def flow_of(mesh: MeshData, device: str = "cpu", walls: Any = None, **options: A
     stream = [*STREAM[:3], *[0.0] * (mesh.dimension - 2), 1.0]
     boundaries = {name: FarField(stream) if name[0] == "x" else walls or SlipWall() for name in volumes.patches}
     context = fl.Context(device, threads=1, tuning=False)
-    options = {"scheme": CompressibleScheme(time="rk5", cfl=1.15), "source": pushed} | options
+    options = {"scheme": CompressibleScheme(time=RK5(), cfl=1.15), "source": pushed} | options
     flow = CompressibleFlow(context, volumes, boundaries, **options)
     flow.start(stream)
     return flow
@@ -113,7 +114,7 @@ def test_ten_steps_of_the_flow_alone_do_less_than_a_cycle_of_stages(cycle: str) 
 
 def cycles_of(mesh: MeshData, levels: int, **options: Any) -> int:
     """Return the cycles that the channel needs to 1e-10, without a limiter."""
-    flow = flow_of(mesh, scheme=CompressibleScheme(limiter="none"))
+    flow = flow_of(mesh, scheme=CompressibleScheme(limiter=None))
     steps = MultigridSteps(flow, Multigrid(levels=levels, **options))
     norms = steps.solve(1e-10, 120)
     assert norms[-1] <= 1e-10 * norms[0]
@@ -150,7 +151,7 @@ def test_a_cycle_that_makes_things_worse_is_refused(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The states are those before it, CFL numbers fall until a cycle is good, or there are no smaller ones."""
-    scheme = CompressibleScheme(time="rk5", cfl=40.0)
+    scheme = CompressibleScheme(time=RK5(), cfl=40.0)
     flow = flow_of(box2d(9, 8, kind="triangle", perturb=0.2), scheme=scheme, source=None)
     flow.start(lambda x: np.array(STREAM) * (1.0 + 0.3 * np.sin(3.0 * x[:, :1])))
     steps = MultigridSteps(flow, Multigrid(levels=1, smoother="stages"))
@@ -183,7 +184,7 @@ def test_start_on_coarse_levels() -> None:
 def test_friction_and_turbulence() -> None:
     mesh = box2d(20, 16, (2.0, 1.0))
     gas = Gas(constant=1.0, viscosity=ConstantViscosity(2e-3))
-    scheme = CompressibleScheme(time="rk5", cfl=1.0, turbulence="spalart-allmaras")
+    scheme = CompressibleScheme(time=RK5(), cfl=1.0, turbulence=SpalartAllmaras())
     volumes = control_volumes(mesh)
     distance = np.minimum(volumes.centres[: volumes.cells, 1], 1.0 - volumes.centres[: volumes.cells, 1])
     boundaries = {name: FarField(STREAM, 0.01) if name[0] == "x" else NoSlipWall() for name in volumes.patches}
@@ -262,7 +263,7 @@ def test_explicit_stages_are_guarded() -> None:
     """A stream that meets next to nothing: once guarded, cells are lost no more."""
     stream = [1.0, 3.0 * 1.4**0.5, 0.0, 1.0]
     sides = {"xmin": SupersonicInlet(stream), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
-    scheme = CompressibleScheme(time="rk5", cfl=2.0, limiter="none")
+    scheme = CompressibleScheme(time=RK5(), cfl=2.0, limiter=None)
     context = fl.Context("cpu", threads=1, tuning=False)
     volumes = control_volumes(box2d(24, 12, (2.0, 1.0)))
     flow = CompressibleFlow(context, volumes, sides, Gas(constant=1.0), scheme)

@@ -14,6 +14,8 @@ from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.limiters import Limiter, Venkatakrishnan
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box2d
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -26,11 +28,14 @@ SOUND, TURN = 1.4**0.5, 0.15
 STREAM = [1.0, 2.0 * SOUND * np.cos(TURN), -2.0 * SOUND * np.sin(TURN), 1.0]
 
 
-def shock(limiter: str = "venkatakrishnan", device: str = "cpu", cells: tuple[int, int] = (16, 10)) -> CompressibleFlow:
+SMOOTH = Venkatakrishnan()
+
+
+def shock(limiter: Limiter | None = SMOOTH, device: str = "cpu", cells: tuple[int, int] = (16, 10)) -> CompressibleFlow:
     """Return a stream faster than sound that a wall turns: an oblique shock."""
     volumes = control_volumes(box2d(*cells, (1.6, 1.0), perturb=0.15))
     sides = {name: SlipWall() if name == "ymin" else FarField(STREAM) for name in volumes.patches}
-    scheme = CompressibleScheme(limiter=limiter, time="rk5", cfl=1.0)
+    scheme = CompressibleScheme(limiter=limiter, time=RK5(), cfl=1.0)
     context = fl.Context(device, threads=1, tuning=False)
     flow = CompressibleFlow(context, volumes, sides, Gas(constant=1.0), scheme)
     flow.start(STREAM)
@@ -72,7 +77,7 @@ def test_frozen_shares_stay_until_the_start() -> None:
     flow.freeze()
     flow.start(STREAM)
     assert not flow.frozen
-    free = shock("none")
+    free = shock(None)
     free.freeze()
     assert not free.frozen
     with pytest.raises(SolverError, match="no limiter"):

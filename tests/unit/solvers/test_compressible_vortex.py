@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import Boundary, FarField, SlipWall
+from fluxloom.fv.compressible_fluxes import Flux, Roe, Rusanov
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.point_vortex import PointVortex
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
@@ -27,7 +30,7 @@ from fluxloom.solvers.compressible_scheme import CompressibleScheme
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, dimension=2)
 GAS = Gas(constant=1.0)
 VORTEX = PointVortex(["airfoil"])
-SMOOTH = CompressibleScheme(limiter="none", time="rk5", cfl=2.0)
+SMOOTH = CompressibleScheme(limiter=None, time=RK5(), cfl=2.0)
 
 
 def flow_of(
@@ -92,10 +95,10 @@ def test_states_and_strength() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("flux", ["rusanov", "roe"])
-def test_first_order_knows_the_lift(flux: str) -> None:
+@pytest.mark.parametrize("flux", [Rusanov(), Roe()], ids=strategy_name)
+def test_first_order_knows_the_lift(flux: Flux) -> None:
     """Of its fluxes, which take the pressure of the cell, also where slopes are found for shocks."""
-    flow = flow_of(scheme=CompressibleScheme(order=1, time="rk5", cfl=2.0, flux=flux))
+    flow = flow_of(scheme=CompressibleScheme(order=1, time=RK5(), cfl=2.0, flux=flux))
     flow.iterate(30)
     lift = lift_of(flow)
     assert lift > 0.1

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.compressible_cases import box
 from fluxloom.fv.compressible_boundary import FarField
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
@@ -14,6 +13,7 @@ from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom_lab.problems.compressible_cases import box
 
 
 @pytest.mark.parametrize("kind", ["green-gauss", "least-squares"])
@@ -60,7 +60,7 @@ def test_noise_does_not_grow_on_tetrahedra_without_a_limiter() -> None:
     for slopes in (None, node_slopes(mesh, volumes, "least-squares")):
         flow = CompressibleFlow(
             fl.Context("cpu", threads=1), volumes, dict.fromkeys(volumes.patches, SlipWall()), Gas(constant=1.0),
-            CompressibleScheme(limiter="none"), slopes=slopes,
+            CompressibleScheme(limiter=None), slopes=slopes,
         )  # fmt: skip
         states = np.zeros((volumes.cells, 5))
         states[:, 0], states[:, 4] = noise, noise**1.4

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.edge_flow_cases import slip_vortices, steady
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
@@ -21,6 +20,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom_lab.problems.edge_flow_cases import slip_vortices, steady
 
 Array = npt.NDArray[np.float64]
 SIDES = ("xmin", "xmax", "ymin", "ymax")

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.edge_flow_time import IN_TIME
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
@@ -24,6 +23,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom_lab.verify.edge_flow_time import IN_TIME
 
 Array = npt.NDArray[np.float64]
 

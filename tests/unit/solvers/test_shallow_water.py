@@ -12,12 +12,12 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series
-from fluxloom.fv.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
 
 MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 

@@ -12,9 +12,9 @@ from fluxloom.fv.gas import Gas
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
-from fluxloom.mesh.wing_planform import WingPlanform
 from fluxloom.solvers.compressible_surface import PatchValues
-from fluxloom.solvers.wing_sections import critical_pressure, section, shock_places, strips
+from fluxloom_lab.problems.wing_planform import WingPlanform
+from fluxloom_lab.studies.wing_sections import critical_pressure, section, shock_places, strips
 
 ONERA_M6 = WingPlanform(0.8059, 0.562, 1.1963, 30.0)
 STREAM, GAS = FreeStream.at_angles(0.8, 1.0, 1.0, 0.0), Gas(constant=1.0)

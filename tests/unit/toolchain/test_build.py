@@ -17,6 +17,7 @@ import pytest
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.toolchain import find_compiler, load_library, missed_lines, open_cache, vectorised_lines
+from fluxloom.toolchain.nameless import nameless
 
 ROOT = Path(__file__).resolve().parents[3]
 TWICE = "int twice(int x) { return 2 * x; }\n"
@@ -66,6 +67,23 @@ def test_another_name_is_no_other_code(own_cache: Path) -> None:
     assert (again.compiled, again.twice(3)) == (True, 6)
     assert sorted(path.stem.split("-")[0] for path in own_cache.glob("*.so")) == ["thrice", "twice"]
     assert load_library(AXPY, "twice").compiled
+
+
+def test_names_are_no_other_code(own_cache: Path) -> None:
+    """Marked names may differ, in whatever alphabetical order; what a text computes may not."""
+    text = "/* {0}: direct */\nint fl_loop_{0}(int p0_{1}, int p1_{2}) {{ int {3}_ = p0_{1}; return {3}_ - p1_{2}; }}\n"
+    first = load_library(text.format("minus", "a", "b", "c"), "minus")
+    other = load_library(text.format("apart", "z", "y", "x"), "apart", report=False)
+    assert (first.compiled, other.compiled, other.path) == (True, False, first.path)
+    assert other.function("fl_loop_apart", [ctypes.c_int] * 2, ctypes.c_int)(5, 3) == other.fl_loop_apart(5, 3) == 2
+    with pytest.raises(FluxloomError, match="defines no function 'fl_loop_plus'"):
+        other.function("fl_loop_plus")
+    swapped = text.format("turned", "a", "b", "c").replace("c_ - p1_b", "p1_b - c_")
+    assert load_library(swapped, "turned").fl_loop_turned(5, 3) == -2
+    pairs = ("M_PI", "M_E"), ("isnan(x_)", "isinf(x_)"), ("as_double(x_)", "as_long(x_)"), ("x_ - y_", "y_ - x_")
+    for one, two in pairs:
+        body = "int fl_loop_f(double x_, double y_) {{ return {} + x_; }}"
+        assert nameless(body.format(one))[0] != nameless(body.format(two))[0]
 
 
 def test_functions_are_apart() -> None:

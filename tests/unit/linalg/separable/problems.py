@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from fluxloom.linalg.separable.coefficients import Rows, Separable
-from fluxloom.linalg.separable.oracle import settled
+from fluxloom_lab.exact.separable_oracle import settled
 
 SIDES = ("periodic", "dd", "dn", "nd", "nn")
 """Conditions of a direction: periodic, or d (value) and n (derivative) at both ends."""

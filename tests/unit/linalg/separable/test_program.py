@@ -9,8 +9,8 @@ from scipy.sparse.linalg import spsolve
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg.separable import Rows, Separable
 from fluxloom.linalg.separable.jobs import Sums
-from fluxloom.linalg.separable.oracle import run
 from fluxloom.linalg.separable.program import FORMS, make_program
+from fluxloom_lab.exact.separable_oracle import run
 
 from .problems import PAIRS, backward_error, fits, problem, solution
 

@@ -11,8 +11,8 @@ from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.opencl import OpenClDevice
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.linalg.separable import SeparableSolver
-from fluxloom.linalg.separable.oracle import run
 from fluxloom.linalg.separable.text import choose_shape
+from fluxloom_lab.exact.separable_oracle import run
 
 from .problems import backward_error, problem, solution
 

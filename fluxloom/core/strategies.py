@@ -1,0 +1,117 @@
+"""Alternatives that are values: frozen dataclasses of one family, which case files choose by name.
+
+A family is a class, and so is each of its members; the fields of a member are its numbers:
+
+    class Flux(Strategy, what="flux", group="fluxloom.fluxes"): ...
+
+    @dataclass(frozen=True)
+    class Roe(Flux, name="roe"):
+        entropy_fix: float = 0.05
+
+Programs pass ``Roe(0.1)``. A case file says ``flux = "roe"`` or ``flux = { type = "roe", entropy_fix = 0.1 }``.
+Members of other packages have a name through an entry point of the family's group, or are named by their place,
+``type = "my_package.fluxes:HLL"``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeVar
+
+from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.registry import Registry, load_object
+
+__all__ = ["Strategy", "require_strategy", "strategy_called", "strategy_class", "strategy_name", "strategy_words"]
+
+S = TypeVar("S", bound="Strategy")
+
+
+class Strategy:
+    """Base of families of alternatives; see the module.
+
+    Attributes
+    ----------
+    choices
+        The members that have a name.
+    type_name
+        That of a member in case files; empty: it has none.
+    """
+
+    choices: ClassVar[Registry[type[Any]]]
+    type_name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, what: str = "", group: str = "", name: str = "", **rest: Any) -> None:
+        """Make a family (``what`` it is of, and the ``group`` of its entry points), or a member with a ``name``."""
+        super().__init_subclass__(**rest)
+        if what:
+            cls.choices = Registry(what, group=group)
+        cls.type_name = name
+        if name:
+            cls.choices.register(name, cls)
+
+
+def strategy_class(family: type[S], name: str) -> type[S]:
+    """Return a member of a family by its name, or by its place, ``"module:Class"``.
+
+    Raises
+    ------
+    FluxloomError
+        When there is none, with what was probably meant; when what is there is no member.
+    """
+    if ":" not in name:
+        return family.choices[name]
+    try:
+        found = load_object(name)
+    except (ImportError, AttributeError) as error:
+        raise FluxloomError(f"{family.choices.what} {name!r} cannot be loaded: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, family) and is_dataclass(found)):
+        wanted = f"a frozen dataclass that derives from {family.__name__} is wanted"
+        raise FluxloomError(f"{family.choices.what} {name!r}: {wanted}, not {found!r}")
+    return found
+
+
+def strategy_called(family: type[S], name: str) -> S | None:
+    """Return a member with its defaults, for options of command lines; None for ``"none"``.
+
+    Raises
+    ------
+    FluxloomError
+        As `strategy_class`.
+    """
+    return None if name == "none" else strategy_class(family, name)()
+
+
+def strategy_name(value: Strategy | None) -> str:
+    """Return what case files call a member; of one without a name its class, of None ``"none"``."""
+    return "none" if value is None else value.type_name or type(value).__name__
+
+
+def strategy_words(value: Strategy) -> dict[str, Any]:
+    """Return a member as case files write it: its ``type`` and its numbers."""
+    kind = type(value)
+    place = kind.type_name or f"{kind.__module__}:{kind.__qualname__}"
+    numbers = {field.name: getattr(value, field.name) for field in fields(value) if field.init}  # type: ignore[arg-type]
+    return {"type": place, **{k: strategy_words(v) if isinstance(v, Strategy) else v for k, v in numbers.items()}}
+
+
+def require_strategy(what: str, value: object, family: type[Strategy], *, optional: bool = False) -> None:
+    """Raise where a value is no member of a family; of a name, with the value that is meant.
+
+    Raises
+    ------
+    SolverError
+        Which says what to write.
+    """
+    if isinstance(value, family) or (optional and value is None):
+        return
+    hint = ""
+    if optional and value == "none":
+        hint = f"; write {what}=None"
+    elif isinstance(value, str):
+        near = [value] if value in family.choices else get_close_matches(value, family.choices, 1)
+        hint = f"; write {what}={family.choices[near[0]].__name__}()" if near else ""
+    elif isinstance(value, type) and issubclass(value, family):
+        hint = f"; write {what}={value.__name__}()"
+    known = ", ".join(f"{family.choices[name].__name__}" for name in family.choices)
+    raise SolverError(f"{what}: a {family.choices.what} is wanted ({known}), not {value!r}{hint}")

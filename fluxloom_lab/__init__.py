@@ -1,0 +1,7 @@
+"""The laboratory of Fluxloom: what measures and checks the package, and is imported by none of it.
+
+Its verbs ``bench`` and ``verify`` are entry points of the group ``fluxloom.commands``. In the order of reading:
+`problems` (flows, meshes and bodies that several of them use), `exact` (solutions in closed form, and oracles),
+`studies` (models and loops that are compared with each other, in no solver), `bench` and `verify` (one file or a few
+for each name), `peers` (programs and libraries of others beside which they are measured), `cli` (the verbs).
+"""

@@ -1,0 +1,60 @@
+"""A Poisson problem that is divided over ranks, timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+
+from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
+from fluxloom.linalg.poisson import Plan
+from fluxloom_lab.bench.rounds import slowest
+
+__all__ = ["DIVISIONS", "divided"]
+
+DIVISIONS = ("slabs", "pencils")
+"""How a box is divided: lines are cut, or values travel so that every axis is whole at its turn."""
+
+_CALLS = 10
+
+
+def divided(
+    context: Context, sides: Sequence[str], centring: str, shape: tuple[int, ...], dtype: str, division: str,
+    rounds: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the time of a solve on the slowest rank, what is sent, and the milliseconds of the parts. Collective."""
+    wanted: Literal["slabs", "pencils"] = "slabs" if division == "slabs" else "pencils"
+    plan: Any = Plan(
+        shape, 1.0 / shape[0], tuple(sides), centring=centring, dtype=dtype, device=context, decomposition=wanted
+    )
+    device, comm, rng = context.device, context.comm, np.random.default_rng(5 + context.comm.rank)
+    f = DeviceArray.of(device, rng.standard_normal(plan.box.shape).astype(dtype))
+    u = DeviceArray.zeros(device, plan.box.shape, dtype)
+    steps = plan.steps(f, u)
+    for _ in range(3):
+        steps()
+    found = []
+    for _ in range(rounds):
+        device.synchronize()
+        comm.barrier()
+        start = time.perf_counter()
+        for _ in range(_CALLS):
+            steps()
+        device.synchronize()
+        found.append(slowest(comm, time.perf_counter() - start) / _CALLS)
+    context.profile = True
+    try:
+        steps.reset()
+        for _ in range(_CALLS):
+            comm.barrier()
+            steps()
+        parts = {name: 1e3 * seconds / _CALLS for name, seconds in steps.seconds.items()}
+    finally:
+        context.profile = False
+    sent, plan_text = plan.bytes_sent, plan.describe()
+    plan.close()
+    return {"seconds_per_solve": median(found), "bytes_sent": sent, "plan": plan_text, "parts_ms": parts}

@@ -1,0 +1,69 @@
+"""The pages on extending Fluxloom: their files are written, imported and run as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "extend"
+
+
+def files_of(page: str, folder: Path) -> None:
+    """Write each block that begins with the name of its file."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    for language, block in re.findall(r"```(python|toml)\n(.*?)```", text, re.DOTALL):
+        found = re.match(r"# (\S+\.(?:py|toml))\n", block)
+        if found:
+            (folder / found[1]).write_text(block, encoding="utf-8")
+        else:
+            assert language == "toml", block  # of a pyproject.toml
+
+
+def run(folder: Path, *words: str) -> str:
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def density(folder: Path, case: str) -> np.ndarray:
+    """Run a case of two rows of cells; return the density along them."""
+    run(folder, "-m", "fluxloom", "run", case, "--output", "out", "--no-picture", "--overwrite")
+    assert json.loads((folder / "out" / "run.json").read_text())["status"].startswith("end reached")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "out" / "final.vtkhdf") as file:
+        return np.asarray(file["VTKHDF/CellData/rho"])[:100]
+
+
+def sod(x: np.ndarray) -> np.ndarray:
+    from fluxloom_lab.exact.riemann import RiemannProblem
+
+    return RiemannProblem((1.0, 0.0, 1.0), (0.125, 0.0, 0.1)).at((x - 0.5) / 0.2)[:, 0]
+
+
+CENTRES = (np.arange(100) + 0.5) / 100
+
+
+def test_a_flux(tmp_path: Path) -> None:
+    files_of("flux.md", tmp_path)
+    found = density(tmp_path, "tube.toml")
+    error = np.abs(found - sod(CENTRES)).mean()
+    assert error == pytest.approx(0.0085, abs=0.003)
+    script = run(tmp_path, "-c", "import tube, numpy; print(*tube.flow.states()[:100, 0])")
+    np.testing.assert_allclose([float(word) for word in script.split()], found, rtol=1e-12)
+    roe = (tmp_path / "tube.toml").read_text().replace('{ type = "hll:HLL", widening = 1.05 }', '"roe"')
+    (tmp_path / "roe.toml").write_text(roe)
+    assert not np.allclose(density(tmp_path, "roe.toml"), found, rtol=1e-4)
+
+
+def test_a_limiter(tmp_path: Path) -> None:
+    files_of("limiter.md", tmp_path)
+    found = density(tmp_path, "tube.toml")
+    assert np.abs(found - sod(CENTRES)).mean() == pytest.approx(0.00474, abs=2e-4)
+    assert found.min() > 0.125 - 5e-4
+    assert found.max() < 1.01

@@ -1,0 +1,139 @@
+"""Tables of case files that are made from dataclasses, and the lists of their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.app.keys import key_tables, page
+from fluxloom.app.loading import applications
+from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Spring(Strategy, what="spring"):
+    """What pulls."""
+
+
+@dataclass(frozen=True)
+class Linear(Spring, name="linear"):
+    """A force that grows with the length.
+
+    Attributes
+    ----------
+    stiffness
+        N/m.
+    """
+
+    stiffness: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.stiffness <= 0.0:
+            raise SolverError(f"stiffness: a positive number is wanted, not {self.stiffness!r}")
+
+
+@dataclass(frozen=True)
+class Rigid(Spring, name="rigid"):
+    """No length changes it."""
+
+
+@dataclass(frozen=True)
+class Nameless(Spring):
+    length: int = 3
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model.
+
+    Attributes
+    ----------
+    spring
+        What pulls.
+    damper
+        What damps, if anything does.
+    """
+
+    spring: Spring = Linear()
+    damper: Spring | None = None
+
+
+class Keys(strategy_table(Model)):
+    """``[model]``: how it moves."""
+
+
+PLACE = f"{__name__}:Nameless"
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ({}, Linear()),
+        ({"spring": "rigid"}, Rigid()),
+        ({"spring": {"type": "linear", "stiffness": 5.0}}, Linear(5.0)),
+        ({"spring": Linear(5.0)}, Linear(5.0)),
+        ({"spring": {"type": PLACE, "length": 4}}, Nameless(4)),
+    ],
+)
+def test_a_key_chooses_a_member(given: dict[str, object], value: Spring) -> None:
+    table = Keys.model_validate(given)
+    assert strategy_of(Model, table) == Model(value)
+    for mode in ("python", "json"):
+        assert Keys.model_validate(table.model_dump(mode=mode)) == table  # as checkpoints and records keep it
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("liner", "unknown spring 'liner'; did you mean 'linear'? (known: linear, rigid)"),
+        ({"type": "linear", "stifness": 1.0}, "linear: no key 'stifness'; did you mean 'stiffness'? (allowed: stiff"),
+        ({"type": "rigid", "stiffness": 1.0}, "rigid: no key 'stiffness' (it has none)"),
+        ({"type": "linear", "stiffness": "1"}, 'linear: stiffness: must be a number, got "1"'),
+        ({"type": "linear", "stiffness": -1.0}, "linear: stiffness: a positive number is wanted, not -1.0"),
+        ({"stiffness": 1.0}, 'the table needs type = "..." (allowed: linear, rigid)'),
+        (3, 'must be a name in quotes or a table { type = "..." }, got 3 (allowed: linear, rigid)'),
+        ("no_such_module:Spring", "spring 'no_such_module:Spring' cannot be loaded: No module named 'no_such_module'"),
+        ("math:sin", "a frozen dataclass that derives from Spring is wanted"),
+    ],
+)
+def test_what_is_wrong_with_a_choice(given: object, message: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        Keys.model_validate({"spring": given})
+    assert message in str(error.value)
+
+
+def test_names_of_members() -> None:
+    assert strategy_class(Spring, "rigid") is Rigid
+    assert strategy_words(Linear(3.0)) == {"type": "linear", "stiffness": 3.0}
+    with pytest.raises(FluxloomError, match="'rigid' is registered twice"):
+        type("Other", (Spring,), {}, name="rigid")
+
+
+def test_numbers_of_members_are_listed() -> None:
+    first, numbers, _ = key_tables(Keys, "model")
+    assert (first.path, first.text) == ("model", "How it moves.")
+    assert [(key.name, key.values, key.default, key.text) for key in first.keys] == [
+        ("spring", '`"linear"`, `"rigid"`', '"linear"', "What pulls."),
+        ("damper", '`"linear"`, `"rigid"`, `"none"`', '"none"', "What damps, if anything does."),
+    ]
+    assert numbers.path == 'model.spring = { type = "linear" }'
+    assert [(key.name, key.values, key.default, key.text) for key in numbers.keys] == [
+        ("stiffness", "number", "2", "N/m.")
+    ]
+
+
+@pytest.mark.parametrize("name", applications().names())
+def test_every_key_says_what_it_is(name: str) -> None:
+    for table in key_tables(applications()[name].model):
+        assert table.text, table.path
+        assert [key.name for key in table.keys if not key.text] == [], table.path
+
+
+def test_the_page_of_the_guide_is_that_of_the_code() -> None:
+    assert (ROOT / "docs" / "guide" / "keys.md").read_text(encoding="utf-8") == page(applications())
