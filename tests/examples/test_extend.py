@@ -87,3 +87,21 @@ def test_a_boundary_condition(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "boundary.xmin: porous:PorousWall: " in done.stderr
     assert "no key 'permeabilty'; did you mean 'permeability'?" in done.stderr
+
+
+def test_a_verb_and_a_benchmark(tmp_path: Path) -> None:
+    files_of("verb.md", tmp_path)
+    entries = re.findall(r'\[project.entry-points."([\w.]+)"\]\n(\w+) = "(.*)"', (PAGES / "verb.md").read_text("utf-8"))
+    installed = tmp_path / "scales-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: scales\nVersion: 1.0\n")
+    text = "\n".join(f"[{group}]\n{name} = {place}" for group, name, place in entries)
+    (installed / "entry_points.txt").write_text(text)
+    assert "weigh" in run(tmp_path, "-m", "fluxloom", "--help")
+    run(tmp_path, "-m", "fluxloom", "mesh", "generate", "box3d", "box.su2", "--cells", "3,2,2", "--lengths", "3,2,1")
+    assert run(tmp_path, "-m", "fluxloom", "weigh", "box.su2", "--density", "2.5") == "15\n"
+    assert "--cells N" in run(tmp_path, "-m", "fluxloom", "bench", "waves", "--help")
+    run(tmp_path, "-m", "fluxloom", "bench", "waves", "--cells", "50", "--device", "reference", "--json", "waves.json")
+    record = json.loads((tmp_path / "waves.json").read_text())
+    assert record["metrics"] == {"sum": 100.0}
+    assert record["command"].startswith("fluxloom bench waves --cells 50")
