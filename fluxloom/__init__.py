@@ -62,10 +62,12 @@ if TYPE_CHECKING:
     from fluxloom.fv.limiters import BarthJespersen as BarthJespersen
     from fluxloom.fv.limiters import Limiter as Limiter
     from fluxloom.fv.limiters import Venkatakrishnan as Venkatakrishnan
+    from fluxloom.fv.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
     from fluxloom.fv.time_schemes import RK2 as RK2
     from fluxloom.fv.time_schemes import RK5 as RK5
     from fluxloom.fv.time_schemes import SSPRK3 as SSPRK3
     from fluxloom.fv.time_schemes import TimeScheme as TimeScheme
+    from fluxloom.fv.turbulence import TurbulenceModel as TurbulenceModel
     from fluxloom.kernel.intrinsics import acos as acos
     from fluxloom.kernel.intrinsics import asin as asin
     from fluxloom.kernel.intrinsics import atan as atan
@@ -124,7 +126,9 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
         "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
         "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",
+        "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
         "fluxloom.fv.time_schemes": "RK2 RK5 SSPRK3 TimeScheme",
+        "fluxloom.fv.turbulence": "TurbulenceModel",
         "fluxloom.kernel.intrinsics": (
             "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
             "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"

@@ -27,6 +27,7 @@ from fluxloom.fv.compressible_kernels import (
 )
 from fluxloom.fv.compressible_warps import twisted
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -110,8 +111,8 @@ def through_faces(
 @kernel
 def through_faces_with_friction(
     w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
-    slow: Const[int], warped: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
+    inviscid: Const[Flux], moving: Const[int], slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
     out = zeros(nv + 2)
@@ -133,7 +134,7 @@ def through_faces_with_friction(
     rough = 1.0 / gas.constant
     first = w[0][1 + d] * light * rough
     second = w[1][1 + d] * thin * rough
-    mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, gas.viscosity, nv, d)
+    mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, gas.viscosity, closure, nv, d)
     conducted = mu * (1.0 / gas.prandtl) + mut * (1.0 / gas.prandtl_turbulent)
     face_friction(w[0], slope[0], w[1], slope[1], n, way, aside, light, thin, second - first, mu + mut,
                   gas.gamma * gas.constant / (gas.gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip

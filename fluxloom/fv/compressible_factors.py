@@ -23,6 +23,7 @@ from fluxloom.core.access import RW, Const, Read
 from fluxloom.fv.compressible_fluxes import mean_state
 from fluxloom.fv.compressible_implicit import invert, layer, outward, side_change
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -32,7 +33,7 @@ __all__ = ["factor"]
 @kernel
 def factor(
     w: Read, near: Read, face: Read, sign: Read, turn: Read, other: Read, far: Read, block: RW,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Replace the inverse of ``D_i`` by that of ``D'_i``; ``far`` are those across, ``turn`` and ``other`` the order.
 
@@ -56,7 +57,7 @@ def factor(
         un, kinetic, h, a = mean_state(w, near[j], u, n, gas.gamma, d)
         rho = sqrt(w[0] * near[j][0])
         across = near[j][1 + d] / (near[j][0] * gas.constant)
-        mu, conductivity, spread = layer(w, near[j], temperature, across, share, gas, nv, d)  # fmt: skip
+        mu, conductivity, spread = layer(w, near[j], temperature, across, share, gas, closure, nv, d)  # fmt: skip
         for k in range(d):
             back[k] = -n[k]
         for v in range(2 + d):
@@ -64,13 +65,13 @@ def factor(
                 z[i] = 0.0
             z[v] = 1.0
             side_change(-1.0, w, w, u, z, back, f, rho, -un, kinetic, h, a, mu, conductivity, spread,
-                        gas, nv, d)  # fmt: skip
+                        gas, closure, nv, d)  # fmt: skip
             for i in range(2 + d):
                 z[i] = 0.0
                 for k in range(2 + d):
                     z[i] += far[j][(2 + d) * i + k] * f[k]
             side_change(-1.0, near[j], near[j], u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                        gas, nv, d)  # fmt: skip
+                        gas, closure, nv, d)  # fmt: skip
             for i in range(2 + d):
                 matrix[q * i + v] -= area * area * f[i]
         if nv == d + 3:

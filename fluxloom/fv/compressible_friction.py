@@ -24,7 +24,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.fv.compressible_outside import FaceState, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, parts_of_share, shared, source
+from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
@@ -60,12 +60,18 @@ def molecular(gas, temperature):
 
 
 @func
-def turbulent(w, mu, nv, d):
+def turbulent(w, mu, closure, nv, d):
     """Return the dynamic eddy viscosity of a state; 0 without a model."""
     mut = 0.0
     if nv == d + 3:
-        mut = w[0] * eddy_viscosity(w[nv - 1], mu / w[0])
+        mut = w[0] * closure.eddy_viscosity(w[nv - 1], mu / w[0])
     return mut
+
+
+@func
+def diffused(w, mu, rate, closure, d):
+    """Return what diffuses of a model's variable, of which ``rate`` is the derivative along a normal."""
+    return w[0] * closure.diffusivity(w[2 + d], mu / w[0]) / closure.sigma * rate
 
 
 @func
@@ -80,7 +86,7 @@ def vorticity(slope, d):
 
 
 @func
-def carriers(w, near, light, thin, first, second, viscosity, nv, d):
+def carriers(w, near, light, thin, first, second, viscosity, closure, nv, d):
     """Return what carries momentum, heat and the model's variable through a face: molecular, eddy, and its diffusivity.
 
     They are means of both elements' values; the first two are dynamic, the last one is times the density, 0 without a
@@ -93,14 +99,9 @@ def carriers(w, near, light, thin, first, second, viscosity, nv, d):
     if nv == d + 3:
         nu_first = mu_first * light
         nu_second = mu_second * thin
-        once = 1.0 / (nu_first * nu_second)
-        over_first, under_first = parts_of_share(w[nv - 1] * (nu_second * once))
-        over_second, under_second = parts_of_share(near[nv - 1] * (nu_first * once))
-        under = 1.0 / (under_first * under_second)
-        eddy_first, loose_first = shared(w[nv - 1], nu_first, over_first * (under_second * under))
-        eddy_second, loose_second = shared(near[nv - 1], nu_second, over_second * (under_first * under))
+        eddy_first, loose_first, eddy_second, loose_second = closure.both(w[nv - 1], nu_first, near[nv - 1], nu_second)
         mut = 0.5 * (w[0] * eddy_first + near[0] * eddy_second)
-        spread = 0.5 * (w[0] * loose_first + near[0] * loose_second)
+        spread = 0.5 * (w[0] * loose_first + near[0] * loose_second) * (1.0 / closure.sigma)
     return 0.5 * (mu_first + mu_second), mut, spread
 
 
@@ -144,13 +145,13 @@ def face_friction(
         rate = 0.0
         for k in range(d):
             rate += h[k] * n[k]
-        f[2 + d] = spread * (1.0 / SIGMA) * rate
+        f[2 + d] = spread * rate
 
 
 @func
 def fastest(conducted, spread, gamma):
     """Return what carries fastest through a face, of momentum, heat and the model's variable: it bounds the step."""
-    return max(max(4.0 / 3.0, gamma) * conducted, spread * (1.0 / SIGMA))
+    return max(max(4.0 / 3.0, gamma) * conducted, spread)
 
 
 @func
@@ -162,7 +163,7 @@ def step_share(waves, density, volume):
 @kernel
 def friction(
     w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add friction and heat through the faces between cells to ``R``, and what they take of the step to ``speed``."""
     total = zeros(nv)
@@ -185,7 +186,7 @@ def friction(
             aside[k] = 0.5 * (face[j][d + 1 + k] + face[j][2 * d + 1 + k])
         thin = 1.0 / near[j][0]
         other = near[j][1 + d] * thin * rough
-        mu, mut, spread = carriers(w, near[j], light, thin, own, other, gas.viscosity, nv, d)
+        mu, mut, spread = carriers(w, near[j], light, thin, own, other, gas.viscosity, closure, nv, d)
         conducted = mu * laminar + mut * eddies
         face_friction(w, slope, near[j], far[j], n, way, aside, light, thin, other - own, mu + mut,
                       heat_capacity * conducted, spread, f, rough, nv, d)  # fmt: skip
@@ -201,7 +202,8 @@ def friction(
 @kernel
 def boundary_friction(
     kind: Read, par: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
-    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], states: Const[tuple[FaceState, ...]],
+    nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
@@ -239,7 +241,7 @@ def boundary_friction(
             g[d * i + k] = slope[d * (1 + i) + k]
         corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
     mu = molecular(gas, here)
-    mut = turbulent(b, mu, nv, d)
+    mut = turbulent(b, mu, closure, nv, d)
     capacity = select(is_adiabatic(states, kind[0]), 0.0, gas.gamma * gas.constant / (gas.gamma - 1.0))
     viscous(u, g, heat, n, f, mu + mut, capacity * (mu / gas.prandtl + mut / gas.prandtl_turbulent), d)
     if is_slip(states, kind[0]):
@@ -261,18 +263,18 @@ def boundary_friction(
         for k in range(d):
             rate += h[k] * n[k]
         rate = select(is_slip(states, kind[0]), 0.0, rate)
-        out[2 + d] -= b[0] * diffusivity(b[2 + d], mu / b[0]) / SIGMA * rate
+        out[2 + d] -= diffused(b, mu, rate, closure, d)
 
 
 @kernel
 def mirror_waves(
     face: Read, b: Read, w: Read, volume: Read, speed: Inc,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add what friction and heat take of a step through a plane of symmetry, as `friction` does for other faces."""
     light = 1.0 / w[0]
     warm = w[1 + d] * light / gas.constant
-    mu, mut, spread = carriers(w, b, light, light, warm, warm, gas.viscosity, nv, d)
+    mu, mut, spread = carriers(w, b, light, light, warm, warm, gas.viscosity, closure, nv, d)
     waves = face[d] * face[d] * fastest(mu / gas.prandtl + mut / gas.prandtl_turbulent, spread, gas.gamma)
     speed[0] += step_share(waves, w[0], volume[0])
 
@@ -280,7 +282,7 @@ def mirror_waves(
 @kernel
 def turbulence(
     w: Read, slope: Read, distance: Read, volume: Read, res: RW,
-    *, gas: Const[Gas], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
     """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
     nut = w[2 + d]
@@ -291,6 +293,6 @@ def turbulence(
     for k in range(d):
         square += slope[d * (2 + d) + k] * slope[d * (2 + d) + k]
         across += slope[k] * slope[d * (2 + d) + k]
-    total = w[0] * (source(nut, nu, spin, distance[0]) + CB2 / SIGMA * square)
-    total -= diffusivity(nut, nu) / SIGMA * across
+    total = w[0] * (closure.source(nut, nu, spin, distance[0]) + closure.cb2 / closure.sigma * square)
+    total -= closure.diffusivity(nut, nu) / closure.sigma * across
     res[2 + d] += volume[0] * total

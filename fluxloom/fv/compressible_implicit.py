@@ -42,7 +42,7 @@ from fluxloom.fv.compressible_outside import (
     transported,
 )
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
+from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, select, sqrt, zeros
 
@@ -132,7 +132,7 @@ def add_friction(w, u, z, n, f, d, constant, mu, conductivity):
 @func
 def side_change(
     side, w, mean, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-    gas, nv, d,
+    gas, closure, nv, d,
 ):  # fmt: skip
     """Write the change of the flux out of a cell, less friction, with its own state (``side`` 1) or that across (-1).
 
@@ -150,7 +150,7 @@ def side_change(
 
 
 @func
-def layer(w, other, temperature, far, share, gas, nv, d):
+def layer(w, other, temperature, far, share, gas, closure, nv, d):
     """Return viscosity, conductivity and diffusivity of the model between two states, times ``share``."""
     mu = 0.0
     conductivity = 0.0
@@ -158,15 +158,15 @@ def layer(w, other, temperature, far, share, gas, nv, d):
     if gas.viscosity is not None:
         here = molecular(gas, temperature)
         there = molecular(gas, far)
-        eddy = 0.5 * (turbulent(w, here, nv, d) + turbulent(other, there, nv, d))
+        eddy = 0.5 * (turbulent(w, here, closure, nv, d) + turbulent(other, there, closure, nv, d))
         mean = 0.5 * (here + there)
         mu = share * (mean + eddy)
         capacity = share * gas.gamma * gas.constant / (gas.gamma - 1.0)
         conductivity = capacity * (mean / gas.prandtl + eddy / gas.prandtl_turbulent)
         if nv == d + 3:
-            spread = w[0] * diffusivity(w[2 + d], here / w[0])
-            spread += other[0] * diffusivity(other[2 + d], there / other[0])
-            spread = 0.5 * share * spread / SIGMA
+            spread = w[0] * closure.diffusivity(w[2 + d], here / w[0])
+            spread += other[0] * closure.diffusivity(other[2 + d], there / other[0])
+            spread = 0.5 * share * spread / closure.sigma
     return mu, conductivity, spread
 
 
@@ -185,7 +185,7 @@ def outward(face, sign, n, d):
 
 
 @func
-def add_own(w, other, n, matrix, area, share, gas, nv, d):
+def add_own(w, other, n, matrix, area, share, gas, closure, nv, d):
     """Add the derivative of the flux to a neighbour by a cell's own state to a block; return that of the model's."""
     z = zeros(nv)
     f = zeros(nv)
@@ -194,13 +194,13 @@ def add_own(w, other, n, matrix, area, share, gas, nv, d):
     rho = sqrt(w[0] * other[0])
     here = w[1 + d] / (w[0] * gas.constant)
     there = other[1 + d] / (other[0] * gas.constant)
-    mu, conductivity, spread = layer(w, other, here, there, share, gas, nv, d)  # fmt: skip
+    mu, conductivity, spread = layer(w, other, here, there, share, gas, closure, nv, d)  # fmt: skip
     for v in range(2 + d):
         for i in range(nv):
             z[i] = 0.0
         z[v] = 1.0
         side_change(1.0, w, w, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                    gas, nv, d)  # fmt: skip
+                    gas, closure, nv, d)  # fmt: skip
         for i in range(2 + d):
             matrix[(2 + d) * i + v] += area * f[i]
     return area * (max(rho * un, 0.0) + spread)
@@ -244,7 +244,7 @@ def boundary_balance(states, kind, par, n, w, f, share, gas, d):
 
 
 @func
-def add_boundary(states, kind, par, n, w, matrix, area, share, gas, nv, d):
+def add_boundary(states, kind, par, n, w, matrix, area, share, gas, closure, nv, d):
     """Add the derivative of `boundary_balance` to a block; return that of the model's flux with its variable."""
     f = zeros(2 + d)
     g = zeros(2 + d)
@@ -265,8 +265,9 @@ def add_boundary(states, kind, par, n, w, matrix, area, share, gas, nv, d):
         boundary_state(states, kind, par, n, w, b, gas.gamma, d)
         follows = transported(states, kind, par, n, w, b, 1.0, d) - transported(states, kind, par, n, w, b, 0.0, d)
         nut = transported(states, kind, par, n, w, b, w[2 + d], d)
-        spread = share * b[0] * diffusivity(nut, molecular(gas, b[1 + d] / (b[0] * gas.constant)) / b[0])
-        rate = area * (max(f[0], 0.0) * follows + select(is_slip(states, kind), 0.0, (1.0 - follows) * spread / SIGMA))
+        spread = share * b[0] * closure.diffusivity(nut, molecular(gas, b[1 + d] / (b[0] * gas.constant)) / b[0])
+        lost = select(is_slip(states, kind), 0.0, (1.0 - follows) * spread / closure.sigma)
+        rate = area * (max(f[0], 0.0) * follows + lost)
     return rate
 
 
@@ -292,7 +293,8 @@ def invert(matrix, q):
 @kernel
 def blocks(
     w: Read, near: Read, kind: Read, par: Read, face: Read, sign: Read, rate: Read, volume: Read, block: Write,
-    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], states: Const[tuple[FaceState, ...]],
+    nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The inverses of the blocks ``D_i``, ``(d + 2)^2`` numbers, and behind them what a model of turbulence adds.
 
@@ -308,10 +310,10 @@ def blocks(
         area = face[j][d]
         share = outward(face[j], sign[j], n, d)
         if sign[j] == 0.0:
-            outer = add_boundary(states, kind[j], par[j], n, w, matrix, area, share, gas, nv, d)  # fmt: skip
+            outer = add_boundary(states, kind[j], par[j], n, w, matrix, area, share, gas, closure, nv, d)  # fmt: skip
             model += outer
         else:
-            inner = add_own(w, near[j], n, matrix, area, share, gas, nv, d)  # fmt: skip
+            inner = add_own(w, near[j], n, matrix, area, share, gas, closure, nv, d)  # fmt: skip
             model += inner
     for v in range(2 + d):
         for i in range(nv):
@@ -333,14 +335,14 @@ def blocks(
 @kernel
 def destruction_blocks(
     w: Read, slope: Read, distance: Read, volume: Read, block: RW,
-    *, gas: Const[Gas], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
     """Add what the source of a model of turbulence loses with its variable to the diagonal; what it gains is left."""
     nut = w[2 + d]
     nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
     step = _STEP * (fabs(nut) + nu)
-    loss = source(nut, nu, spin, distance[0]) - source(nut + step, nu, spin, distance[0])
+    loss = closure.source(nut, nu, spin, distance[0]) - closure.source(nut + step, nu, spin, distance[0])
     rate = volume[0] * w[0] * max(loss, 0.0) / step
     inverse = block[(2 + d) * (2 + d)]
     block[(2 + d) * (2 + d)] = inverse / (1.0 + inverse * rate)
@@ -348,7 +350,7 @@ def destruction_blocks(
 
 @func
 def add_neighbours(
-    w, near, far, face, sign, total, gas, nv, d
+    w, near, far, face, sign, total, gas, closure, nv, d
 ):
     """Take ``sum_j O_ij z_j`` from ``total``."""
     z = zeros(nv)
@@ -363,9 +365,9 @@ def add_neighbours(
         un, kinetic, h, a = mean_state(w, near[j], u, n, gas.gamma, d)
         rho = sqrt(w[0] * near[j][0])
         other = near[j][1 + d] / (near[j][0] * gas.constant)
-        mu, conductivity, spread = layer(w, near[j], temperature, other, share, gas, nv, d)  # fmt: skip
+        mu, conductivity, spread = layer(w, near[j], temperature, other, share, gas, closure, nv, d)  # fmt: skip
         side_change(-1.0, near[j], near[j], u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                    gas, nv, d)  # fmt: skip
+                    gas, closure, nv, d)  # fmt: skip
         for v in range(nv):
             total[v] -= face[j][d] * f[v]
 
@@ -380,13 +382,13 @@ def clear(z: Write, *, nv: Const[int]):
 @kernel
 def lessen(
     w: Read, near: Read, far: Read, face: Read, sign: Read, r: Read, out: Write,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """``r - sum_j O_ij z_j``; ``far`` are the increments across: what cells of other ranks leave of a residual."""
     total = zeros(nv)
     for v in range(nv):
         total[v] = r[v]
-    add_neighbours(w, near, far, face, sign, total, gas, nv, d)
+    add_neighbours(w, near, far, face, sign, total, gas, closure, nv, d)
     for v in range(nv):
         out[v] = total[v]
 
@@ -394,13 +396,13 @@ def lessen(
 @kernel
 def relax(
     w: Read, near: Read, far: Read, face: Read, sign: Read, block: Read, r: Read, z: Write,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Solve the row of a cell for its own increments, ``z = D_i^{-1} (r - sum_j O_ij z_j)``."""
     total = zeros(nv)
     for v in range(nv):
         total[v] = r[v]
-    add_neighbours(w, near, far, face, sign, total, gas, nv, d)
+    add_neighbours(w, near, far, face, sign, total, gas, closure, nv, d)
     for i in range(2 + d):
         change = 0.0
         for k in range(2 + d):

@@ -21,10 +21,13 @@ Spalart-Allmaras turbulence model*. ICCFD7-1902, 2012 (the modified vorticity: e
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import exp, max, min, pow, select
 
-__all__ = ["CB2", "SIGMA", "diffusivity", "eddy_viscosity", "parts_of_share", "shared", "source"]
+__all__ = ["CB2", "SIGMA", "SpalartAllmaras", "diffusivity", "eddy_viscosity", "source"]
 
 CB1, CB2, SIGMA, KAPPA = 0.1355, 0.622, 2.0 / 3.0, 0.41
 CW1, CW2, CW3 = CB1 / KAPPA**2 + (1.0 + CB2) / SIGMA, 0.3, 2.0
@@ -103,3 +106,44 @@ def source(nut, nu, omega, y):
     else:
         total = CB1 * (1.0 - CT3) * omega * nut + CW1 * away * away
     return total
+
+
+@dataclass(frozen=True)
+class SpalartAllmaras(TurbulenceModel, name="spalart-allmaras"):
+    """The model of Spalart and Allmaras; see the module."""
+
+    @property
+    def sigma(self) -> float:
+        """``sigma``."""
+        return SIGMA
+
+    @property
+    def cb2(self) -> float:
+        """``c_b2``."""
+        return CB2
+
+    @func
+    def eddy_viscosity(self, nut, nu):
+        """Return ``f_v1 nut``."""
+        return eddy_viscosity(nut, nu)
+
+    @func
+    def diffusivity(self, nut, nu):
+        """Return ``nu + nut``, or ``nu + f_n nut`` of a negative value."""
+        return diffusivity(nut, nu)
+
+    @func
+    def source(self, nut, nu, omega, y):
+        """Return production less destruction."""
+        return source(nut, nu, omega, y)
+
+    @func
+    def both(self, first, nu_first, second, nu_second):
+        """Return what `TurbulenceModel.both` does, with one division for both values of ``f_v1`` or ``f_n``."""
+        once = 1.0 / (nu_first * nu_second)
+        over_first, under_first = parts_of_share(first * (nu_second * once))
+        over_second, under_second = parts_of_share(second * (nu_first * once))
+        under = 1.0 / (under_first * under_second)
+        eddy_first, loose_first = shared(first, nu_first, over_first * (under_second * under))
+        eddy_second, loose_second = shared(second, nu_second, over_second * (under_first * under))
+        return eddy_first, loose_first, eddy_second, loose_second

@@ -179,7 +179,7 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
     rejected = first_rejected(node.body) or _private(function, node)
     if rejected is not None:
         raise source.error(*rejected)
-    if not _is_what_runs(function.__code__, text):
+    if not _is_what_runs(function, text):
         raise source.error(
             node, f"the source found for {name!r} is not the function that runs",
             f"{filename} was changed since it was imported, or another file has its name, or an import hook changes "
@@ -200,10 +200,13 @@ def _private(function: Callable[..., Any], node: ast.FunctionDef) -> tuple[ast.A
     return None
 
 
-def _is_what_runs(running: CodeType, text: Sequence[str]) -> bool:
+def _is_what_runs(function: Callable[..., Any], text: Sequence[str]) -> bool:
     """Whether the code of a function is that of its text."""
-    # free variables are those of a function around it
+    running: CodeType = getattr(function, "__code__")
+    # free variables are those of a function around it; in a class, its own name is that of what is outside
     around = f"def around({', '.join(running.co_freevars)}):\n" if text[0][:1].isspace() else ""
+    if around and not getattr(function, "__qualname__").removesuffix(running.co_name).endswith("<locals>."):
+        around += " class Around:\n"
     flags, whole = running.co_flags & __future__.annotations.compiler_flag, around + "\n".join(text)
     wanted = _content(running)
     # CPython calls attributes of names that the module imports in another way

@@ -136,10 +136,11 @@ class FlowBalance:
         if self.viscous and self.mirrored:
             behind = flow.behind[0]
             found += [Loop(mirror_waves, self.mirrors, flow.face[flow.edge[0]], w, w[behind], flow.volume[behind],
-                           flow.speed[behind], gas=flow.gas, **common)]  # fmt: skip
+                           flow.speed[behind], gas=flow.gas, closure=flow.scheme.turbulence,
+                           **common)]  # fmt: skip
         if flow.turbulent:
             found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
-                           gas=flow.gas)]  # fmt: skip
+                           gas=flow.gas, closure=flow.scheme.turbulence)]  # fmt: skip
         if flow.swept is not None and flow.rotation is not None:
             rate = flow.context.scalar(flow.rotation.vector, "rate")
             found += [Loop(turned, over, w, rate, flow.volume, flow.swept, flow.res, gamma=gamma, **common)]
@@ -208,7 +209,8 @@ class FlowBalance:
         if self.viscous:
             kind, par, face, inside = edge
             loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
-                           gas=flow.gas, states=flow.formulas, **self.common)]  # fmt: skip
+                           gas=flow.gas, closure=flow.scheme.turbulence,
+                           states=flow.formulas, **self.common)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:
@@ -232,6 +234,7 @@ class FlowBalance:
             return [Loop(through_faces, faces, *both, **self.through()),
                     Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
         more = Schedule(registers=_REGISTERS)
-        return [Loop(through_faces_with_friction, faces, *both, **self.through(), schedule=more),
+        return [Loop(through_faces_with_friction, faces, *both, **self.through(), closure=flow.scheme.turbulence,
+                     schedule=more),
                 Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
                      schedule=single)]  # fmt: skip

@@ -78,13 +78,13 @@ class CoarseBalance:
                 loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **beyond, **law, **common)]
             if viscous:
                 loops += [Loop(boundary_friction, flow.boundary, flow.kind, flow.par, face, w, inside, slope,
-                               flow.outflow, **beyond, **wet)]  # fmt: skip
+                               flow.outflow, closure=flow.scheme.turbulence, **beyond, **wet)]  # fmt: skip
         near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
         loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
                        *total, stages=int(self.stages), **law, **common)]  # fmt: skip
         if viscous:
             loops += [Loop(friction, over, w, flow.slope, near, flow.slope[flow.near], sides, flow.sign, flow.volume,
-                           *total, **wet)]  # fmt: skip
+                           *total, closure=flow.scheme.turbulence, **wet)]  # fmt: skip
         loops += [Loop(gained, over, flow.source, flow.volume, flow.res, nv=flow.components)]
         if flow.turbulent:
             loops += [Loop(held, over, flow.res, nv=flow.components)]

@@ -12,20 +12,13 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_fluxes import Flux, Roe
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import SSPRK3, TimeScheme
+from fluxloom.fv.turbulence import TurbulenceModel
 
-__all__ = ["CompressibleScheme", "FluxLoops", "OverFaces", "SpalartAllmaras", "Turbulence"]
+__all__ = ["CompressibleScheme", "FluxLoops", "OverFaces", "SpalartAllmaras", "TurbulenceModel"]
 
 STORAGE = ("float64", "float32")
-
-
-class Turbulence(Strategy, what="turbulence model"):
-    """A turbulence model."""
-
-
-@dataclass(frozen=True)
-class SpalartAllmaras(Turbulence, name="spalart-allmaras"):
-    """Spalart and Allmaras: one equation; see `fluxloom.fv.spalart_allmaras`."""
 
 
 class FluxLoops(Strategy, what="loop of fluxes", group="fluxloom.flux_loops"):
@@ -92,7 +85,7 @@ class CompressibleScheme:
     time: TimeScheme = SSPRK3()
     cfl: float = 0.8
     low_mach: bool = False
-    turbulence: Turbulence | None = None
+    turbulence: TurbulenceModel | None = None
     loops: FluxLoops = OverFaces()
     storage: str = "float64"
 
@@ -100,7 +93,7 @@ class CompressibleScheme:
         require_strategy("flux", self.flux, Flux)
         require_strategy("limiter", self.limiter, Limiter, optional=True)
         require_strategy("time", self.time, TimeScheme)
-        require_strategy("turbulence", self.turbulence, Turbulence, optional=True)
+        require_strategy("turbulence", self.turbulence, TurbulenceModel, optional=True)
         require_strategy("loops", self.loops, FluxLoops)
         if self.storage not in STORAGE:
             hint = did_you_mean(self.storage, STORAGE)

@@ -82,7 +82,7 @@ class Sweeps:
     def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
         self.flow, self.sweeps, self.fronts = flow, sweeps, fronts
-        self._gas: dict[str, Any] = {"gas": flow.gas, "nv": nv, "d": d}
+        self._gas: dict[str, Any] = {"gas": flow.gas, "closure": flow.scheme.turbulence, "nv": nv, "d": d}
         self._beyond: _Neighbours | None = None
         if context.ranked:
             found = CompressibleGeometry.of(flow.volumes)
@@ -158,7 +158,7 @@ class Sweeps:
                       flow.face[flow.sides], flow.sign, self.rate, flow.volume, self.block,
                       states=flow.formulas, **self._gas)]  # fmt: skip
         if flow.turbulent:
-            constants = {"gas": flow.gas, "d": flow.dimension}
+            constants = {"gas": flow.gas, "closure": flow.scheme.turbulence, "d": flow.dimension}
             loops += [Loop(destruction_blocks, flow.elements, w, flow.slope, flow.distance, flow.volume, self.block,
                            **constants)]  # fmt: skip
         if self.fronts:

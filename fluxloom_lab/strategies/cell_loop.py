@@ -38,7 +38,8 @@ class OverCells(FluxLoops):
                       **balance.through())]  # fmt: skip
         if balance.viscous:
             loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
-                           flow.res, flow.speed, gas=flow.gas, **balance.common)]  # fmt: skip
+                           flow.res, flow.speed, gas=flow.gas, closure=flow.scheme.turbulence,
+                           **balance.common)]  # fmt: skip
         return loops
 
 

@@ -105,3 +105,19 @@ def test_a_verb_and_a_benchmark(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "waves.json").read_text())
     assert record["metrics"] == {"sum": 100.0}
     assert record["command"].startswith("fluxloom bench waves --cells 50")
+
+
+def test_a_turbulence_model(tmp_path: Path) -> None:
+    """In turbulent flow the model without f_t2 is ours."""
+    files_of("turbulence.md", tmp_path)
+    h5py = pytest.importorskip("h5py")
+    text, found = (tmp_path / "couette.toml").read_text(), {}
+    ours = re.sub(r"turbulence = \{.*\}", 'turbulence = "spalart-allmaras"', text)
+    for name, case in ("own", text), ("ours", ours):
+        (tmp_path / f"{name}.toml").write_text(case)
+        run(tmp_path, "-m", "fluxloom", "run", f"{name}.toml", "--output", name, "--no-picture")
+        assert json.loads((tmp_path / name / "run.json").read_text())["status"].startswith("converged")
+        with h5py.File(tmp_path / name / "final.vtkhdf") as file:
+            found[name] = np.asarray(file["VTKHDF/CellData/nu_tilde"])
+    assert found["ours"].max() > 20 * 2e-5
+    assert found["own"].max() == pytest.approx(found["ours"].max(), rel=0.02)

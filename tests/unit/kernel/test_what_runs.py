@@ -19,6 +19,8 @@ import fluxloom as fl
 from fluxloom import Const, Read, Write
 from fluxloom.core.errors import KernelError
 
+from .conftest import Loader
+
 HEAD = "import math\nimport fluxloom as fl\nfrom fluxloom import Const, Read, Write\n"
 
 
@@ -168,3 +170,27 @@ def test_values_of_closures_and_baked_lists(device: str, kind: Callable[..., Any
     given[0] = 100.0
     loop()
     assert float(r.read()[0]) == 7.0
+
+
+def test_a_method_calls_a_function_of_its_own_name(load: Loader) -> None:
+    module = load("""
+from dataclasses import dataclass
+@func
+def twice(x):
+    return 2.0 * x
+@dataclass(frozen=True)
+class Law:
+    @func
+    def twice(self, x):
+        return twice(x) + 1.0
+def made(z):
+    @dataclass(frozen=True)
+    class Inner:
+        @func
+        def twice(self, x):
+            return twice(x) + z
+    return Inner
+""")
+    assert module.Law().twice(3.0) == 7.0
+    assert module.Law.twice.source.name == "twice"
+    assert module.made(1.0).twice.source.name == "twice"
