@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from fluxloom.dsl.online import OnlineTuning as OnlineTuning
     from fluxloom.dsl.ragged import CSR as CSR
     from fluxloom.dsl.ragged import ELL as ELL
-    from fluxloom.dsl.ragged import RowGroupedCSR as RowGroupedCSR
+    from fluxloom.dsl.ragged import RaggedLayout as RaggedLayout
     from fluxloom.dsl.ragged import SlicedELL as SlicedELL
     from fluxloom.dsl.schedule import Schedule as Schedule
     from fluxloom.dsl.tiling import TiledChain as TiledChain
     from fluxloom.dsl.tune import tune as tune
+    from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
     from fluxloom.fv.compressible_fluxes import AUSM as AUSM
     from fluxloom.fv.compressible_fluxes import HLLC as HLLC
     from fluxloom.fv.compressible_fluxes import Flux as Flux
@@ -115,10 +116,11 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.lazy": "lazy",
         "fluxloom.dsl.loop": "Loop par_loop",
         "fluxloom.dsl.online": "OnlineTuning",
-        "fluxloom.dsl.ragged": "CSR ELL RowGroupedCSR SlicedELL",
+        "fluxloom.dsl.ragged": "CSR ELL RaggedLayout SlicedELL",
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",
+        "fluxloom.fv.compressible_boundary": "BoundaryCondition",
         "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
         "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
         "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",

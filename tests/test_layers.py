@@ -29,6 +29,7 @@ LAYERS = {
 LABORATORY_LAYERS = {
     "options": 0,
     "exact": 0,
+    "formats": 0, "strategies": 0,
     "problems": 1,
     "studies": 2,
     "bench": 3, "verify": 3, "peers": 3,  # may import each other

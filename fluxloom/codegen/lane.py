@@ -52,8 +52,8 @@ def identity(arg: ArgSpec) -> str:
 def entry_place(arg: ArgSpec, entry: str, lane: str = "") -> str:
     """Return the C expression of the place of an entry of a row; ``lane`` is how many rows further on the row is."""
     row = f"row{arg.map}"
-    if arg.ragged is not None and arg.ragged.group:
-        return f"fl_in_chunks({row}_start, {entry}, {row}_inverse, {row}_chunk, {row}_stride)"
+    if arg.ragged is not None and arg.ragged.code is not None:
+        return arg.ragged.code.place.format(row=row, entry=entry)
     first = f"{row}_start + {lane}" if lane else f"{row}_start"
     return f"({first} + ({entry}) * {row}_stride)"
 
@@ -65,15 +65,12 @@ def row_place(arg: ArgSpec, element: str, field: str = "") -> list[str]:
     if store.column_major:
         start = f"{name}_start[{element} / {store.slice}] + {element} % {store.slice}" if store.slice else element
         stride = str(store.slice) if store.slice else f"{name}_rows"
-    elif store.group:
-        start, stride = f"{name}_start[{element}]", f"{name}_chunk[{element} / {store.group} * 3 + 2]"
     else:
-        start, stride = f"{name}_start[{element}]", "1"
+        start, stride = f"{name}_start[{element}]", "1" if store.code is None else store.code.stride
     lines = [f"const int64_t {row}_start = {start};", f"const int64_t {row}_stride = {stride};"]
-    if store.group:
-        lines.append(f"const int64_t {row}_inverse = {name}_chunk[{element} / {store.group} * 3];")
-        lines.append(f"const int {row}_chunk = (int){name}_chunk[{element} / {store.group} * 3 + 1];")
-    return lines
+    if store.code is None:
+        return lines
+    return [text.format(row=row, table=f"{name}_table", element=element) for text in (*lines, *store.code.declarations)]
 
 
 def _stays_array(spec: LoopSpec, arg: ArgSpec) -> bool:

@@ -279,7 +279,7 @@ class Pack:
             return
         stored = stored_length(arg, row, "A->")
         self.line(f"const int64_t row{arg.map}_length = {stored};")
-        if not store.column_major and not store.group and not self.style.listed:
+        if not store.column_major and store.code is None and not self.style.listed:
             self._ahead(member, arg.map)
 
     def _ahead(self, member: Member, number: int) -> None:

@@ -56,8 +56,3 @@ AI int64_t fl_floordiv_int64_t(int64_t a, int64_t b) {
     return q * b != a && ((a < 0) != (b < 0)) ? q - 1 : q;
 }
 AI int64_t fl_wrap(int64_t i, int64_t n) { return i < 0 ? i + n : (i >= n ? i - n : i); }
-/* Place of entry j of a row in chunks; inverse = ceil(2^32 / chunk), exact while j * chunk < 2^32. */
-AI int64_t fl_in_chunks(int64_t start, int64_t j, int64_t inverse, int64_t chunk, int64_t stride) {
-    const int64_t q = (j * inverse) >> 32;
-    return start + q + (j - q * chunk) * stride;
-}

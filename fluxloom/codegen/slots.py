@@ -64,8 +64,8 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
         parts = {"start": start, "length": length, "index": "int32_t *", "rows": "int64_t"}
         for part, ctype in parts.items():
             add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
-        if arg.ragged.group:
-            add("int64_t *", f"r{arg.map}_chunk", "ragged_chunk", arg.map)
+        if arg.ragged.code is not None:
+            add("int64_t *", f"r{arg.map}_table", "ragged_table", arg.map)
     if arg.kind == "global" and arg.access is not Access.READ:
         ctype = "double *" if arg.scalar.floating else "int64_t *"
         add(ctype, f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")

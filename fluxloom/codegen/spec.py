@@ -21,6 +21,7 @@ __all__ = [
     "LaunchSpec",
     "LoopSpec",
     "RaggedStorage",
+    "RowCode",
     "Slot",
     "StencilSpec",
     "comment_text",
@@ -31,22 +32,49 @@ _SYMBOL_LENGTH = 60
 
 
 @dataclass(frozen=True)
+class RowCode:
+    """How generated code finds the entries of a row, in C that all languages of devices share.
+
+    In all texts ``{row}`` begins the names of what is known of the row at hand, as ``{row}_start``, the place that the
+    store has for it; ``{table}`` is the store's table of 64-bit integers and ``{element}`` the number of the row.
+
+    Attributes
+    ----------
+    place
+        Expression: the place of the entry ``{entry}``.
+    stride
+        Expression: the value of ``{row}_stride``.
+    declarations
+        Statements that declare what else `place` needs: ``"const int {row}_chunk = (int){table}[{element}];"``.
+    dealt
+        Expression: so many neighbouring entries go to one work item where several share a row; empty: one.
+    functions
+        Definitions that a unit has once, as they are: ``AI int64_t name(int64_t j) { ... }``.
+    """
+
+    place: str
+    stride: str = "1"
+    declarations: tuple[str, ...] = ()
+    dealt: str = ""
+    functions: str = ""
+
+
+@dataclass(frozen=True)
 class RaggedStorage:
     """How the entries of a ragged map are stored.
 
     Entry ``j`` of row ``r`` is at ``start(r) + j * stride(r)``. ``row_major`` stores have stride 1
     and a table of starts; ``column_major`` ones have slices of ``slice`` rows (0: one slice of all).
     ``compact`` stores hold row after row, so that a row ends where the next one starts; the starts of
-    ``narrow`` ones fit into 32 bits, the lengths of ``short`` rows into 8. In stores with chunks for ``group`` rows
-    at a time (0: without), entry ``j`` is at ``start(r) + j // C + (j % C) N``, with the ``C`` and ``N`` of the group
-    (`RowGroupedCSR`).
+    ``narrow`` ones fit into 32 bits, the lengths of ``short`` rows into 8. Where entries lie otherwise, ``code`` says
+    how they are found.
     """
 
     column_major: bool = False
     slice: int = 1
     compact: bool = False
     narrow: bool = False
-    group: int = 0
+    code: RowCode | None = None
     short: bool = False
 
 

@@ -279,10 +279,11 @@ class _TeamLoop(LaneLoop):
         ]
 
     def _chunk(self) -> str:
-        """Return the C name of the entries of a chunk, where the one ragged map of the loop has chunks."""
+        """Return the C expression of how many entries go to a lane at once, where the one ragged map has such."""
         maps = {arg.map: arg for arg in self.spec.args if arg.ragged is not None}
         (arg, *others) = maps.values()
-        return f"row{arg.map}_chunk" if not others and arg.ragged is not None and arg.ragged.group else ""
+        code = None if others or arg.ragged is None else arg.ragged.code
+        return "" if code is None else code.dealt.format(row=f"row{arg.map}")
 
     def _by_chunks(self, loop: ir.For, found: tuple[Accumulator, ...], indent: int, chunk: str) -> list[str]:
         """Deal out whole chunks, which lie side by side: entry after entry of them is loaded together."""

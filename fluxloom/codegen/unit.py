@@ -104,9 +104,10 @@ def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: boo
 
 
 def tables_of(groups: Sequence[Group], dialect: Dialect) -> list[str]:
-    """Return the declarations of the constant tables that some groups read, if there are any."""
-    text = table_source((member.spec for group in groups for member in group.members), dialect)
-    return [text] if text else []
+    """Return the constant tables that some groups read, and functions by which they find entries, if there are any."""
+    specs = [member.spec for group in groups for member in group.members]
+    codes = [arg.ragged.code for spec in specs for arg in spec.args if arg.ragged is not None and arg.ragged.code]
+    return [text for text in (*dict.fromkeys(code.functions for code in codes), table_source(specs, dialect)) if text]
 
 
 def row_helpers(shapes: set[RowShape]) -> str:

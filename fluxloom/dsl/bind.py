@@ -300,7 +300,7 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
     assert isinstance(ragged, RaggedMap)
     store = ragged.store
     compact, narrow = isinstance(store.layout, CSR), store.places < 2**31
-    storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.group, store.short)
+    storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.layout.code(), store.short)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
     return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)
 

@@ -147,8 +147,8 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     if ruled and not alone:
         share = largest.entries.size / max(1, largest.source.size)
         rule = measured_rule(bound.over.size, round(share * bound.over.size), _entry_bytes(bound))
-        if largest.store.chunks:  # an item a chunk
-            rule = rule._replace(lanes=largest.store.chunks)
+        if largest.store.lanes:
+            rule = rule._replace(lanes=largest.store.lanes)
     lanes = 1 if alone else wanted.lanes or rule.lanes
     size = wanted.block or rule.block
     if lanes > 1:

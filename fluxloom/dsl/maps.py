@@ -184,7 +184,7 @@ class RaggedMap(Map):
     indices
         Target of each entry.
     layout
-        `CSR`, `ELL`, `SlicedELL` or `RowGroupedCSR`: how entries are stored. Loops and NumPy never see it.
+        `CSR`, `ELL`, `SlicedELL` or another `RaggedLayout`: how entries are stored. Loops and NumPy never see it.
 
     Raises
     ------
@@ -215,8 +215,7 @@ class RaggedMap(Map):
         if target.part is not None and not isinstance(target, Grid):
             self.stays = all(target.context.comm.allgather(bool((self.indices < target.size).all())))
         if layout is not None and not isinstance(layout, RaggedLayout):
-            wanted = "CSR(), ELL(), SlicedELL() or RowGroupedCSR()"
-            raise DatError(f"ragged map {name!r}: layout: {wanted} is wanted, not {layout!r}")
+            raise DatError(f"ragged map {name!r}: layout: CSR(), ELL() or SlicedELL() is wanted, not {layout!r}")
         self.layout = layout if layout is not None else CSR()
         self.store = RaggedStore(self.offsets, self.indices, self.layout)
         self.entries = EntrySet(self, self.store)

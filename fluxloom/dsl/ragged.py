@@ -1,41 +1,95 @@
-"""Storage of ragged maps: CSR, ELL, sliced ELL, row-grouped CSR. Logical numbering is always row after row."""
+"""Storage of ragged maps: CSR, ELL, sliced ELL, and the door for others. Logical numbering is always row after row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.spec import RowCode
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Device
 
-__all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "RowGroupedCSR", "SlicedELL", "slices_for"]
+__all__ = ["CSR", "ELL", "Offsets", "Placement", "RaggedLayout", "RaggedStore", "SlicedELL", "slices_for"]
 
-_ENTRY_BYTES = 12
-"""Bytes of an entry that the automatic chunk assumes: a double and its column."""
+Offsets = npt.NDArray[np.int64]
 
-_USUAL = 2.0
-"""Rows longer than so many times the mean of their group have more chunks, not longer ones."""
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where a layout puts the entries of some rows.
 
-_MOST_LANES = 32
+    Attributes
+    ----------
+    start
+        int64: first place of each row, or of each slice when the slices are column-major; what generated code has as
+        ``{row}_start``.
+    places
+        Number of places, padding included.
+    position
+        int64, ``(entries,)``: the place of each entry, row after row; None when places are in order.
+    table
+        int64: what the code of a layout (`RowCode`) reads as ``{table}``.
+    lanes
+        Work items that share a usual row on a GPU, a power of two of at most 32; 0: as a rule chooses.
+    """
+
+    start: Offsets
+    places: int
+    position: Offsets | None = None
+    table: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    lanes: int = 0
+
+
+class RaggedLayout(ABC):
+    """How the entries of a ragged map are stored: where they lie, and how generated code finds them.
+
+    A layout is a frozen dataclass: `place` puts the entries of rows into places, and `code`, which has to say the same,
+    is C text by which kernels on all devices find them. Loops, reductions and NumPy see entries row after row, whatever
+    their layout is. Nothing else has to know a layout: ``ctx.ragged(..., layout=Mine())`` is enough. So that
+    `fluxloom.linalg.layouts.fastest_layouts` tries it too, its package declares an entry point of the group
+    ``fluxloom.matrix_formats``.
+    """
+
+    @abstractmethod
+    def place(self, offsets: Offsets) -> Placement:
+        """Return where the entries of some rows go; those of row ``r`` are ``offsets[r] ... offsets[r + 1] - 1``.
+
+        Raises
+        ------
+        DatError
+            If the layout cannot store them.
+        """
+
+    def code(self) -> RowCode | None:
+        """Return how entries are found; None for the layouts of this module, which code generation knows."""
+        return None
 
 
 @dataclass(frozen=True)
-class CSR:
+class CSR(RaggedLayout):
     """Rows one after the other, no padding."""
 
+    def place(self, offsets: Offsets) -> Placement:
+        """Leave all entries where they are."""
+        return Placement(offsets, int(offsets[-1]))
+
 
 @dataclass(frozen=True)
-class ELL:
+class ELL(RaggedLayout):
     """Every row padded to the longest one; column-major puts entry ``j`` of all rows side by side."""
 
     column_major: bool = True
 
+    def place(self, offsets: Offsets) -> Placement:
+        """Pad the rows."""
+        return _sliced(offsets, max(1, offsets.size - 1), self.column_major)
+
 
 @dataclass(frozen=True)
-class SlicedELL:
+class SlicedELL(RaggedLayout):
     """ELL in slices of ``slice`` rows, each padded to its own longest row."""
 
     slice: int = 8
@@ -45,39 +99,22 @@ class SlicedELL:
         if self.slice < 1:
             raise DatError(f"SlicedELL(slice={self.slice}): a slice has at least one row")
 
-
-@dataclass(frozen=True)
-class RowGroupedCSR:
-    """Rows cut into chunks, the chunks of a group of rows interleaved: one work item a chunk.
-
-    The chunks of ``group`` neighbouring rows lie side by side: the first entry of each, then the second of each and
-    so on. Every row is padded to whole chunks of its group; what a row adds up to is the sum of its chunks. Entry
-    ``j`` of row ``r`` in a group of ``N`` chunks of ``C`` entries is at ``start(r) + j // C + (j % C) N``. A chunk of
-    one entry makes it `CSR`, one as long as the longest row `SlicedELL` by columns.
-
-    Parameters
-    ----------
-    group
-        Rows a group.
-    chunk
-        Entries a chunk; 0: chosen for each group, such that its usual rows (those up to twice the mean) have as many
-        chunks as work items share a row of the map by `fluxloom.perf.ragged.measured_rule`, and longer rows more.
-
-    Notes
-    -----
-    Source: T. Oberhuber, A. Suzuki, J. Vacata, "New row-grouped CSR format for storing the sparse matrices on GPU
-    with implementation in CUDA", Acta Technica 56 (2011), with adaptive chunks by M. Heller, T. Oberhuber (2012).
-    """
-
-    group: int = 32
-    chunk: int = 0
-
-    def __post_init__(self) -> None:
-        if self.group < 1 or self.chunk < 0:
-            raise DatError(f"{self}: a group has at least one row, a chunk at least one entry (0: chosen)")
+    def place(self, offsets: Offsets) -> Placement:
+        """Pad the rows of each slice."""
+        return _sliced(offsets, self.slice, self.column_major)
 
 
-RaggedLayout = CSR | ELL | SlicedELL | RowGroupedCSR
+def _sliced(offsets: Offsets, slice_rows: int, column: bool) -> Placement:
+    rows = offsets.size - 1
+    row, length = np.arange(rows), np.diff(offsets)
+    slices, lane = np.divmod(row, slice_rows)
+    width = np.maximum.reduceat(length, row[::slice_rows]) if rows else row
+    bounds = np.concatenate([[0], np.cumsum(width * slice_rows)])
+    begin, step = bounds[slices] + (lane if column else lane * width[slices]), slice_rows if column else 1
+    position = np.arange(offsets[-1])
+    position *= step
+    position += np.repeat(begin - step * offsets[:-1], length)
+    return Placement(np.ascontiguousarray(bounds[:-1]) if column else begin, int(bounds[-1]), position)
 
 
 def slices_for(device: Device) -> SlicedELL:
@@ -92,11 +129,8 @@ class RaggedStore:
     ----------
     start
         First place of each row, or of each slice when the slices are column-major.
-    chunk
-        Of a row-grouped store, three numbers a group: ``ceil(2**32 / C)``, ``C`` and ``N``, where ``C`` is the entries
-        of a chunk and ``N`` the chunks of the group, int64; else empty.
-    chunks
-        Chunks of a usual row, a power of two of at most 32; 0 without chunks.
+    table, lanes
+        See `Placement`.
     length
         Entries of each row, int32.
     index
@@ -105,76 +139,25 @@ class RaggedStore:
         Place of each logical entry, or None when places are in order.
     """
 
-    def __init__(self, offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], layout: RaggedLayout) -> None:
+    def __init__(self, offsets: Offsets, indices: npt.NDArray[np.int32], layout: RaggedLayout) -> None:
         self.layout = layout
         self.entries = int(offsets[-1])
         self.rows = offsets.size - 1
         self.length = np.diff(offsets).astype(np.int32)
-        self.position: npt.NDArray[np.int32] | None
-        self.chunk, self.chunks = np.zeros((0, 3), dtype=np.int64), 0
-        if isinstance(layout, CSR):
-            self.start, self.places, self.position, self.index = offsets, self.entries, None, indices
+        placed = layout.place(offsets)
+        self.start, self.places, self.lanes = placed.start, placed.places, placed.lanes
+        self.table = np.ascontiguousarray(placed.table, dtype=np.int64)
+        self.position: npt.NDArray[np.int32] | None = None
+        self.index = indices
+        if placed.position is None:
             return
-        if isinstance(layout, RowGroupedCSR):
-            places = self._chunked(offsets, layout)
-        else:
-            slice_rows = layout.slice if isinstance(layout, SlicedELL) else max(1, self.rows)
-            places = self._positions(offsets, slice_rows, layout.column_major)
         if self.places >= 2**31:
             raise DatError(f"{layout} needs {self.places} places, more than 2**31: use CSR or shorter slices")
-        self.position = places.astype(np.int32)
+        if layout.code() is not None:
+            _require_places(placed, layout, self.entries)
+        self.position = placed.position.astype(np.int32)
         self.index = np.zeros(self.places, dtype=np.int32)
-        self.index[places] = indices
-
-    def _positions(self, offsets: npt.NDArray[np.int64], slice_rows: int, column: bool) -> npt.NDArray[np.int64]:
-        row = np.arange(self.rows)
-        slices, lane = np.divmod(row, slice_rows)
-        width = np.maximum.reduceat(self.length, row[::slice_rows]).astype(np.int64) if self.rows else row
-        bounds = np.concatenate([[0], np.cumsum(width * slice_rows)])
-        self.places = int(bounds[-1])
-        begin, step = bounds[slices] + (lane if column else lane * width[slices]), slice_rows if column else 1
-        self.start = np.ascontiguousarray(bounds[:-1]) if column else begin
-        places = np.arange(self.entries)
-        places *= step
-        places += np.repeat(begin - step * offsets[:-1], self.length)
-        return places
-
-    def _chunked(self, offsets: npt.NDArray[np.int64], layout: RowGroupedCSR) -> npt.NDArray[np.int64]:
-        """Return the place of each entry of rows in chunks."""
-        group = np.arange(self.rows) // layout.group
-        size = self._chunk_sizes(group, layout)
-        per_row = -(-self.length.astype(np.int64) // size[group])
-        number = np.bincount(group, per_row, size.size).astype(np.int64)
-        if self.rows and int((self.length * size[group]).max()) >= 2**32:
-            raise DatError(f"{layout}: chunks of {size.max()} entries, a row of {self.length.max()}: use short chunks")
-        self.chunk = np.stack([-(-(2**32) // size), size, number], axis=1)
-        if per_row.any():
-            usual = float(np.log2(per_row[per_row > 0].mean()))
-            self.chunks = min(_MOST_LANES, 1 << max(0, round(usual)))
-        bounds = np.concatenate([[0], np.cumsum(number * size)])
-        self.places = int(bounds[-1])
-        before = np.concatenate([[0], np.cumsum(per_row)])
-        first = before[np.arange(size.size) * layout.group]  # chunks before the group
-        self.start = bounds[group] + before[:-1] - first[group]
-        rows = np.repeat(np.arange(self.rows), self.length)
-        j = np.arange(self.entries) - offsets[:-1][rows]
-        chunk, deep = np.divmod(j, size[group[rows]])
-        return self.start[rows] + chunk + deep * number[group[rows]]
-
-    def _chunk_sizes(self, group: npt.NDArray[np.int64], layout: RowGroupedCSR) -> npt.NDArray[np.int64]:
-        """Return the entries of a chunk of each group."""
-        groups = -(-self.rows // layout.group) if self.rows else 0
-        if layout.chunk:
-            return np.full(groups, layout.chunk, dtype=np.int64)
-        from fluxloom.perf.ragged import measured_rule
-
-        share = measured_rule(self.rows, self.entries, _ENTRY_BYTES).lanes
-        filled = np.maximum(1, np.bincount(group[self.length > 0], minlength=groups))
-        mean = np.bincount(group, self.length, groups) / filled
-        usual = np.where(self.length <= _USUAL * mean[group], self.length, 0).astype(np.int64)
-        longest = np.zeros(groups, dtype=np.int64)
-        np.maximum.at(longest, group, usual)
-        return np.maximum(1, -(-longest // share))
+        self.index[placed.position] = indices
 
     @cached_property
     def start32(self) -> npt.NDArray[np.int32]:
@@ -197,13 +180,17 @@ class RaggedStore:
         return isinstance(self.layout, ELL | SlicedELL) and self.layout.column_major
 
     @property
-    def group(self) -> int:
-        """Rows a group whose chunks are interleaved; 0: rows are not cut into chunks."""
-        return self.layout.group if isinstance(self.layout, RowGroupedCSR) else 0
-
-    @property
     def slice(self) -> int:
-        """Rows a slice; 0 for one slice of all rows, 1 for CSR and for rows in chunks."""
-        if isinstance(self.layout, CSR | RowGroupedCSR):
-            return 1
-        return self.layout.slice if isinstance(self.layout, SlicedELL) else 0
+        """Rows a slice; 0 for one slice of all rows, 1 where rows lie by themselves."""
+        if isinstance(self.layout, ELL):
+            return 0
+        return self.layout.slice if isinstance(self.layout, SlicedELL) else 1
+
+
+def _require_places(placed: Placement, layout: RaggedLayout, entries: int) -> None:
+    """Raise `DatError` unless each entry has a place of its own."""
+    position = placed.position
+    assert position is not None
+    inside = position.size == entries and bool(((position >= 0) & (position < placed.places)).all())
+    if not inside or np.bincount(position, minlength=1).max() > 1:
+        raise DatError(f"{layout}: place() has to give each of {entries} entries a place of its own, < {placed.places}")

@@ -19,7 +19,7 @@ from fluxloom.dsl.cost import repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.pairing import why_single
+from fluxloom.dsl.pairing import pairs_pay, why_single
 from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
@@ -78,7 +78,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
     stage = bool(wanted.stage) and strategy == "block_colour" and len(races.tables) == 1
-    pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
+    pairs = _pairs(bound, strategy, wanted, lanes)
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
@@ -87,6 +87,13 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
         block = _SITES_BLOCK[sites]
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
+
+
+def _pairs(bound: Bound, strategy: str | None, wanted: Schedule, lanes: int) -> bool:
+    """Return whether an item handles two rows: as is wished, or where that pays and nothing else was asked of rows."""
+    if wanted.pairs is None and not wanted.lanes and not wanted.rows:
+        return lanes == 1 and pairs_pay(bound, strategy)
+    return bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
 
 
 def _sites(bound: Bound, wanted: int) -> int:

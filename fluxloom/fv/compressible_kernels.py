@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import Flux, euler
-from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
-from fluxloom.fv.compressible_warps import twisted
+from fluxloom.fv.compressible_outside import FaceState, boundary_state, is_mirror, mirrored, transported
 from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
@@ -34,7 +33,6 @@ __all__ = [
     "image_states",
     "least_step",
     "local_step",
-    "residual",
     "turned",
 ]  # fmt: skip
 
@@ -180,95 +178,6 @@ def kept_physical(w, at_face, d):
     return whole
 
 
-@func
-def both_sides(w, slope, share, near, far, kept, face, into, outer, level, left, right, d):
-    """Write the states on both sides of a face, its normal leading from left to right; return whether all is physical.
-
-    They are those of the cells, continued a part ``level`` of the way to the face; see `kept_physical`.
-    """
-    a = zeros(2 + d)
-    b = zeros(2 + d)
-    for v in range(2 + d):
-        here = 0.0
-        there = 0.0
-        for k in range(d):
-            first = face[d + 1 + k]
-            second = face[2 * d + 1 + k]
-            here += slope[d * v + k] * select(into, second, first)
-            there += far[d * v + k] * select(into, first, second)
-        a[v] = w[v] + level * share[v] * here
-        b[v] = near[v] + select(outer, 0.0, level * kept[v] * there)
-    own = kept_physical(w, a, d)
-    other = kept_physical(near, b, d)
-    for v in range(2 + d):
-        left[v] = select(into, b[v], a[v])
-        right[v] = select(into, a[v], b[v])
-    return own and other
-
-
-@kernel
-def residual(
-    w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, warp: Read, sign: Read,
-    res: Write, speed: Write, fixed: Inc,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
-    slow: Const[int], warped: Const[int],
-):  # fmt: skip
-    """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
-
-    ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
-    face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
-    upwind. With ``moving`` 1 faces move along their normals with the speed that is their
-    last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`). With
-    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible_warps`), else it is not read.
-    """
-    total = zeros(nv)
-    waves = 0.0
-    poor = 0.0
-    n = zeros(d)
-    f = zeros(nv)
-    left = zeros(nv)
-    right = zeros(nv)
-    c = sqrt(gas.gamma * w[1 + d] / w[0])
-    for j in range(len(near)):
-        into = sign[j] < 0.0
-        outer = sign[j] == 0.0
-        un = 0.0
-        vn = 0.0
-        pace = 0.0
-        if moving == 1:
-            pace = face[j][3 * d + 1]
-        for k in range(d):
-            n[k] = face[j][k]
-            un += n[k] * w[1 + k]
-            vn += n[k] * near[j][1 + k]
-        steep = 0.0
-        if inviscid.resolves_contacts:
-            through = 0.5 * (un + vn) - pace
-            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, through, face[j][d], gas.gamma, d))
-        level = 1.0 - steep
-        sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, level, left, right, d)
-        poor += select(sound, 0.0, 1.0)
-        flux_through(left, right, n, f, pace, gas.gamma, d, inviscid, steep, moving, slow)
-        for v in range(2 + d, nv):
-            a = select(into, near[j][v], w[v])
-            b = select(into, w[v], near[j][v])
-            f[v] = f[0] * select(f[0] > 0.0, a, b)
-        area = face[j][d]
-        push = select(into, area, -area)
-        for v in range(nv):
-            total[v] += push * select(outer, kept[j][v], f[v])
-        if warped == 1:
-            twisted(w, slope, share, near[j], far[j], kept[j], warp[j], f, gas.gamma, nv)
-            for v in range(nv):
-                total[v] += select(outer, 0.0, select(into, f[v], -f[v]))
-        faster = inviscid.sound_factor(un - pace, vn - pace, w, near[j], gas.gamma, d)
-        waves += area * (fabs(un - pace) + faster * c)
-    for v in range(nv):
-        res[v] = total[v]
-    speed[0] = 0.5 * waves
-    fixed[0] += poor
-
-
 @kernel
 def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
     """Add what a given source brings, per unit of volume and time, to ``R``."""
@@ -307,7 +216,8 @@ def mirror_flux(inside, n, f, gamma, d, inviscid, steep, slow):
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int], moving: Const[int], inviscid: Const[Flux],
+    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int], moving: Const[int],
+    inviscid: Const[Flux],
     slow: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
@@ -323,14 +233,14 @@ def boundary_flux(
     for k in range(d):
         n[k] = face[k]
     continued(w, slope, share, face, inside, nv, d)
-    boundary_state(kind[0], par, n, inside, b, gas.gamma, d)
+    boundary_state(states, kind[0], par, n, inside, b, gas.gamma, d)
     if moving == 1:
         for k in range(d):
             b[1 + k] -= face[3 * d + 1] * n[k]
     euler(b, n, f, gas.gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
-    if is_mirror(kind[0], par):
+    if is_mirror(states, kind[0], par):
         steep = 0.0
         if inviscid.resolves_contacts:
             steep = steepness(w, w, slope, slope, n, 0.0, face[d], gas.gamma, d)
@@ -340,12 +250,13 @@ def boundary_flux(
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:
-        out[nv - 1] = f[0] * transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+        out[nv - 1] = f[0] * transported(states, kind[0], par, n, inside, b, inside[nv - 1], d)
 
 
 @kernel
 def face_states(
-    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write, *, gamma: float, nv: Const[int], d: Const[int]
+    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write,
+    *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The state of a boundary element: what slopes are found from.
 
@@ -361,11 +272,11 @@ def face_states(
     for v in range(nv):
         whole[v] = 1.0
     continued(w, slope, whole, face, inside, nv, d)
-    boundary_state(kind[0], par, n, inside, b, gamma, d)
+    boundary_state(states, kind[0], par, n, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]
     if nv == d + 3:
-        out[nv - 1] = transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+        out[nv - 1] = transported(states, kind[0], par, n, inside, b, inside[nv - 1], d)
 
 
 @kernel

@@ -121,7 +121,7 @@ class ApproximateInverse:
         if not number or not 0 <= self.drop < 1:
             raise SolverError(f"ApproximateInverse: drop is a number of at least 0 and below 1, not {self.drop!r}")
         if self.layout is not None and not isinstance(self.layout, RaggedLayout):
-            layouts = "CSR(), ELL(), SlicedELL() or RowGroupedCSR()"
+            layouts = "CSR(), ELL() or SlicedELL()"
             raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")
 
     def build(self, matrix: Operator) -> FactorisedInverse:

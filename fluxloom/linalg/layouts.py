@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.pairing import why_single
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, slices_for
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.perf.stopwatch import Stopwatch
@@ -42,12 +43,18 @@ class LayoutTrial:
 
 
 def layouts_of(context: Context) -> tuple[RaggedLayout, ...]:
-    """Return the layouts that are worth a try on a device, the usual one first."""
-    return (CSR(), slices_for(context.device), ELL(), RowGroupedCSR())
+    """Return the layouts that are worth a try on a device, the usual one first.
+
+    Those of other packages come last: an entry point of the group ``fluxloom.matrix_formats`` names a class, or a
+    function, that returns a `RaggedLayout` when it is called.
+    """
+    group = "fluxloom.matrix_formats"
+    others: Registry[Callable[[], RaggedLayout]] = Registry("matrix format", group=group, error=SolverError)
+    return (CSR(), slices_for(context.device), ELL(), *(others[name]() for name in others.names()))
 
 
 def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
-    """Return the schedules of a product between which the cost model does not choose: two rows an item where possible.
+    """Return the schedules of a product that are worth a try: two rows an item and one, what is chosen by itself first.
 
     Everything else that a schedule can change is for `fluxloom.tune`, once the layout is known.
     """
@@ -55,8 +62,9 @@ def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
     if not (context.device.native and context.device.items):
         return (Schedule(),)
     x, y = context.dat(matrix.columns), context.dat(matrix.rows)
-    single = why_single(matrix.product(x, y).bound, None)
-    return (Schedule(),) if single else (Schedule(), Schedule(pairs=True))
+    product = matrix.product(x, y)
+    single = why_single(product.bound, None)
+    return (Schedule(),) if single else (Schedule(), Schedule(pairs=not product.schedule.pairs))
 
 
 def fastest_layouts(

@@ -1,4 +1,4 @@
-"""The loops that find what changes the states of a compressible flow, over its cells or over its faces."""
+"""The loops that find what changes the states of a compressible flow."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
-from fluxloom.fv.compressible_friction import boundary_friction, friction, mirror_waves, turbulence
+from fluxloom.fv.compressible_friction import boundary_friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
-from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
+from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
 from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
+from fluxloom.solvers.compressible_scheme import OverFaces
 from fluxloom.solvers.compressible_sectors import SectorLoops
 from fluxloom.solvers.compressible_vortex import FarFieldVortices
 
@@ -43,20 +44,21 @@ class FlowBalance:
 
     Attributes
     ----------
-    over_faces
-        Whether each flux is found once and stored, or by both cells of a face.
+    viscous
+        Whether there is friction.
     vortices
         Those in far fields.
+    common
+        Constants that most kernels take: components and dimensions.
     """
 
     def __init__(self, flow: CompressibleFlow, found: CompressibleGeometry) -> None:
         self.flow, device = flow, flow.context.device
-        self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
         # fluxes see by slopes where shocks are
         self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux.resolves_contacts
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
-        self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
+        self.common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         elements, layout = flow.spaces.elements, slices_for(device)
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
         around = across if flow.slopes is None else flow.slopes
@@ -79,7 +81,7 @@ class FlowBalance:
             self.few = flow.context.device.items and flow.slopes is None and most <= FEW
             self.faces = most if self.few or not flow.context.device.items else 1  # work items keep no arrays
         self.warps = self._warps() if flow.scheme.order == 2 and flow.rotation is None else None
-        if self.over_faces:
+        if self._stores:
             self._store()
 
     def _warps(self) -> Dat | None:
@@ -94,7 +96,12 @@ class FlowBalance:
         return self.flow.spaces.faces.dat(whole, "warps", self.flow.face.layout)
 
     @property
-    def _tensors(self) -> Dat:
+    def _stores(self) -> bool:
+        """Whether faces store their fluxes anyway."""
+        return isinstance(self.flow.scheme.loops, OverFaces)
+
+    @property
+    def tensors(self) -> Dat:
         """Those of warped faces; where there are none, something that loops over faces do not read."""
         return self.flow.face if self.warps is None else self.warps
 
@@ -108,11 +115,11 @@ class FlowBalance:
 
     def stored(self, w: Dat) -> list[Loop]:
         """Return the loops after which faces store their fluxes, once residuals of some states were found."""
-        if self.over_faces:
+        if self._stores:
             return []
         if not hasattr(self, "flux"):
             self._store()
-        return self._over_faces(w)[:-1]
+        return self.over_faces(w)[:-1]
 
     def _along(self, rows: Family, name: str) -> Any:
         """Return what loops take for numbers of the entries of `around`, as they are stored."""
@@ -121,11 +128,11 @@ class FlowBalance:
 
     def loops(self, w: Dat, limited: bool = True) -> list[Loop | Reset]:
         """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
-        flow, common = self.flow, self._common
+        flow, common = self.flow, self.common
         over, gamma = flow.elements, flow.gas.gamma
         found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._slopes(w, limited)]
         found += [*self.sectors.slopes(), *self._boundary(w)]
-        found += self._over_faces(w) if self.over_faces else self._over_cells(w)
+        found += flow.scheme.loops.loops(self, w)
         if self.viscous and self.mirrored:
             behind = flow.behind[0]
             found += [Loop(mirror_waves, self.mirrors, flow.face[flow.edge[0]], w, w[behind], flow.volume[behind],
@@ -146,7 +153,7 @@ class FlowBalance:
         return flow.kind, flow.par, flow.face[flow.edge[0]], w[flow.behind[0]]
 
     def _slopes(self, w: Dat, limited: bool) -> list[Loop | Reset]:
-        flow, common, slope = self.flow, self._common, self.flow.slope
+        flow, common, slope = self.flow, self.common, self.flow.slope
         loops: list[Loop | Reset] = []
         if not self.sloped:
             return self.vortices.loops(w)
@@ -156,7 +163,7 @@ class FlowBalance:
                 Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
                 *self.vortices.loops(w),
                 Loop(face_states, self.given, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
-                     **common),
+                     states=flow.formulas, **common),
             ]  # fmt: skip
         if limited and flow.limiting:
             return [*loops, self.limits(w, flow.share)]
@@ -167,7 +174,7 @@ class FlowBalance:
         flow = self.flow
         if not self.mirrored or (flow.scheme.order == 1 and not self.viscous):
             return []
-        return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self._common)]
+        return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self.common)]
 
     def limits(self, w: Dat, share: Dat) -> Loop:
         """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
@@ -180,7 +187,7 @@ class FlowBalance:
         rough, most = limiter.threshold(flow.length)
         return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.slope, share,
                     limiter=limiter, rough=rough, most=most, faces=self.faces, name="limited_slopes", **more,
-                    **self._common)  # fmt: skip
+                    **self.common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
         """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""
@@ -196,45 +203,35 @@ class FlowBalance:
             return []
         edge = self._edge(w)
         behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
-        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, **self._convection())]
+        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, states=flow.formulas,
+                      **self._convection())]  # fmt: skip
         if self.viscous:
             kind, par, face, inside = edge
             loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
-                           gas=flow.gas, **self._common)]  # fmt: skip
+                           gas=flow.gas, states=flow.formulas, **self.common)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:
         scheme = self.flow.scheme
         return {"gas": self.flow.gas, "inviscid": scheme.flux,
                 "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach),
-                **self._common}  # fmt: skip
+                **self.common}  # fmt: skip
 
-    def _through(self) -> dict[str, Any]:
+    def through(self) -> dict[str, Any]:
+        """Return what kernels take for fluxes through faces between cells."""
         return {**self._convection(), "warped": int(self.warps is not None)}
 
-    def _over_cells(self, w: Dat) -> list[Loop]:
-        """Return the loops in which both cells of a face find its flux."""
-        flow, slope, share = self.flow, self.flow.slope, self.flow.share
-        near, sides = flow.near, flow.face[flow.sides]
-        loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides,
-                      self._tensors[flow.sides], flow.sign, flow.res, flow.speed, flow.mended,
-                      **self._through())]  # fmt: skip
-        if self.viscous:
-            loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
-                           flow.res, flow.speed, gas=flow.gas, **self._common)]  # fmt: skip
-        return loops
-
-    def _over_faces(self, w: Dat) -> list[Loop]:
+    def over_faces(self, w: Dat) -> list[Loop]:
         """Return the loops in which each face stores its flux, and a cell adds up those around it."""
         flow, across, flux = self.flow, self.across, self.flux
-        both = (w[across], flow.slope[across], flow.share[across], flow.face, self._tensors, flux, flow.mended)
+        both = (w[across], flow.slope[across], flow.share[across], flow.face, self.tensors, flux, flow.mended)
         rows, total = (flux[flow.sides], flow.sign), (flow.res, flow.speed)
         faces, nv = flow.spaces.faces.set, flow.components
         single = Schedule(lanes=1)  # the numbers of a face lie side by side: row by row is faster than rows abreast
         if not self.viscous:
-            return [Loop(through_faces, faces, *both, **self._through()),
+            return [Loop(through_faces, faces, *both, **self.through()),
                     Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
         more = Schedule(registers=_REGISTERS)
-        return [Loop(through_faces_with_friction, faces, *both, **self._through(), schedule=more),
+        return [Loop(through_faces_with_friction, faces, *both, **self.through(), schedule=more),
                 Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
                      schedule=single)]  # fmt: skip

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import Strategy, require_strategy
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_fluxes import Flux, Roe
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
 from fluxloom.fv.time_schemes import SSPRK3, TimeScheme
 
-__all__ = ["CompressibleScheme", "SpalartAllmaras", "Turbulence"]
+__all__ = ["CompressibleScheme", "FluxLoops", "OverFaces", "SpalartAllmaras", "Turbulence"]
 
-LOOPS = ("faces", "cells")
 STORAGE = ("float64", "float32")
 
 
@@ -24,6 +26,31 @@ class Turbulence(Strategy, what="turbulence model"):
 @dataclass(frozen=True)
 class SpalartAllmaras(Turbulence, name="spalart-allmaras"):
     """Spalart and Allmaras: one equation; see `fluxloom.fv.spalart_allmaras`."""
+
+
+class FluxLoops(Strategy, what="loop of fluxes", group="fluxloom.flux_loops"):
+    """What the fluxes of a compressible flow are looped over."""
+
+    def loops(self, balance: Any, w: Dat) -> list[Loop]:
+        """Return the loops that set residuals and speeds of the cells, from states, slopes and their shares.
+
+        Parameters
+        ----------
+        balance
+            The `fluxloom.solvers.compressible_balance.FlowBalance` that they are part of: its ``flow`` has all values.
+        w
+            The states.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define loops(balance, w)")
+
+
+@dataclass(frozen=True)
+class OverFaces(FluxLoops, name="faces"):
+    """A face stores its flux, and cells add up those around them: half the arithmetic of finding it on both sides."""
+
+    def loops(self, balance: Any, w: Dat) -> list[Loop]:
+        """Return the loop over faces and that over cells."""
+        return balance.over_faces(w)
 
 
 @dataclass(frozen=True)
@@ -47,8 +74,8 @@ class CompressibleScheme:
     turbulence
         A model, which needs a gas with a viscosity and the distances from the wall; None: none.
     loops
-        What fluxes are looped over: ``"faces"``, where a face stores its flux and cells add up, or ``"cells"``, where
-        both cells of a face find it, which is slower wherever it was measured. Results agree to round-off.
+        What fluxes are looped over: `OverFaces`, where a face stores its flux and cells add up, or the `FluxLoops` of
+        another package.
     storage
         Of slopes, their weights and the ways to faces: ``"float64"`` or ``"float32"``, which moves less. States, fluxes
         and all sums are float64, and so are normals and areas: the faces of a cell stay closed.
@@ -66,7 +93,7 @@ class CompressibleScheme:
     cfl: float = 0.8
     low_mach: bool = False
     turbulence: Turbulence | None = None
-    loops: str = "faces"
+    loops: FluxLoops = OverFaces()
     storage: str = "float64"
 
     def __post_init__(self) -> None:
@@ -74,9 +101,10 @@ class CompressibleScheme:
         require_strategy("limiter", self.limiter, Limiter, optional=True)
         require_strategy("time", self.time, TimeScheme)
         require_strategy("turbulence", self.turbulence, Turbulence, optional=True)
-        for what, given, known in ("loops", self.loops, LOOPS), ("storage", self.storage, STORAGE):
-            if given not in known:
-                raise SolverError(f"{what}: {given!r} is unknown{did_you_mean(given, known)} ({', '.join(known)})")
+        require_strategy("loops", self.loops, FluxLoops)
+        if self.storage not in STORAGE:
+            hint = did_you_mean(self.storage, STORAGE)
+            raise SolverError(f"storage: {self.storage!r} is unknown{hint} ({', '.join(STORAGE)})")
         if self.order not in (1, 2):
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
         if not (isfinite(self.cfl) and self.cfl > 0.0):

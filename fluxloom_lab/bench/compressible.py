@@ -18,7 +18,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom_lab.bench.base import Record, Tell
-from fluxloom_lab.bench.compressible_domain import CompressibleOptions, domain_of, flow_on, model_of
+from fluxloom_lab.bench.compressible_domain import LOOPS, CompressibleOptions, domain_of, flow_on, model_of
 from fluxloom_lab.bench.compressible_table import measure_table
 from fluxloom_lab.bench.compressible_transports import compare_transports
 from fluxloom_lab.bench.rounds import Rounds, measure_rounds
@@ -95,7 +95,8 @@ def _metrics(flow: CompressibleFlow, rounds: Rounds, iterations: int, cells: int
     separate = _all(flow.context, flow.iteration.bytes_unfused) / stages
     gbs = moved / each / 1e9
     return {
-        "flux": strategy_name(flow.scheme.flux), "limiter": strategy_name(flow.scheme.limiter), "loops": flow.loops,
+        "flux": strategy_name(flow.scheme.flux), "limiter": strategy_name(flow.scheme.limiter),
+        "loops": next(name for name, loops in LOOPS.items() if loops == flow.scheme.loops),
         "time": strategy_name(flow.scheme.time),
         "stages": stages, "dimension": flow.dimension, "iterations": iterations, "rounds": len(rounds.times),
         "ns_per_cell_stage": 1e9 * each / cells,

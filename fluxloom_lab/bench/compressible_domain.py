@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
@@ -30,17 +30,21 @@ from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import as_slice
 from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces, SpalartAllmaras
 from fluxloom_lab.bench.base import box_from_text
 from fluxloom_lab.bench.options import Divided, Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.options import option
 from fluxloom_lab.problems.boxes import usual_side
+from fluxloom_lab.strategies.cell_loop import OverCells
 
-__all__ = ["MODELS", "Domain", "disturbed", "domain_of", "flow_on", "model_of", "stream_state", "wall_of"]
+__all__ = ["LOOPS", "MODELS", "Domain", "disturbed", "domain_of", "flow_on", "model_of", "stream_state", "wall_of"]
 
 Array = npt.NDArray[np.float64]
 
 MODELS = ("euler", "laminar", "rans")
+LOOPS = MappingProxyType({"faces": OverFaces(), "cells": OverCells()})
+"""What fluxes may be looped over."""
+
 SIDE_PYTHON, SIDE_CPU, SIDE_GPU = 4, 48, 160
 _LARGEST = 2**31 // 8
 _PERTURB = 0.2
@@ -107,7 +111,13 @@ class CompressibleOptions(Divided, Scheduled, Laid):
         """What is named of the scheme."""
         given = {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(self, key))}
         families = {"flux": Flux, "limiter": Limiter}
-        return {k: strategy_called(families[k], v) if k in families else v for k, v in given.items()}
+        found = {k: strategy_called(families[k], v) if k in families else v for k, v in given.items()}
+        if self.loops:
+            if self.loops not in LOOPS:
+                hint = did_you_mean(self.loops, LOOPS)
+                raise CaseError(f"--loops {self.loops!r}{hint} (allowed: {', '.join(LOOPS)})")
+            found["loops"] = LOOPS[self.loops]
+        return found
 
 
 def model_of(given: str) -> str:
@@ -221,7 +231,7 @@ def flow_on(
     stream = FreeStream(_MACH, _PRESSURE, _TEMPERATURE, (1.0,) * d)
     nut = stream.turbulence(gas, _RATIO) if model == "rans" else 0.0
     wall = wall_of(volumes.patches)
-    boundaries: dict[str, Boundary] = dict.fromkeys(volumes.patches, FarField(tuple(stream_state(d)), nut))
+    boundaries: dict[str, BoundaryCondition] = dict.fromkeys(volumes.patches, FarField(tuple(stream_state(d)), nut))
     boundaries[wall] = SlipWall() if model == "euler" else NoSlipWall()
     distance = domain.wall_distance(wall) if model == "rans" else None
     flow = CompressibleFlow(context, volumes, boundaries, gas, scheme, distance)

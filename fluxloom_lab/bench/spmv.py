@@ -17,7 +17,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import RowGroupedCSR, slices_for
+from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
@@ -30,6 +30,7 @@ from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import usual_library
 from fluxloom_lab.studies.traffic import product_traffic
 

@@ -16,7 +16,7 @@ from fluxloom.device.bandwidth import Bandwidth, Meter, best_roof, meter_for, me
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, slices_for
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.matrix import SparseMatrix
@@ -26,6 +26,7 @@ from fluxloom.perf.model import Roofline
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.spmv import time_calls
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import Peer, mkl_library, usual_library
 from fluxloom_lab.studies.traffic import minimum_bytes
 
@@ -52,7 +53,7 @@ def _formats(device: Device) -> dict[str, tuple[RaggedLayout, Schedule]]:
     """Return the layouts and schedules of a device by the name in the table."""
     sliced, auto = slices_for(device), Schedule()
     found: dict[str, tuple[RaggedLayout, Schedule]] = {"csr": (CSR(), auto), "ell": (ELL(), auto)}
-    found["sliced"] = (sliced, auto)
+    found["sliced"] = (sliced, Schedule(pairs=False) if device.items else auto)
     if not device.items:
         found["sliced_one_by_one"] = (sliced, Schedule(lanes=1))
     elif not getattr(device, "is_cpu", False):

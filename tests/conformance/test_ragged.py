@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
-from fluxloom.dsl.ragged import RowGroupedCSR
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .harness import (
     LAYOUTS,

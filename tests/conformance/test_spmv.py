@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.io import mmread
 
 import fluxloom as fl
-from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 LAYOUTS = {
     "csr": fl.CSR(),

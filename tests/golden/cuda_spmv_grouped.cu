@@ -1,3 +1,9 @@
+/* Place of entry j of a row in chunks; inverse = ceil(2^32 / chunk), exact while j * chunk < 2^32. */
+AI int64_t fl_in_chunks(int64_t start, int64_t j, int64_t inverse, int64_t chunk, int64_t stride) {
+    const int64_t q = (j * inverse) >> 32;
+    return start + q + (j - q * chunk) * stride;
+}
+
 /* spmv: direct */
 extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
     const int64_t n,
@@ -6,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
     const uint8_t *__restrict__ r0_length,
     const int32_t *__restrict__ r0_index,
     const int64_t r0_rows,
-    const int64_t *__restrict__ r0_chunk,
+    const int64_t *__restrict__ r0_table,
     const double *__restrict__ d1,
     double *__restrict__ d2)
 {
@@ -16,9 +22,9 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
         double o2[1];
         /* spmv */ {
             const int64_t row0_start = r0_start[i];
-            const int64_t row0_stride = r0_chunk[i / 4 * 3 + 2];
-            const int64_t row0_inverse = r0_chunk[i / 4 * 3];
-            const int row0_chunk = (int)r0_chunk[i / 4 * 3 + 1];
+            const int64_t row0_stride = r0_table[i / 4 * 3 + 2];
+            const int64_t row0_inverse = r0_table[i / 4 * 3];
+            const int row0_chunk = (int)r0_table[i / 4 * 3 + 1];
             const int row0_length = r0_length[i];
             double total_;
             int64_t j_;

@@ -17,9 +17,9 @@ from fluxloom.core.dtypes import scalar
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.checking import LoopChecker
-from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .fake import FakeItems
 

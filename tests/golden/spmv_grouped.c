@@ -7,7 +7,7 @@ typedef struct {
     uint8_t * r0_length;
     int32_t * r0_index;
     int64_t r0_rows;
-    int64_t * r0_chunk;
+    int64_t * r0_table;
     double * d1;
     double * d2;
 } fl_loop_spmv_args;
@@ -16,9 +16,9 @@ AI void fl_loop_spmv_run_1(const fl_loop_spmv_args *restrict A, const int64_t i)
     FL_ALIGN double o2[1][1];
     { /* spmv */
     const int64_t row0_start = A->r0_start[i];
-    const int64_t row0_stride = A->r0_chunk[i / 4 * 3 + 2];
-    const int64_t row0_inverse = A->r0_chunk[i / 4 * 3];
-    const int row0_chunk = (int)A->r0_chunk[i / 4 * 3 + 1];
+    const int64_t row0_stride = A->r0_table[i / 4 * 3 + 2];
+    const int64_t row0_inverse = A->r0_table[i / 4 * 3];
+    const int row0_chunk = (int)A->r0_table[i / 4 * 3 + 1];
     const int64_t row0_length = A->r0_length[i];
     for (int l = 0; l < 1; l++) { /* lanes 1: spmv */
         double total_;

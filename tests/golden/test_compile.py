@@ -20,7 +20,7 @@ from fluxloom import Inc, Loop, Max, Min, Read, Write
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import generate
 from fluxloom.dsl.bind import Numbering
-from fluxloom.dsl.ragged import RowGroupedCSR
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .sources import context, makers, product, rolled
 
@@ -133,6 +133,7 @@ from pathlib import Path
 import cupy
 from cupy.cuda import nvrtc
 from fluxloom.device import cuda_program
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 headers = cuda_program._header_folders(cupy, nvrtc.getVersion()[0])
 for contract, path in zip((True, False), sys.argv[2:]):
     text = Path(path).read_text()

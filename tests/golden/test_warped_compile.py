@@ -21,6 +21,7 @@ from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.bench.compressible_domain import LOOPS
 from tests.unit.fv.oblique_meshes import turned
 
 from .test_edge_flow_compile import Writer
@@ -35,7 +36,7 @@ def incompressible(context: fl.Context, cv: ControlVolumes) -> list[Chain]:
 
 def compressible(context: fl.Context, cv: ControlVolumes) -> list[Chain]:
     walls = dict.fromkeys(cv.patches, SlipWall())
-    return [CompressibleFlow(context, cv, walls, scheme=CompressibleScheme(loops=loops)).before
+    return [CompressibleFlow(context, cv, walls, scheme=CompressibleScheme(loops=LOOPS[loops])).before
             for loops in ("cells", "faces")]  # fmt: skip
 
 

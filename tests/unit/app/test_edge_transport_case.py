@@ -263,7 +263,7 @@ def test_tuned_at_the_start(plume: Write, tmp_path: Path, monkeypatch: pytest.Mo
         ('"free"', '"fre"', "boundary.xmax.type: unknown value \"fre\"; did you mean 'free'"),
         ("dt = 0.01", "dt = 0.01\ncourant = 0.5", "time: give only one of dt and courant"),
         ('"advective"', '"upwind"', "scheme.convection: unknown value \"upwind\""),
-        ("dynamic = 0.5", "dynamic = -1", "scheme: dynamic: a number of at least 0 is wanted, not -1"),
+        ("dynamic = 0.5", "dynamic = -1", "scheme.dynamic: a number of at least 0 is wanted, not -1"),
         ("dynamic = 0.5", "pressure = 1.0", "scheme.pressure: [scheme] has no key 'pressure'"),
         ("nx = 10", 'periodic = [["ymin", "ymax"]]', "mesh.periodic: transport on edges joins no patches"),
         ("iterations = 4", 'iterations = 4\nschedule = "serial"', "run.schedule: this solver chooses"),

@@ -29,7 +29,7 @@ def test_schedule_that_is_none() -> None:
 def test_layout_that_is_none() -> None:
     ctx = fl.Context("reference")
     rows = ctx.set(2, "rows")
-    message = r"^ragged map 'm': layout: CSR\(\), ELL\(\), SlicedELL\(\) or RowGroupedCSR\(\) is wanted, not 'c'"
+    message = r"^ragged map 'm': layout: CSR\(\), ELL\(\) or SlicedELL\(\) is wanted, not 'c'"
     with pytest.raises(DatError, match=message):
         ctx.ragged(rows, rows, [0, 1, 2], [0, 1], "m", "c")  # type: ignore[arg-type]
 

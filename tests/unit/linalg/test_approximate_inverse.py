@@ -216,7 +216,7 @@ def test_ranks_have_the_factor_of_one(ranks: int, level: int) -> None:
         ({"drop": 1.0}, "drop is a number"),
         ({"drop": float("nan")}, "drop is a number"),
         ({"drop": "small"}, "drop is a number"),
-        ({"layout": "ell"}, r"layout is CSR\(\), ELL\(\), SlicedELL\(\) or RowGroupedCSR\(\), not 'ell'"),
+        ({"layout": "ell"}, r"layout is CSR\(\), ELL\(\) or SlicedELL\(\), not 'ell'"),
     ],
 )
 def test_wrong_choices(choices: dict[str, Any], message: str) -> None:

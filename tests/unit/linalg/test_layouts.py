@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.core import registry
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.linalg import SparseMatrix, layouts
 from fluxloom.linalg.generate import power_law, tet_dual
 from fluxloom.linalg.layouts import fastest_layouts, layouts_of, product_schedules
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from tests.golden.fake import FakeItems
+
+
+@pytest.fixture(autouse=True)
+def others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let another package have a format, whatever is installed."""
+    entry = EntryPoint("row_grouped", "fluxloom_lab.formats.row_grouped:RowGroupedCSR", "fluxloom.matrix_formats")
+    found = {entry.group: [entry]}
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: found.get(group, []))
 
 
 class Costs:

@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane
+from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_fluxes import AUSM, HLLC
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -20,6 +20,7 @@ from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom_lab.strategies.cell_loop import OverCells
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
@@ -121,7 +122,7 @@ def half_and_whole(
     for one in (mesh, with_image(mesh, "ymin")):
         volumes = control_volumes(one.with_points(one.points @ matrix.T))
         wall = NoSlipWall() if viscosity else SlipWall()
-        sides: dict[str, Boundary] = {name: SlipWall() if name == "xmin" else wall for name in volumes.patches}
+        sides: dict[str, BoundaryCondition] = {name: SlipWall() if name == "xmin" else wall for name in volumes.patches}
         if "ymin" in one.patches and one is mesh:
             sides["ymin"] = SymmetryPlane()
         places = volumes.centres[: volumes.cells] @ matrix
@@ -140,7 +141,7 @@ def half_and_whole(
     [
         (box2d(8, 8, kind="triangle", perturb=0.2), CompressibleScheme(), 0.0),
         (box2d(8, 8, perturb=0.2), CompressibleScheme(limiter=BarthJespersen(), flux=HLLC()), 0.01),
-        (box2d(8, 8, kind="triangle", perturb=0.2), CompressibleScheme(turbulence=EDDIES, loops="cells"), 0.01),
+        (box2d(8, 8, kind="triangle", perturb=0.2), CompressibleScheme(turbulence=EDDIES, loops=OverCells()), 0.01),
         (box2d(8, 30, (1.0, 0.05)), CompressibleScheme(flux=AUSM()), 0.01),
         (box3d(4, 4, 3, kind="tetra", perturb=0.2), CompressibleScheme(order=1), 0.01),
     ],

@@ -17,6 +17,7 @@ from fluxloom.mesh.dual import dual
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import SurfaceForces
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom_lab.bench.compressible_domain import LOOPS
 from tests.conformance.harness import rest_is_long
 from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh, turned, warped
 
@@ -122,7 +123,7 @@ STREAM = np.array([1.0, 0.3, 0.2, -0.1, 0.7])
 
 def convecting(context: fl.Context, cv: ControlVolumes, loops: str, states: np.ndarray) -> CompressibleFlow:
     sides = {name: FarField(tuple(STREAM)) for name in cv.patches} | {next(iter(cv.patches)): SlipWall()}
-    flow = CompressibleFlow(context, cv, sides, scheme=CompressibleScheme(limiter=None, loops=loops))
+    flow = CompressibleFlow(context, cv, sides, scheme=CompressibleScheme(limiter=None, loops=LOOPS[loops]))
     flow.start(states)
     flow.before()
     return flow

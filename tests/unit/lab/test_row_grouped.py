@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.ragged import CSR, RaggedStore, RowGroupedCSR, SlicedELL
+from fluxloom.dsl.ragged import CSR, RaggedStore, SlicedELL
 from fluxloom.linalg.generate import power_law
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 
 def store(lengths: list[int] | np.ndarray, layout: RowGroupedCSR | SlicedELL | CSR) -> RaggedStore:
@@ -21,9 +22,9 @@ def test_first_entries_of_all_chunks_come_first() -> None:
     assert np.split(found.position, np.cumsum(found.length)[:-1])[0].tolist() == [0, 4]  # chunks 0 | 1 | 2 3
     assert found.position.tolist() == [0, 4, 1, 2, 6, 3, 8, 11, 9, 12, 10]
     assert found.start.tolist() == [0, 1, 2, 8, 10, 10]
-    assert found.chunk[:, 1:].tolist() == [[2, 4], [2, 3]]
+    assert found.table[:, 1:].tolist() == [[2, 4], [2, 3]]
     assert found.places == 14
-    assert (found.group, found.slice, found.column_major) == (3, 1, False)
+    assert (found.slice, found.column_major) == (1, False)
 
 
 @pytest.mark.parametrize("layout", [RowGroupedCSR(), RowGroupedCSR(7, 3), RowGroupedCSR(1, 5), RowGroupedCSR(64, 1)])
@@ -37,10 +38,10 @@ def test_places(layout: RowGroupedCSR, seed: int) -> None:
     assert found.position.max() < found.places
     row = np.repeat(np.arange(lengths.size), lengths)
     j = np.arange(found.entries) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    inverse, size, number = found.chunk[row // layout.group].T
+    inverse, size, number = found.table[row // layout.group].T
     assert np.array_equal((j * inverse) >> 32, j // size)  # how generated code divides
     assert np.array_equal(found.position, found.start[row] + j // size + j % size * number)
-    size_of = found.chunk[np.arange(lengths.size) // layout.group, 1]
+    size_of = found.table[np.arange(lengths.size) // layout.group, 1]
     assert found.places == (-(-lengths // size_of) * size_of).sum()
 
 
@@ -55,14 +56,14 @@ def test_limits() -> None:
     assert whole.position is not None
     assert sliced.position is not None
     assert np.array_equal(whole.position, sliced.position)
-    assert whole.chunks == 1
+    assert whole.lanes == 1
 
 
 def test_chosen_chunks() -> None:
     """Rows of a mesh are one chunk each; a long row among them has many, and pads no other."""
     mesh = store(np.full(1 << 18, 5), RowGroupedCSR())
-    assert mesh.chunks == 1
-    assert (mesh.chunk[:, 1] == 5).all()
+    assert mesh.lanes == 1
+    assert (mesh.table[:, 1] == 5).all()
     assert mesh.places == mesh.entries
     lengths = np.full(1 << 18, 5)
     lengths[77] = 5000
@@ -70,13 +71,13 @@ def test_chosen_chunks() -> None:
     assert odd.places == odd.entries
     sliced = store(lengths, SlicedELL(32))
     assert sliced.places - sliced.entries == 31 * 4995
-    assert store(np.full(1000, 64), RowGroupedCSR()).chunks == 32
+    assert store(np.full(1000, 64), RowGroupedCSR()).lanes == 32
 
 
 def test_empty() -> None:
     assert store([], RowGroupedCSR()).places == 0
     nothing = store([0, 0, 0], RowGroupedCSR(2))
-    assert (nothing.places, nothing.chunks, nothing.start.tolist()) == (0, 0, [0, 0, 0])
+    assert (nothing.places, nothing.lanes, nothing.start.tolist()) == (0, 0, [0, 0, 0])
 
 
 def test_errors() -> None:
