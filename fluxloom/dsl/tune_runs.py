@@ -32,7 +32,7 @@ def map_identity(loop: Loop) -> Hashable:
     return id(loop.over), tuple(id(argument.map) for argument in loop.bound.arguments)
 
 
-def family(loop: Loop) -> Hashable:
+def family(loop: Loop) -> tuple[Hashable, ...]:
     """Return what loops have in common that differ in numbers and dats only, as the stages of a time step do."""
     dats = (a.data for a in loop.bound.arguments)
     shapes = tuple((d.scalar, d.shape, d.layout if isinstance(d, Dat) else None) for d in dats)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import final
 
 from fluxloom.core.errors import KernelError
@@ -24,10 +23,9 @@ class KernelLowerer(LoopLowerer):
     def inline(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value | None:
         """Inline a call of a helper and return what it returns, or ``None`` for a procedure."""
         source, builder = called.helper.source, self.builder
-        if any(item.helper.source is source and not _is_inside(called.record, item.record) for item in scope.active):
+        if any(item.helper.source is source and _depth(item.record) <= _depth(called.record) for item in scope.active):
             message = f"{source.name!r} calls itself: recursion is not part of the kernel language"
             raise scope.source.error(node, message, "write a bounded loop")
-        called = replace(called, record=None if called.record is None else self.stable(called.record))
         arguments = [self.value(scope, item) for item in node.args]
         arguments = arguments if called.record is None else [called.record, *arguments]
         if len(arguments) != len(source.parameter_names):
@@ -141,6 +139,7 @@ def _prefix(called: FunctionValue) -> str:
     return name if record is None else f"{record.kind.__name__.lower()}_{name.strip('_')}"
 
 
-def _is_inside(record: Value | None, other: Value | None) -> bool:
-    """Whether a record is a part of another one: its methods may call those of the same name of its parts."""
-    return other is not None and any(item == record or _is_inside(record, item) for item in inner_values(other))
+def _depth(value: Value | None) -> int:
+    """Return how many records are inside each other; a method may be called again for what has fewer, which ends."""
+    inside = [] if value is None else [_depth(item) for item in inner_values(value)]
+    return max(inside, default=0) + isinstance(value, RecordValue)

@@ -94,6 +94,8 @@ class StrategyLowerer(IndexLowerer):
     def captured(self, scope: Scope, node: ast.Name | ast.Attribute) -> Value:
         """Lower a name from outside."""
         found = scope.source.resolve(node)
+        if isinstance(found, Helper):
+            return FunctionValue(found)
         if isinstance(found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)):
             return found
         raise scope.source.error(node, "this name cannot be used as a value")

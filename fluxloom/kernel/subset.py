@@ -350,8 +350,9 @@ class _Checker:
         elif isinstance(found, (RecordValue, FunctionValue)):
             self.visit_all(node.args)
         elif isinstance(found, Helper):
+            self.visit_all(node.args)
             count = len(found.source.parameter_names)
-            self.arguments(node, count, count, dotted)
+            self.count(node, count, count, dotted)
         elif isinstance(found, Intrinsic):
             if found.name in LOOPS:
                 raise self.fail(node, f"{found.name} is used outside a for loop")
@@ -360,8 +361,9 @@ class _Checker:
             raise self.fail(node, f"{dotted!r} is not a function{did_you_mean(dotted, self.source.captured)}")
 
     def visit_all(self, nodes: list[ast.expr]) -> None:
-        for node in nodes:
-            self.visit(node)
+        for node in nodes:  # arguments, which may be functions
+            if not isinstance(self.source.resolve(node), Helper):
+                self.visit(node)
 
     def built(self, node: ast.Call, kind: type) -> None:
         """Check the call of the class of a record."""
@@ -374,7 +376,11 @@ class _Checker:
         self.visit_all(list(given.values()))
 
     def arguments(self, node: ast.Call, least: int, most: int | None, name: str) -> None:
-        self.visit_all(node.args)
+        for argument in node.args:
+            self.visit(argument)
+        self.count(node, least, most, name)
+
+    def count(self, node: ast.Call, least: int, most: int | None, name: str) -> None:
         count = len(node.args)
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"

@@ -35,7 +35,12 @@ class Gas:
     @fl.func
     def primitive(self, w):
         u = w[1] / w[0]
-        return State(w[0], u, (self.gamma - 1.0) * (w[2] - 0.5 * w[0] * u * u))
+        return State(p=self.factor * (w[2] - 0.5 * w[0] * u * u), rho=w[0], u=u)
+
+    @property
+    @fl.func
+    def factor(self):
+        return self.gamma - 1.0
 
     @fl.func
     def sound(self, s):

@@ -15,6 +15,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError, LoopCheckError, LoopError
 from fluxloom.dsl.tiling import TiledChain
+from fluxloom.dsl.tune_runs import family
 from fluxloom.linalg.exact_sums import with_exact_sums
 
 from .harness import DEVICES, context, everywhere
@@ -263,6 +264,16 @@ def test_what_may_change() -> None:
             with pytest.raises(LoopError, match=message):
                 act(**constants)
     assert loop.constants == before
+
+
+def test_loops_with_other_strategies_are_tuned_apart() -> None:
+    """What was found for a loop is tried for others of its kernel alone whose code is the same."""
+    loops = [edges(context("cpu"), flux=flux)[0] for flux in ("record", "derived")]
+    cheap, dear = loops[0][0], loops[1][0]
+    again = Loop(through_edges, cheap.over, *cheap.bound.arguments, flux=Rusanov(Gas(1.1)))
+    other = Loop(through_edges, cheap.over, *cheap.bound.arguments, flux=Damped(Gas(1.1)))
+    assert family(cheap) == family(again) != family(other)
+    assert other.tuning_key == dear.tuning_key != cheap.tuning_key
 
 
 def test_entries_of_a_tuple_change_by_themselves() -> None:

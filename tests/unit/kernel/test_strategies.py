@@ -160,6 +160,7 @@ AT_DECORATION = [
     ("", "Roe", "Gas(1.0, gamma=1.0).gamma", "Gas is given 'gamma' twice"),
     ("@dataclass(frozen=True)\nclass A:\n    x: float\n", "Roe", "A().x", "A is not given 'x'"),
     ("", "Roe", "Roe.plain(flux, q)", "attribute access on 'Roe' is not part"),
+    ("", "Roe", "max(formula, 1.0)", "'formula' is used as a value"),
     ("", "Roe", "super().twice(q)", "super is not part of the kernel language"),
     ("class A(tuple): pass\n", "Roe", "A(q)", "'A' is no record"),
     ("@dataclass(frozen=True)\nclass A:\n    __x: float\n    @func\n    def y(self):\n        return self.__x\n", "Roe",
@@ -386,6 +387,133 @@ class Law:
     assert [c.name for c in lowered.constants] == ["flux_rate"]
     agree(module.k_, {"q": np.array([-1.0, 3.0]), "r": np.zeros(2)}, baked={"flux": module.Law(rate=4.0)},
           fields={"flux_rate": 4.0})  # fmt: skip
+
+
+VARIABLES = """
+@dataclass(frozen=True)
+class S:
+    a: object
+    b: float
+    @func
+    def turned(self):
+        return S(self.b + 1.0, self.a)
+    @func
+    def __call__(self, x):
+        return self.a(x) + self.b
+@func
+def leaf(x):
+    return 2.0 * x
+@dataclass(frozen=True)
+class Leaf:
+    rate: float = 2.0
+    @func
+    def __call__(self, x):
+        return self.rate * x
+    @func
+    def turned(self, x):
+        return x - self.rate
+@func
+def apply(f, x):
+    return f(x) + 1.0
+TEN = tuple(Leaf(float(k)) for k in range(70))
+@kernel
+def k_(q: Read, n: Read, x: Read, r: RW):
+    {body}
+"""
+IN_KERNELS = {
+    "a known start and any number of trips": """
+    s = S(1.0, 2.0)
+    for j in range(n[0]):
+        s = S(s.a + 1.0, s.a)
+    r[0] = s.a + 10.0 * s.b""",
+    "a known start and a test": """
+    s = S(1.0, 2.0)
+    k = 0
+    while k < 3 and s.a < 100.0:
+        s = s.turned()
+        k += 1
+    r[0] = s.a + 10.0 * s.b""",
+    "kinds that widen": """
+    s = S(1, 2)
+    if q[0] > 0.0:
+        s = S(q[0], s.a)
+    r[0] = s.a / 2 + s.b""",
+    "they trade places": """
+    s, t = S(q[0], q[1]), S(1.0, 2.0)
+    for j in fl.rolled(n[0]):
+        s, t = t, s.turned()
+    r[0] = s.a - 3.0 * s.b + 5.0 * t.a - 7.0 * t.b""",
+    "a copy stays": """
+    s = S(q[0], q[1])
+    t = s
+    s = S(s.b, s.a)
+    r[0] = t.a - s.a + t.b
+    r[1] = s.b""",
+    "records in records": """
+    s = S(S(q[0], 1.0), 2.0)
+    s = S(S(s.a.b, s.a.a), s.b)
+    if q[1] > 0.0:
+        s = S(S(s.b, s.a.b), s.a.a)
+    t = s.a
+    s = S(t, t.a)
+    r[0] = s.a.a - 2.0 * s.a.b + 4.0 * s.b""",
+    "an array that is kept when its name is another one": """
+    w = [q[0], q[1]]
+    s = S(w, 1.0)
+    w = [3.0, 4.0]
+    w[1] = 5.0
+    r[0] = s.a[0] + w[0]
+    r[1] = s.a[1] - w[1]""",
+    "data are not copied": """
+    s = S(r, 1.0)
+    r[0] = q[1]
+    r[1] = s.a[0] + s.b""",
+    "calls itself for its parts": """
+    s = S(S(S(leaf, 1.0), q[0]), q[1])
+    r[0] = s(q[0])""",
+    "functions are handed on": """
+    r[0] = apply(leaf, q[0]) + apply(TEN[3], q[1]) + apply(TEN[2].turned, 0.0)
+    r[1] = max(apply(leaf, q[0]), 0.0)""",
+    "more than loops that are written out have": """
+    for k in range(len(TEN)):
+        if n[0] == k:
+            r[0] = TEN[k](q[0]) + TEN[0].rate""",
+    "chosen twice": """
+    for k in range(3):
+        for j in range(2):
+            if n[0] == k:
+                r[j] = TEN[k + j](q[j]) - TEN[j].rate""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IN_KERNELS)
+def test_records_that_are_variables(load: Loader, what: str) -> None:
+    module = load(RECORDS + VARIABLES.format(body=IN_KERNELS[what].strip()))
+    for first in (0.25, -0.75):
+        for n in (0, 1, 2):
+            data = {"q": np.array([first, -2.0 * first]), "n": np.array([n]), "r": np.array([0.5, 0.125]),
+                    "x": [np.array([1.0, 2.0])] * n}  # fmt: skip
+            agree(module.k_, {name: data[name] for name in ("q", "n", "x", "r")})
+
+
+LOST = [
+    ("f = TEN[0]\n    for j in range(n[0]):\n        r[0] = f(q[0])\n        f = TEN[1]", "'f' stands for different"),
+    ("f = TEN[0]\n    if q[0] > 0.0:\n        f = TEN[1]\n    r[0] = f(q[0])", "'f' stands for different"),
+    ("for j in range(len(x)):\n        s = S(x[j], 1.0)\n    r[0] = s.a[0]", "'s' may be used before"),
+    ("for j in fl.rolled(2000):\n        s = S(q, 1.0 + j)\n        t = S(x[j], 1.0)\n    r[0] = t.a[0]",
+     "'t' may be used before"),
+    ("if q[0] > 0.0:\n        s = S(1.0, 2.0)\n    r[0] = s.b", "'s' may be used before"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), LOST)
+def test_what_a_variable_stands_for_is_known(load: Loader, body: str, message: str) -> None:
+    module = load(RECORDS + VARIABLES.format(body=body))
+    one = ir.ArgShape(None, (2,), ir.Kind.REAL)
+    shapes = {"q": one, "n": ir.ArgShape(None, (1,), ir.Kind.INT), "r": one,
+              "x": ir.ArgShape(ir.RAGGED, (2,), ir.Kind.REAL)}  # fmt: skip
+    with pytest.raises(KernelError, match=message):
+        module.k_.lower(shapes, {})
 
 
 def test_functions_and_records_are_pickled_by_name() -> None:
