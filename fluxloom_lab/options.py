@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
-__all__ = ["Option", "combined", "given", "option", "options_of"]
+__all__ = [
+    "Option", "combined", "device_option", "given", "option", "options_of", "ranks_option", "threads_option",
+]  # fmt: skip
 
 _KEY = "fluxloom_option"
 
@@ -85,6 +87,26 @@ def option(
     here = default if given is MISSING else given
     one = Option(words, kind or type(default), here, metavar, help, shown, least, more)
     return field(default=default, metadata={_KEY: _Source((one,), made)})
+
+
+def device_option() -> Any:
+    """Return the option ``--device``; on the command line it is known whether it was given."""
+    return option(
+        "cpu", metavar="NAME", help="Device.", kind=str | None, given=None, made=lambda name: name or "cpu", shown="cpu"
+    )
+
+
+def threads_option() -> Any:
+    """Return the option ``--threads``; on the command line it is known whether it was given."""
+    return option(
+        0, metavar="N", help="Threads; 0: all cores.", kind=int | None, given=None, made=lambda n: n or 0, least=0
+    )
+
+
+def ranks_option() -> Any:
+    """Return the option ``--ranks``: what each rank computes on; empty: all on the same."""
+    text = "Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread."
+    return option("", metavar="TEXT", help=text)
 
 
 def combined(default: Callable[[], Any], made: Callable[..., Any], *options: Option) -> Any:

@@ -243,7 +243,9 @@ def _table(model: type[BaseModel], path: tuple[str, ...]) -> type[BaseModel] | N
         if get_origin(annotation) in (Union, UnionType) and get_args(annotation)[1:] == (NoneType,):
             annotation = get_args(annotation)[0]  # tables that may be left out
         if get_origin(annotation) is Annotated:
-            annotation = _member(annotation, next(rest, ""))
+            inner = get_args(annotation)[0]
+            single = isinstance(inner, type) and issubclass(inner, BaseModel)
+            annotation = inner if single else _member(annotation, next(rest, ""))
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return None
         model = annotation

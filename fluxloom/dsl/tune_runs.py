@@ -15,6 +15,7 @@ from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.kernel.record_fields import strategy_identity
 from fluxloom.perf.stopwatch import Run
 
 __all__ = ["Runs", "depends_on_itself", "family", "map_identity", "reschedule", "shared_later"]
@@ -32,10 +33,12 @@ def map_identity(loop: Loop) -> Hashable:
 
 
 def family(loop: Loop) -> Hashable:
-    """Return what loops have in common that differ in constants and dats only, as the stages of a time step do."""
+    """Return what loops have in common that differ in numbers and dats only, as the stages of a time step do."""
     dats = (a.data for a in loop.bound.arguments)
     shapes = tuple((d.scalar, d.shape, d.layout if isinstance(d, Dat) else None) for d in dats)
-    return id(loop.bound.kernel), map_identity(loop), shapes, loop.schedule
+    kernel, baked = loop.bound.kernel, loop.bound.constants_baked
+    strategies = tuple(strategy_identity(baked[name]) for name in kernel.signature.strategies)
+    return id(kernel), strategies, map_identity(loop), shapes, loop.schedule
 
 
 def depends_on_itself(loop: Loop) -> list[Dat | Global]:

@@ -13,19 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy
 from fluxloom.fv.compressible_outside import (
-    DENSITY_INLET,
-    FAR_FIELD,
-    GIVEN_STATE,
-    INSIDE_STATE,
-    ISOTHERMAL_WALL,
-    MASS_INLET,
-    NO_SLIP_WALL,
     PARAMETERS,
-    PRESSURE_OUTLET,
-    SLIP_WALL,
-    TEMPERATURE_INLET,
-    TOTAL_INLET,
+    DensityState,
+    FaceState,
+    FarFieldState,
+    GivenState,
+    InsideState,
+    IsothermalState,
+    MassFlowState,
+    NoSlipState,
+    OutletState,
+    ReservoirState,
+    SlipState,
+    TemperatureState,
 )
 from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
 from fluxloom.fv.control_volumes import ControlVolumes
@@ -34,7 +36,7 @@ from fluxloom.fv.given import check_patches
 from fluxloom.fv.point_vortex import PointVortex
 
 __all__ = [
-    "Boundary",
+    "BoundaryCondition",
     "FarField",
     "MassFlowInlet",
     "NoSlipWall",
@@ -47,17 +49,34 @@ __all__ = [
     "VelocityInlet",
     "boundary_table",
     "check_turning",
+    "states_of",
 ]
 
 Array = npt.NDArray[np.float64]
-Rows = tuple[int, Array]
 
 _SWEEP = (1e-3, 0.05)
 """Of the fastest place of a wall that turns, what may pass its faces: in the plane, and of facets in space."""
 
 
+class BoundaryCondition(Strategy, FaceState, what="boundary condition", group="fluxloom.compressible_boundaries"):
+    """What is given at the faces of a patch, and the formula that makes the states there of it.
+
+    A member is a frozen dataclass with a ``__call__`` that is a ``@func``, see `FaceState`, and fields that are
+    numbers. Where fields are arrays or functions of the place, it has a `formula` of its own, which sees them so.
+    """
+
+    @property
+    def formula(self) -> FaceState:
+        """What writes the state at a face."""
+        return self
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers that the formula is given at each face, ``(n, PARAMETERS)``; see `PatchFaces.row`."""
+        return faces.row(0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
-class SlipWall:
+class SlipWall(BoundaryCondition):
     """A wall without friction: pressure and density are those of the inside.
 
     Attributes
@@ -68,26 +87,36 @@ class SlipWall:
 
     velocity: Vector = ()
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
-        return SLIP_WALL, faces.row(0.0, faces.vector("velocity", self.velocity), 0.0)
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return SlipState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
+        return faces.row(0.0, faces.vector("velocity", self.velocity), 0.0)
 
 
 @dataclass(frozen=True)
-class SymmetryPlane:
+class SymmetryPlane(BoundaryCondition):
     """A plane of symmetry: beyond it the flow goes on, mirrored, so that half a flow is the half of the whole.
 
     Each face mirrors about itself; on curved walls take `SlipWall`. Slopes that look through the nodes of cells, and
     faces that move along their normals, see a wall without friction instead.
     """
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters, without the mark that makes it a mirror (the solver adds it)."""
-        return SLIP_WALL, faces.row(0.0, 0.0, 0.0)
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return SlipState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face, without the mark that makes it a mirror (the solver adds it)."""
+        return faces.row(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class NoSlipWall:
+class NoSlipWall(BoundaryCondition):
     """A wall with friction: the velocity is its own, the pressure that of the inside.
 
     Attributes
@@ -101,16 +130,21 @@ class NoSlipWall:
     temperature: Number | None = None
     velocity: Vector = ()
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+    @property
+    def formula(self) -> FaceState:
+        """With a temperature or without."""
+        return NoSlipState() if self.temperature is None else IsothermalState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
         velocity = faces.vector("velocity", self.velocity)
         if self.temperature is None:
-            return NO_SLIP_WALL, faces.row(0.0, velocity, 0.0)
-        return ISOTHERMAL_WALL, faces.row(faces.thermal(self.temperature), velocity, 0.0)
+            return faces.row(0.0, velocity, 0.0)
+        return faces.row(faces.thermal(self.temperature), velocity, 0.0)
 
 
 @dataclass(frozen=True)
-class FarField:
+class FarField(BoundaryCondition):
     """Uniform flow beyond the boundary, in or out, below or above the speed of sound: by Riemann invariants.
 
     Attributes
@@ -128,14 +162,19 @@ class FarField:
     turbulence: float = 0.0
     vortex: PointVortex | None = None
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters, without the vortex (`fluxloom.solvers.compressible_vortex` adds it)."""
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return FarFieldState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_vortex` adds it)."""
         w = faces.state(self.state)
-        return FAR_FIELD, faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
+        return faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
 
 
 @dataclass(frozen=True)
-class SupersonicInlet:
+class SupersonicInlet(BoundaryCondition):
     """Everything is given: flow that comes in faster than sound, or with ``exact`` the states of a test.
 
     Attributes
@@ -150,23 +189,33 @@ class SupersonicInlet:
     turbulence: float = 0.0
     exact: bool = False
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return GivenState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
         w = faces.state(self.state) if self.exact else faces.supersonic(self.state)
-        return GIVEN_STATE, faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
+        return faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
 
 
 @dataclass(frozen=True)
-class SupersonicOutlet:
+class SupersonicOutlet(BoundaryCondition):
     """Everything is that of the inside; it should leave faster than sound."""
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
-        return INSIDE_STATE, faces.row(0.0, 0.0, 0.0)
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return InsideState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
+        return faces.row(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class TotalInlet:
+class TotalInlet(BoundaryCondition):
     """Gas enters from rest, at most with the speed of sound; see `fluxloom.fv.compressible_outside.from_reservoir`.
 
     Where the flow inside drives it back it leaves into the same room, as through a `PressureOutlet` with the total
@@ -187,14 +236,19 @@ class TotalInlet:
     direction: Vector = ()
     turbulence: float = 0.0
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return ReservoirState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
         heat, way = faces.thermal(self.temperature), faces.inward(self.direction)
-        return TOTAL_INLET, faces.row(heat, way, faces.number("pressure", self.pressure), self.turbulence)
+        return faces.row(heat, way, faces.number("pressure", self.pressure), self.turbulence)
 
 
 @dataclass(frozen=True)
-class VelocityInlet:
+class VelocityInlet(BoundaryCondition):
     """Velocity and either density or temperature are given, the pressure is that of the inside: slower than sound.
 
     Attributes
@@ -216,17 +270,22 @@ class VelocityInlet:
         if (self.density is None) == (self.temperature is None):
             raise SolverError("VelocityInlet: either a density or a temperature is wanted, not both and not none")
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+    @property
+    def formula(self) -> FaceState:
+        """With a density or with a temperature."""
+        return TemperatureState() if self.density is None else DensityState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
         velocity = faces.entering("velocity", self.velocity)
         if self.density is not None:
-            return DENSITY_INLET, faces.row(faces.number("density", self.density), velocity, 0.0, self.turbulence)
+            return faces.row(faces.number("density", self.density), velocity, 0.0, self.turbulence)
         assert self.temperature is not None
-        return TEMPERATURE_INLET, faces.row(faces.thermal(self.temperature), velocity, 0.0, self.turbulence)
+        return faces.row(faces.thermal(self.temperature), velocity, 0.0, self.turbulence)
 
 
 @dataclass(frozen=True)
-class MassFlowInlet:
+class MassFlowInlet(BoundaryCondition):
     """A mass flow enters with a total temperature, at the pressure of the inside.
 
     Attributes
@@ -246,15 +305,20 @@ class MassFlowInlet:
     direction: Vector = ()
     turbulence: float = 0.0
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return MassFlowState()
+
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
         way, flux = faces.inward(self.direction), faces.number("mass_flux", self.mass_flux, zero=True)
         momentum = way * (flux / -np.einsum("ij,ij->i", way, faces.normals))[:, None]
-        return MASS_INLET, faces.row(faces.thermal(self.temperature), momentum, 0.0, self.turbulence)
+        return faces.row(faces.thermal(self.temperature), momentum, 0.0, self.turbulence)
 
 
 @dataclass(frozen=True)
-class PressureOutlet:
+class PressureOutlet(BoundaryCondition):
     """Gas leaves into a room with a given pressure; see `fluxloom.fv.compressible_outside.leaving`.
 
     Where the flow inside draws it back it enters with the tangential velocity and the entropy of the gas inside: the
@@ -271,27 +335,18 @@ class PressureOutlet:
     pressure: Number
     turbulence: float = 0.0
 
-    def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
-        return PRESSURE_OUTLET, faces.row(0.0, 0.0, faces.number("pressure", self.pressure), self.turbulence)
+    @property
+    def formula(self) -> FaceState:
+        """See `fluxloom.fv.compressible_outside`."""
+        return OutletState()
 
-
-Boundary = (
-    SlipWall
-    | SymmetryPlane
-    | NoSlipWall
-    | FarField
-    | SupersonicInlet
-    | SupersonicOutlet
-    | TotalInlet
-    | VelocityInlet
-    | MassFlowInlet
-    | PressureOutlet
-)
+    def rows(self, faces: PatchFaces) -> Array:
+        """Return the numbers of each face."""
+        return faces.row(0.0, 0.0, faces.number("pressure", self.pressure), self.turbulence)
 
 
 def check_turning(
-    volumes: ControlVolumes, kinds: npt.NDArray[np.int32], rows: npt.NDArray[np.float64], turning: Array
+    volumes: ControlVolumes, boundaries: Mapping[str, BoundaryCondition], rows: npt.NDArray[np.float64], turning: Array
 ) -> None:
     """Raise `SolverError` where a wall sweeps through the gas of a mesh that turns: ``(u - omega x r) . n`` is not 0.
 
@@ -299,19 +354,20 @@ def check_turning(
     ----------
     volumes
         Of the mesh.
-    kinds, rows
-        Of its boundary, from `boundary_table`.
+    boundaries, rows
+        Of its patches, and the numbers of `boundary_table`.
     turning : (boundary elements, d)
         ``omega x r`` there.
     """
     d, bound = volumes.dimension, _SWEEP[volumes.dimension == 3]
     for name, elements in volumes.patches.items():
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        walls = np.isin(kinds[place], (SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL))
+        if not boundaries[name].formula.wall:
+            continue
         apart = rows[place, 1 : 1 + d] - turning[place]
         through = np.abs(np.einsum("ij,ij->i", apart, volumes.normals[volumes.interior :][place]))
         fastest = np.linalg.norm(turning[place], axis=1).max(initial=0.0)
-        if (wrong := walls & (through > bound * fastest)).any():
+        if (wrong := through > bound * fastest).any():
             raise SolverError(
                 f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn "
                 "with it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of "
@@ -319,12 +375,19 @@ def check_turning(
             )
 
 
-def boundary_table(
-    volumes: ControlVolumes, boundaries: Mapping[str, Boundary], gas: Gas
-) -> tuple[npt.NDArray[np.int32], Array]:
-    """Return kind and parameters of each boundary element, ``(n,)`` and ``(n, PARAMETERS)``.
+def states_of(boundaries: Mapping[str, BoundaryCondition]) -> tuple[FaceState, ...]:
+    """Return the formulas of some boundaries, each once, in an order that is the same for all that have the same."""
+    found = dict.fromkeys(boundary.formula for boundary in boundaries.values())
+    return tuple(sorted(found, key=lambda state: (type(state).__module__, type(state).__qualname__, repr(state))))
 
-    The kind of an image beyond the side of a sector is -1 less the number of its rotation (`fluxloom.fv.sectors`).
+
+def boundary_table(
+    volumes: ControlVolumes, boundaries: Mapping[str, BoundaryCondition], gas: Gas
+) -> tuple[npt.NDArray[np.int32], Array, tuple[FaceState, ...]]:
+    """Return kind and numbers of each boundary element, ``(n,)`` and ``(n, PARAMETERS)``, and the formulas.
+
+    The kind is the place of a formula. That of an image beyond the side of a sector is -1 less the number of its
+    rotation (`fluxloom.fv.sectors`).
 
     Raises
     ------
@@ -332,17 +395,25 @@ def boundary_table(
         If a patch has no boundary, a boundary no patch, or what is given does not fit.
     """
     check_patches("boundaries", volumes, boundaries)
+    for name in volumes.patches:
+        if not isinstance(boundaries.get(name), BoundaryCondition):
+            known = ", ".join(kind.__name__ for kind in _OURS)
+            raise SolverError(f"patch {name!r} has no boundary: give one of {known}, not {boundaries.get(name)!r}")
+    states = states_of(boundaries)
     count = volumes.elements - volumes.cells
-    kinds, rows = np.full(count, SLIP_WALL, dtype=np.int32), np.zeros((count, PARAMETERS))
+    kinds, rows = np.zeros(count, dtype=np.int32), np.zeros((count, PARAMETERS))
     normals = volumes.normals[volumes.interior :]
     if volumes.turned is not None:
         kinds[volumes.turned.elements - volumes.cells] = -1 - volumes.turned.which
     for name, elements in volumes.patches.items():
-        boundary = boundaries.get(name)
-        if not isinstance(boundary, Boundary):
-            known = ", ".join(kind.__name__ for kind in Boundary.__args__)
-            raise SolverError(f"patch {name!r} has no boundary: give one of {known}, not {boundary!r}")
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
         centres = volumes.centres[elements.start : elements.stop]
-        kinds[place], rows[place] = boundary.rows(PatchFaces(name, centres, normals[place], gas))
-    return kinds, rows
+        kinds[place] = states.index(boundaries[name].formula)
+        rows[place] = boundaries[name].rows(PatchFaces(name, centres, normals[place], gas))
+    return kinds, rows, states
+
+
+_OURS = (
+    SlipWall, SymmetryPlane, NoSlipWall, FarField, SupersonicInlet, SupersonicOutlet, TotalInlet, VelocityInlet,
+    MassFlowInlet, PressureOutlet,
+)  # fmt: skip

@@ -22,7 +22,7 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read
-from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, is_mirror
+from fluxloom.fv.compressible_outside import FaceState, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, parts_of_share, shared, source
 from fluxloom.fv.viscous_fluxes import viscous
@@ -201,7 +201,7 @@ def friction(
 @kernel
 def boundary_friction(
     kind: Read, par: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
@@ -220,7 +220,7 @@ def boundary_friction(
         n[k] = face[k]
         way[k] = face[d + 1 + k]
         u[k] = b[1 + k]
-    if is_mirror(kind[0], par):
+    if is_mirror(states, kind[0], par):
         reach = 0.0
         for k in range(d):
             reach += way[k] * n[k]
@@ -240,10 +240,9 @@ def boundary_friction(
         corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
     mu = molecular(gas, here)
     mut = turbulent(b, mu, nv, d)
-    closed = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL
-    capacity = select(closed, 0.0, gas.gamma * gas.constant / (gas.gamma - 1.0))
+    capacity = select(is_adiabatic(states, kind[0]), 0.0, gas.gamma * gas.constant / (gas.gamma - 1.0))
     viscous(u, g, heat, n, f, mu + mut, capacity * (mu / gas.prandtl + mut / gas.prandtl_turbulent), d)
-    if kind[0] == SLIP_WALL:
+    if is_slip(states, kind[0]):
         normal = 0.0
         work = 0.0
         for k in range(d):
@@ -261,7 +260,7 @@ def boundary_friction(
         rate = 0.0
         for k in range(d):
             rate += h[k] * n[k]
-        rate = select(kind[0] == SLIP_WALL, 0.0, rate)
+        rate = select(is_slip(states, kind[0]), 0.0, rate)
         out[2 + d] -= b[0] * diffusivity(b[2 + d], mu / b[0]) / SIGMA * rate
 
 

@@ -33,7 +33,14 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, normal_velocity, rounded
 from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
-from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, is_mirror, transported
+from fluxloom.fv.compressible_outside import (
+    FaceState,
+    boundary_state,
+    is_adiabatic,
+    is_mirror,
+    is_slip,
+    transported,
+)
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
 from fluxloom.kernel.frontend import func, kernel
@@ -203,7 +210,7 @@ def add_own(w, other, n, matrix, area, share, gas, nv, d):
 
 
 @func
-def boundary_balance(kind, par, n, w, f, share, gas, d):
+def boundary_balance(states, kind, par, n, w, f, share, gas, d):
     """Write the flux out of a boundary face, less friction, from the state of the cell behind.
 
     At a plane of symmetry the normal velocity meets its image: that makes the pressure ``rho a u_n`` larger, and with
@@ -214,14 +221,14 @@ def boundary_balance(kind, par, n, w, f, share, gas, d):
     u = zeros(d)
     z = zeros(2 + d)
     g = zeros(2 + d)
-    boundary_state(kind, par, n, w, b, gas.gamma, d)
+    boundary_state(states, kind, par, n, w, b, gas.gamma, d)
     euler(b, n, f, gas.gamma, d)
-    if is_mirror(kind, par):
+    if is_mirror(states, kind, par):
         push = sqrt(gas.gamma * w[1 + d] * w[0])
     if gas.viscosity is not None:
         mu = share * molecular(gas, b[1 + d] / (b[0] * gas.constant))
         conductivity = gas.gamma * gas.constant / (gas.gamma - 1.0) * mu / gas.prandtl
-        conductivity = select(SLIP_WALL <= kind <= NO_SLIP_WALL, 0.0, conductivity)
+        conductivity = select(is_adiabatic(states, kind), 0.0, conductivity)
         for v in range(2 + d):
             z[v] = w[v] - b[v]
             g[v] = 0.0
@@ -229,37 +236,37 @@ def boundary_balance(kind, par, n, w, f, share, gas, d):
             u[k] = b[1 + k]
         add_friction(w, u, z, n, g, d, gas.constant, mu, conductivity)
         for v in range(2 + d):
-            f[v] += select(kind == SLIP_WALL, 0.0, g[v])
-        push += select(is_mirror(kind, par), 4.0 / 3.0 * mu, 0.0)
+            f[v] += select(is_slip(states, kind), 0.0, g[v])
+        push += select(is_mirror(states, kind, par), 4.0 / 3.0 * mu, 0.0)
     push *= normal_velocity(w, n, d)
     for k in range(d):
         f[1 + k] += push * n[k]
 
 
 @func
-def add_boundary(kind, par, n, w, matrix, area, share, gas, nv, d):
+def add_boundary(states, kind, par, n, w, matrix, area, share, gas, nv, d):
     """Add the derivative of `boundary_balance` to a block; return that of the model's flux with its variable."""
     f = zeros(2 + d)
     g = zeros(2 + d)
     moved = zeros(nv)
     c = sqrt(gas.gamma * w[1 + d] / w[0])
-    boundary_balance(kind, par, n, w, f, share, gas, d)
+    boundary_balance(states, kind, par, n, w, f, share, gas, d)
     for v in range(2 + d):
         for i in range(nv):
             moved[i] = w[i]
         step = _STEP * select(v == 0, w[0], select(v == 1 + d, w[1 + d], c))
         moved[v] += step
-        boundary_balance(kind, par, n, moved, g, share, gas, d)
+        boundary_balance(states, kind, par, n, moved, g, share, gas, d)
         for i in range(2 + d):
             matrix[(2 + d) * i + v] += area * (g[i] - f[i]) / step
     rate = 0.0
     if nv == d + 3:
         b = zeros(2 + d)
-        boundary_state(kind, par, n, w, b, gas.gamma, d)
-        follows = transported(kind, par, n, w, b, 1.0, d) - transported(kind, par, n, w, b, 0.0, d)
-        nut = transported(kind, par, n, w, b, w[2 + d], d)
+        boundary_state(states, kind, par, n, w, b, gas.gamma, d)
+        follows = transported(states, kind, par, n, w, b, 1.0, d) - transported(states, kind, par, n, w, b, 0.0, d)
+        nut = transported(states, kind, par, n, w, b, w[2 + d], d)
         spread = share * b[0] * diffusivity(nut, molecular(gas, b[1 + d] / (b[0] * gas.constant)) / b[0])
-        rate = area * (max(f[0], 0.0) * follows + select(kind == SLIP_WALL, 0.0, (1.0 - follows) * spread / SIGMA))
+        rate = area * (max(f[0], 0.0) * follows + select(is_slip(states, kind), 0.0, (1.0 - follows) * spread / SIGMA))
     return rate
 
 
@@ -285,7 +292,7 @@ def invert(matrix, q):
 @kernel
 def blocks(
     w: Read, near: Read, kind: Read, par: Read, face: Read, sign: Read, rate: Read, volume: Read, block: Write,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int],
+    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The inverses of the blocks ``D_i``, ``(d + 2)^2`` numbers, and behind them what a model of turbulence adds.
 
@@ -301,7 +308,7 @@ def blocks(
         area = face[j][d]
         share = outward(face[j], sign[j], n, d)
         if sign[j] == 0.0:
-            outer = add_boundary(kind[j], par[j], n, w, matrix, area, share, gas, nv, d)  # fmt: skip
+            outer = add_boundary(states, kind[j], par[j], n, w, matrix, area, share, gas, nv, d)  # fmt: skip
             model += outer
         else:
             inner = add_own(w, near[j], n, matrix, area, share, gas, nv, d)  # fmt: skip

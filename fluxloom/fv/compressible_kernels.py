@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import Flux, euler
-from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
+from fluxloom.fv.compressible_outside import FaceState, boundary_state, is_mirror, mirrored, transported
 from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
@@ -216,7 +216,8 @@ def mirror_flux(inside, n, f, gamma, d, inviscid, steep, slow):
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gas: Const[Gas], nv: Const[int], d: Const[int], moving: Const[int], inviscid: Const[Flux],
+    *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int], moving: Const[int],
+    inviscid: Const[Flux],
     slow: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
@@ -232,14 +233,14 @@ def boundary_flux(
     for k in range(d):
         n[k] = face[k]
     continued(w, slope, share, face, inside, nv, d)
-    boundary_state(kind[0], par, n, inside, b, gas.gamma, d)
+    boundary_state(states, kind[0], par, n, inside, b, gas.gamma, d)
     if moving == 1:
         for k in range(d):
             b[1 + k] -= face[3 * d + 1] * n[k]
     euler(b, n, f, gas.gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
-    if is_mirror(kind[0], par):
+    if is_mirror(states, kind[0], par):
         steep = 0.0
         if inviscid.resolves_contacts:
             steep = steepness(w, w, slope, slope, n, 0.0, face[d], gas.gamma, d)
@@ -249,12 +250,13 @@ def boundary_flux(
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:
-        out[nv - 1] = f[0] * transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+        out[nv - 1] = f[0] * transported(states, kind[0], par, n, inside, b, inside[nv - 1], d)
 
 
 @kernel
 def face_states(
-    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write, *, gamma: float, nv: Const[int], d: Const[int]
+    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write,
+    *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The state of a boundary element: what slopes are found from.
 
@@ -270,11 +272,11 @@ def face_states(
     for v in range(nv):
         whole[v] = 1.0
     continued(w, slope, whole, face, inside, nv, d)
-    boundary_state(kind[0], par, n, inside, b, gamma, d)
+    boundary_state(states, kind[0], par, n, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]
     if nv == d + 3:
-        out[nv - 1] = transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+        out[nv - 1] = transported(states, kind[0], par, n, inside, b, inside[nv - 1], d)
 
 
 @kernel

@@ -25,7 +25,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, rusanov
 from fluxloom.fv.compressible_implicit import add_upwinding
-from fluxloom.fv.compressible_outside import ISOTHERMAL_WALL, NO_SLIP_WALL, SLIP_WALL
+from fluxloom.fv.compressible_outside import FaceState, is_wall
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
@@ -150,7 +150,10 @@ def coarse_residual(
 
 
 @kernel
-def stiff_wall(kind: Read, par: Read, face: Read, w: Read, out: RW, *, gamma: float, nv: Const[int], d: Const[int]):
+def stiff_wall(
+    kind: Read, par: Read, face: Read, w: Read, out: RW,
+    *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
+):  # fmt: skip
     """Add ``rho c u_n`` to the pressure at a wall, with the velocity ``u_n`` of the cell towards it.
 
     That is the pressure of a wave which the wall sends back (Riemann's problem with the mirrored state). Without it
@@ -159,7 +162,7 @@ def stiff_wall(kind: Read, par: Read, face: Read, w: Read, out: RW, *, gamma: fl
     un = 0.0
     for k in range(d):
         un += (w[1 + k] - par[1 + k]) * face[k]
-    wall = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL or kind[0] == ISOTHERMAL_WALL
+    wall = is_wall(states, kind[0])
     push = select(wall, sqrt(gamma * w[0] * w[1 + d]) * un, 0.0)
     for k in range(d):
         out[1 + k] += push * face[k]

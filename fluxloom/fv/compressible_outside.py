@@ -6,22 +6,25 @@ With ``g = (gamma - 1) / 2`` and the speed of sound ``a``, waves that leave keep
 of the gas inside. What is given is in a row ``par`` of `PARAMETERS` numbers,
 
 ===================  =====================  =====================  =====================
-kind                 ``par[0]``             ``par[1 ... d]``       ``par[1 + d]``
+formula              ``par[0]``             ``par[1 ... d]``       ``par[1 + d]``
 ===================  =====================  =====================  =====================
-`SLIP_WALL`          1: it is a mirror      velocity of the wall   .
-`NO_SLIP_WALL`       .                      velocity of the wall   .
-`ISOTHERMAL_WALL`    ``R T``                velocity of the wall   .
-`FAR_FIELD`          density                velocity               pressure
-`GIVEN_STATE`        density                velocity               pressure
-`INSIDE_STATE`       .                      .                      .
-`TOTAL_INLET`        ``R T`` at rest        direction, unit        pressure at rest
-`DENSITY_INLET`      density                velocity               .
-`TEMPERATURE_INLET`  ``R T``                velocity               .
-`MASS_INLET`         ``R T`` at rest        ``rho u``              .
-`PRESSURE_OUTLET`    .                      .                      pressure
+`SlipState`          1: it is a mirror      velocity of the wall   .
+`NoSlipState`        .                      velocity of the wall   .
+`IsothermalState`    ``R T``                velocity of the wall   .
+`FarFieldState`      density                velocity               pressure
+`GivenState`         density                velocity               pressure
+`InsideState`        .                      .                      .
+`ReservoirState`     ``R T`` at rest        direction, unit        pressure at rest
+`DensityState`       density                velocity               .
+`TemperatureState`   ``R T``                velocity               .
+`MassFlowState`      ``R T`` at rest        ``rho u``              .
+`OutletState`        .                      .                      pressure
 ===================  =====================  =====================  =====================
 
 and in ``par[5]`` of all of them the value of a turbulence model's variable in gas that comes in.
+
+A formula is a frozen dataclass that derives from `FaceState`. Kernels take those of a flow as one constant, ``states``,
+and hold them alone; the kind of a boundary element is the place of its formula among them.
 
 References
 ----------
@@ -32,27 +35,34 @@ E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed.,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from fluxloom.fv.compressible_fluxes import normal_velocity, sound
 from fluxloom.kernel.frontend import func
-from fluxloom.kernel.intrinsics import max, min, pow, sqrt, zeros
+from fluxloom.kernel.intrinsics import max, min, pow, select, sqrt, zeros
 
 __all__ = [
-    "DENSITY_INLET",
-    "FAR_FIELD",
-    "GIVEN_STATE",
-    "INSIDE_STATE",
-    "ISOTHERMAL_WALL",
-    "MASS_INLET",
-    "NO_SLIP_WALL",
     "PARAMETERS",
-    "PRESSURE_OUTLET",
-    "SLIP_WALL",
-    "TEMPERATURE_INLET",
-    "TOTAL_INLET",
+    "DensityState",
+    "FaceState",
+    "FarFieldState",
+    "GivenState",
+    "InsideState",
+    "IsothermalState",
+    "MassFlowState",
+    "NoSlipState",
+    "OutletState",
+    "ReservoirState",
+    "SlipState",
+    "TemperatureState",
     "boundary_state",
     "far_field",
     "from_reservoir",
+    "is_adiabatic",
     "is_mirror",
+    "is_slip",
+    "is_wall",
     "leaving",
     "mass_inlet",
     "mirrored",
@@ -60,10 +70,6 @@ __all__ = [
     "slip_wall",
     "transported",
 ]
-
-SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL, FAR_FIELD, GIVEN_STATE, INSIDE_STATE = 0, 1, 2, 3, 4, 5
-TOTAL_INLET, DENSITY_INLET, TEMPERATURE_INLET, MASS_INLET, PRESSURE_OUTLET = 6, 7, 8, 9, 10
-"""Kinds of boundary elements; walls are the first ones."""
 
 PARAMETERS = 6
 """Numbers that are given at each boundary element."""
@@ -114,12 +120,6 @@ def slip_wall(w, n, par, b, d):
     """Write the state at a wall without friction, or a plane of symmetry: ``u_n`` of the wall, else that inside."""
     copied(w, b, d)
     turned(w, n, b, d, normal_velocity(par, n, d))
-
-
-@func
-def is_mirror(kind, par):
-    """Return whether a face is in a plane of symmetry: beyond it is the image of the cell behind."""
-    return kind == SLIP_WALL and par[0] > 0.0
 
 
 @func
@@ -264,63 +264,261 @@ def mass_inlet(w, par, b, gamma, d):
     b[1 + d] = p
 
 
+# -------------------------------------------------------------------------------------------------- formulas
+
+
+class FaceState:
+    """What is at a face of the boundary; a member is a frozen dataclass with the formula, a ``@func``.
+
+    The formula is given the numbers ``par`` of the face, its unit normal ``n`` out of the flow, the state ``w`` of the
+    cell behind, continued to the face, and the ratio of the specific heats; it writes the state ``b`` at the face.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it
+
+        def __call__(self, par: Any, n: Any, w: Any, b: Any, gamma: Any, d: Any) -> Any: ...  # noqa: D102
+
+    @property
+    def wall(self) -> bool:
+        """Whether it is a wall: fluxes of the most robust kind take the mirrored cell behind it."""
+        return False
+
+    @property
+    def slip(self) -> bool:
+        """Whether it is a wall without friction, or a plane of symmetry (then ``par[0]`` is 1)."""
+        return False
+
+    @property
+    def adiabatic(self) -> bool:
+        """Whether no heat passes."""
+        return False
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return a turbulence model's variable: ``nut`` of the inside, or what is given where gas enters."""
+        return select(normal_velocity(b, n, d) < 0.0, par[_ENTERING], nut)
+
+
+@dataclass(frozen=True)
+class SlipState(FaceState):
+    """A wall without friction."""
+
+    @property
+    def wall(self) -> bool:
+        """A wall."""
+        return True
+
+    @property
+    def slip(self) -> bool:
+        """Without friction."""
+        return True
+
+    @property
+    def adiabatic(self) -> bool:
+        """And without heat."""
+        return True
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        slip_wall(w, n, par, b, d)
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return that of the inside."""
+        return nut
+
+
+@dataclass(frozen=True)
+class NoSlipState(FaceState):
+    """A wall with friction through which no heat passes."""
+
+    @property
+    def wall(self) -> bool:
+        """A wall."""
+        return True
+
+    @property
+    def adiabatic(self) -> bool:
+        """No heat passes."""
+        return True
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        composed(w[0], par, w[1 + d], b, d)
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class IsothermalState(FaceState):
+    """A wall with friction and a temperature."""
+
+    @property
+    def wall(self) -> bool:
+        """A wall."""
+        return True
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        composed(w[1 + d] / par[0], par, w[1 + d], b, d)
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class FarFieldState(FaceState):
+    """Uniform flow, by Riemann invariants; see `far_field`."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        far_field(w, n, par, b, gamma, d)
+
+
+@dataclass(frozen=True)
+class GivenState(FaceState):
+    """All is given."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        copied(par, b, d)
+
+
+@dataclass(frozen=True)
+class InsideState(FaceState):
+    """All is that of the inside."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        copied(w, b, d)
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return that of the inside."""
+        return nut
+
+
+@dataclass(frozen=True)
+class ReservoirState(FaceState):
+    """Gas from rest, in a direction; see `open_end`."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        open_end(w, n, par, par[1 + d], par[0], False, b, gamma, d)
+
+
+@dataclass(frozen=True)
+class DensityState(FaceState):
+    """Density and velocity are given."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        composed(par[0], par, w[1 + d], b, d)
+
+
+@dataclass(frozen=True)
+class TemperatureState(FaceState):
+    """Temperature and velocity are given."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        composed(w[1 + d] / par[0], par, w[1 + d], b, d)
+
+
+@dataclass(frozen=True)
+class MassFlowState(FaceState):
+    """Mass flow and total temperature are given; see `mass_inlet`."""
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        mass_inlet(w, par, b, gamma, d)
+
+
+@dataclass(frozen=True)
+class OutletState(FaceState):
+    """A room with a pressure; see `open_end`.
+
+    Gas that comes back has the tangential velocity of that inside, as it has where it leaves: a swirl that is drawn
+    back is not stopped. Fluxes are continuous, for no gas passes where the one turns into the other.
+    """
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        way = zeros(1 + d)
+        for k in range(d):
+            way[1 + k] = -n[k]
+        open_end(w, n, way, par[1 + d], par[0], True, b, gamma, d)
+        turned(w, n, b, d, normal_velocity(b, n, d))
+
+
 # -------------------------------------------------------------------------------------------------- choosing
 
 
 @func
-def walls(kind, par, n, w, b, d):
-    """Write the state at a wall."""
-    p = w[1 + d]
-    if kind == SLIP_WALL:
-        slip_wall(w, n, par, b, d)
-    elif kind == NO_SLIP_WALL:
-        composed(w[0], par, p, b, d)
-    else:
-        composed(p / par[0], par, p, b, d)
+def boundary_state(states, kind, par, n, w, b, gamma, d):
+    """Write the state ``b`` of ``d + 2`` numbers at a boundary face by the formula of its kind; see `FaceState`."""
+    for k in range(len(states)):
+        if kind == k:
+            states[k](par, n, w, b, gamma, d)
 
 
 @func
-def openings(kind, par, n, w, b, gamma, d):
-    """Write the state at an opening to a room: through an inlet with a direction, or an outlet.
-
-    Gas that comes back through an outlet has the tangential velocity of that inside, as it has where it leaves: a swirl
-    that is drawn back is not stopped. Fluxes are continuous, for no gas passes where the one turns into the other.
-    """
-    way = zeros(1 + d)
-    for k in range(d):
-        way[1 + k] = par[1 + k] if kind == TOTAL_INLET else -n[k]
-    open_end(w, n, way, par[1 + d], par[0], kind == PRESSURE_OUTLET, b, gamma, d)
-    if kind == PRESSURE_OUTLET:
-        turned(w, n, b, d, normal_velocity(b, n, d))
-
-
-@func
-def boundary_state(kind, par, n, w, b, gamma, d):
-    """Write the state ``b`` of ``d + 2`` numbers at a boundary face, from the state ``w`` inside; see the table."""
-    if kind < FAR_FIELD:
-        walls(kind, par, n, w, b, d)
-    elif kind == FAR_FIELD:
-        far_field(w, n, par, b, gamma, d)
-    elif kind == GIVEN_STATE:
-        copied(par, b, d)
-    elif kind == INSIDE_STATE:
-        copied(w, b, d)
-    elif kind == DENSITY_INLET:
-        composed(par[0], par, w[1 + d], b, d)
-    elif kind == TEMPERATURE_INLET:
-        composed(w[1 + d] / par[0], par, w[1 + d], b, d)
-    elif kind == MASS_INLET:
-        mass_inlet(w, par, b, gamma, d)
-    else:
-        openings(kind, par, n, w, b, gamma, d)
-
-
-@func
-def transported(kind, par, n, w, b, nut, d):
-    """Return a turbulence model's variable: ``nut`` of the inside, 0 at walls with friction, given where gas enters."""
+def transported(states, kind, par, n, w, b, nut, d):
+    """Return a turbulence model's variable at a boundary face, ``nut`` in the cell behind."""
     found = nut
-    if kind > SLIP_WALL and kind < FAR_FIELD:
-        found = 0.0
-    elif kind != SLIP_WALL and kind != INSIDE_STATE and normal_velocity(b, n, d) < 0.0:
-        found = par[_ENTERING]
+    for k in range(len(states)):
+        if kind == k:
+            found = states[k].transported(par, n, w, b, nut, d)
     return found
+
+
+@func
+def is_wall(states, kind):
+    """Return whether a boundary face is a wall."""
+    found = False
+    for k in range(len(states)):
+        if states[k].wall and kind == k:
+            found = True
+    return found
+
+
+@func
+def is_slip(states, kind):
+    """Return whether a boundary face is a wall without friction, or a plane of symmetry."""
+    found = False
+    for k in range(len(states)):
+        if states[k].slip and kind == k:
+            found = True
+    return found
+
+
+@func
+def is_adiabatic(states, kind):
+    """Return whether no heat passes a boundary face."""
+    found = False
+    for k in range(len(states)):
+        if states[k].adiabatic and kind == k:
+            found = True
+    return found
+
+
+@func
+def is_mirror(states, kind, par):
+    """Return whether a face is in a plane of symmetry: beyond it is the image of the cell behind."""
+    return is_slip(states, kind) and par[0] > 0.0

@@ -26,7 +26,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.compressible_fluxes import Rusanov
 from fluxloom.fv.compressible_kernels import COLD, LEAST, flux_through, is_outer, stage
-from fluxloom.fv.compressible_outside import FAR_FIELD, boundary_state, transported
+from fluxloom.fv.compressible_outside import FaceState, boundary_state, is_wall, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
 
@@ -74,7 +74,7 @@ def heat(u, d):
 @kernel
 def outside_differences(
     kind: Read, par: Read, face: Read, w: Read, out: Read, change: Write,
-    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int],
+    *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int], moving: Const[int],
 ):  # fmt: skip
     """Rusanov's flux out of a boundary face less the flux ``out`` there; a wall mirrors the cell behind it."""
     n = zeros(d)
@@ -91,14 +91,14 @@ def outside_differences(
         left[v] = w[v]
     for k in range(d):
         n[k] = face[k]
-    boundary_state(kind[0], par, n, left, b, gamma, d)
+    boundary_state(states, kind[0], par, n, left, b, gamma, d)
     nut = left[nv - 1]
     if nv == d + 3:
-        nut = transported(kind[0], par, n, left, b, nut, d)
+        nut = transported(states, kind[0], par, n, left, b, nut, d)
     for k in range(d):
         here += w[1 + k] * n[k]
         there += b[1 + k] * n[k]
-    wall = kind[0] < FAR_FIELD
+    wall = is_wall(states, kind[0])
     for v in range(2 + d):
         right[v] = select(wall, w[v], b[v])
     for k in range(d):

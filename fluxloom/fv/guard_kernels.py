@@ -7,7 +7,6 @@ not count among the least (``least``) and the largest (``most``). Elements witho
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read
-from fluxloom.fv.compressible_outside import GIVEN_STATE, INSIDE_STATE
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt
 
@@ -87,13 +86,16 @@ def look_at_water(u: Read, sums: Inc, least: Min):
 
 @kernel
 def slow_outlets(
-    kind: Read, face: Read, w: Read, slow: Inc, least: Min, *, gamma: float, d: Const[int], moving: Const[int]
+    kind: Read, face: Read, w: Read, slow: Inc, least: Min,
+    *, gamma: float, which: Const[int], d: Const[int], moving: Const[int],
 ):
     """Supersonic outlets through which gas does not leave faster than sound, or enters; the least Mach number there.
 
+    They are the faces of the kind ``which``.
+
     It is that along the normal, of the cell behind ``w``. Gas at rest does not count.
     """
-    if kind[0] == INSIDE_STATE:
+    if kind[0] == which:
         un = 0.0
         for k in range(d):
             un += w[1 + k] * face[k]
@@ -106,12 +108,12 @@ def slow_outlets(
 
 
 @kernel
-def slow_inlets(kind: Read, w: Read, slow: Inc, *, gamma: float, d: Const[int]):
-    """Faces where all is given and enters faster than sound, before a cell ``w`` in which it is slower."""
+def slow_inlets(kind: Read, w: Read, slow: Inc, *, gamma: float, which: Const[int], d: Const[int]):
+    """Faces of the kind ``which``, where all is given, before a cell ``w`` in which gas is slower than sound."""
     square = 0.0
     for k in range(d):
         square += w[1 + k] * w[1 + k]
-    slow[0] += select(kind[0] == GIVEN_STATE and square * w[0] < gamma * w[1 + d], 1.0, 0.0)
+    slow[0] += select(kind[0] == which and square * w[0] < gamma * w[1 + d], 1.0, 0.0)
 
 
 @kernel

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
-from typing import TypeVar
 
 from fluxloom.kernel import fold
 from fluxloom.kernel.analysis import expressions
-from fluxloom.kernel.indexing import IndexLowerer
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import (
     RAGGED,
@@ -28,9 +25,7 @@ from fluxloom.kernel.ir import (
     ReadConstant,
     TableElement,
 )  # fmt: skip
-from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import RecordProblem, built_fields
-from fluxloom.kernel.records import called_method, default_value, member
+from fluxloom.kernel.lower_strategies import StrategyLowerer
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
     ArrayView,
@@ -38,18 +33,14 @@ from fluxloom.kernel.values import (
     FunctionValue,
     ListValue,
     NoneValue,
-    OpaqueValue,
     ParameterView,
     RecordValue,
-    StoredField,
     TupleValue,
     Value,
     number,
 )  # fmt: skip
 
 __all__ = ["ExpressionLowerer"]
-
-V = TypeVar("V")
 
 BINARY: Mapping[type[ast.operator], str] = MappingProxyType({
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -63,16 +54,8 @@ LONGEST = 64
 """Operands of `and` or `or`, and conditional expressions in a row, that become one expression."""
 
 
-class ExpressionLowerer(IndexLowerer):
+class ExpressionLowerer(StrategyLowerer):
     """Lowers expressions; inlining of helpers is left to the statement lowerer."""
-
-    @abstractmethod
-    def inline(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value | None:
-        """Inline a call of a helper and return what it returns."""
-
-    @abstractmethod
-    def stable(self, value: Value) -> Value:
-        """Return a value that later assignments do not change (views stay views, as in Python)."""
 
     # ----------------------------------------------------------------------------------- atoms
 
@@ -94,7 +77,7 @@ class ExpressionLowerer(IndexLowerer):
         """Lower a name."""
         name = scope.names.get(node.id)
         if name is None:
-            return self._captured(scope, node)
+            return self.captured(scope, node)
         flow = self.builder.flow
         if name in flow.bound:
             return flow.bound[name]
@@ -108,52 +91,6 @@ class ExpressionLowerer(IndexLowerer):
         raise scope.source.error(
             node, f"{node.id!r} may be used before it is assigned", "give it a value on every path that leads here"
         )
-
-    def visit_Attribute(self, scope: Scope, node: ast.Attribute) -> Value:
-        """Lower an attribute of a module, or of a record."""
-        if scope.source.resolve(node) is not None:
-            return self._captured(scope, node)
-        record = self.value(scope, node.value)
-        if not isinstance(record, RecordValue):
-            raise scope.source.error(node, *self.no_attributes(record))
-        found = self.of_record(scope, node, lambda: member(record, node.attr))
-        return self.builder.local(found.name) if isinstance(found, StoredField) else found
-
-    def no_attributes(self, value: Value) -> tuple[str, str]:
-        """Return the message and the hint for an attribute of something that has none."""
-        if isinstance(value, NoneValue):
-            return self.not_scalar(value)
-        return "attribute access on what is no record is not part of the kernel language", "index data: x[0]"
-
-    def of_record(self, scope: Scope, node: ast.AST, find: Callable[[], V]) -> V:
-        """Return what is found in a record; a `RecordProblem` gets the location of ``node``."""
-        try:
-            return find()
-        except RecordProblem as problem:
-            raise scope.source.error(node, problem.message, problem.hint) from None
-
-    def callee(self, scope: Scope, node: ast.expr) -> Intrinsic | FunctionValue | type:
-        """Return what a call calls: a formula, an intrinsic, or the class of a record that is built."""
-        found = scope.source.resolve(node)
-        if isinstance(found, Helper):
-            return FunctionValue(found)
-        if isinstance(found, (Intrinsic, type)):
-            return found
-        value = self.value(scope, node)
-        if isinstance(value, RecordValue):
-            return self.of_record(scope, node, lambda: called_method(value))
-        if isinstance(value, FunctionValue):
-            return value
-        what = ast.unparse(node)
-        if isinstance(value, NoneValue):
-            raise scope.source.error(node, *self.not_scalar(value))
-        raise scope.source.error(node, f"{what!r} is not a function", "call a @func, a record or one of its methods")
-
-    def _captured(self, scope: Scope, node: ast.Name | ast.Attribute) -> Value:
-        found = scope.source.resolve(node)
-        if isinstance(found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)):
-            return found
-        raise scope.source.error(node, "this name cannot be used as a value")
 
     def visit_Tuple(self, scope: Scope, node: ast.Tuple) -> Value:
         """Lower a tuple display."""
@@ -309,10 +246,14 @@ class ExpressionLowerer(IndexLowerer):
         builder = self.builder
         before = builder.flow.copy()
         with builder.block() as yes_block:
-            yes = self.scalar(scope, node.body)
+            yes = self._scalar_or_record(scope, node.body)
         after, builder.flow = builder.flow, before.copy()
         with builder.block() as no_block:
-            no = self.scalar(scope, node.orelse)
+            no = self._scalar_or_record(scope, node.orelse)
+        if isinstance(yes, RecordValue) or isinstance(no, RecordValue):
+            record = self.joined(scope, node, test, (yes, yes_block, after), (no, no_block, builder.flow))
+            assert record is not None
+            return record
         builder.flow = after.meet(builder.flow)
         with self.located(scope, node):
             if not yes_block and not no_block:
@@ -325,6 +266,14 @@ class ExpressionLowerer(IndexLowerer):
         builder.emit(If(test, (*yes_block, *yes_tail), (*no_block, *no_tail), location=builder.where))
         builder.flow.known.pop((name, ()), None)
         return builder.local(name)
+
+    def _scalar_or_record(self, scope: Scope, node: ast.expr) -> Expression | RecordValue:
+        value = self.value(scope, node)
+        if isinstance(value, RecordValue):
+            return value
+        if not isinstance(value, Expression):
+            raise scope.source.error(node, *self.not_scalar(value))
+        return self.shallow(value)
 
     def _choice(self, scope: Scope, node: ast.expr, name: str) -> None:
         """Assign the value of a long chain of conditional expressions, by statements."""
@@ -353,9 +302,9 @@ class ExpressionLowerer(IndexLowerer):
         """Lower a call."""
         called = self.callee(scope, node.func)
         if isinstance(called, FunctionValue):
-            return self._called(scope, node, called)
+            return self.called(scope, node, called)
         if isinstance(called, type):
-            return self._built(scope, node, called)
+            return self.built(scope, node, called)
         if called.result == "form":
             return self._form(scope, node, called)
         arguments = [self.scalar(scope, item) for item in node.args]
@@ -363,26 +312,6 @@ class ExpressionLowerer(IndexLowerer):
             while len(arguments) > 2:  # of min and max, which take them in turn
                 arguments[:2] = [self.shallow(fold.call(called, tuple(arguments[:2])))]
             return fold.call(called, tuple(arguments))
-
-    def _called(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value:
-        """Lower a call of a helper inside an expression."""
-        outside, mark = {*self.builder.slots, *self.builder.shapes}, len(self.builder.effects)
-        value, name = self.inline(scope, node, called), called.helper.source.name
-        if value is None:
-            raise scope.source.error(node, f"{name!r} returns nothing", "call it as a statement")
-        if not outside.isdisjoint(self.builder.effects[mark:]):
-            # its stores would be moved before the rest of the expression, which may read the same data
-            raise scope.source.error(node, f"{name!r} writes to its arguments inside an expression",
-                                     "assign its result to a local on a line of its own")  # fmt: skip
-        return value
-
-    def _built(self, scope: Scope, node: ast.Call, kind: type) -> Value:
-        """Lower a call of the class of a record."""
-        names, defaults = built_fields(kind)
-        given = [self.stable(self.value(scope, item)) for item in node.args]
-        rest = names[len(given) :]
-        parts = [self.of_record(scope, node, lambda n=n: default_value(kind, n, defaults[n])) for n in rest]
-        return RecordValue(kind, tuple(zip(names, [*given, *parts], strict=True)))
 
     def _form(self, scope: Scope, node: ast.Call, called: Intrinsic) -> Value:
         if called.name == "len":
@@ -410,6 +339,8 @@ class ExpressionLowerer(IndexLowerer):
             return fold.integer(value.shape[0])
         if isinstance(value, TupleValue):
             return fold.integer(len(value.items))
+        if not isinstance(value, Expression):
+            raise scope.source.error(node, *self.not_scalar(value))
         raise scope.source.error(node, "len of a number", "len takes a parameter, an array or a tuple")
 
 

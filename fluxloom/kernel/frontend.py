@@ -44,6 +44,8 @@ class Formula(Helper, Generic[P, R]):
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self.__name__ = self.name
+        self.__qualname__ = getattr(function, "__qualname__", self.name)
+        self.__module__ = getattr(function, "__module__", __name__)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         if not (_reads_late(function) or _names_its_class(function)):
@@ -78,6 +80,9 @@ class Formula(Helper, Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None, /) -> Any:
         """Return the helper itself from its class; from a record its method, which runs as it is."""
         return self if instance is None else MethodType(self.function, instance)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name in its module, as functions
 
     def __copy__(self) -> Self:
         return self
@@ -120,6 +125,7 @@ class Kernel(KernelMarker):
         self.doc = function.__doc__ or ""
         self._fixed: LoweredKernel | None = None
         self._absent: frozenset[str] = frozenset()
+        self._less: dict[frozenset[str], Kernel] = {}
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -225,11 +231,12 @@ class Kernel(KernelMarker):
 
     def leaving_out(self, absent: Collection[str]) -> Kernel:
         """Return the kernel of loops that leave out some data (``Read | None``): what is None there is not compiled."""
-        if not absent:
+        whole = self._absent | frozenset(absent)
+        if whole == self._absent:
             return self
         other = copy.copy(self)
-        other._absent = frozenset(absent)
-        return other
+        other._absent = whole
+        return self._less.setdefault(whole, other)  # the same one for all loops
 
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
         """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.

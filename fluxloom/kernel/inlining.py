@@ -7,16 +7,14 @@ from dataclasses import replace
 from typing import final
 
 from fluxloom.core.errors import KernelError
-from fluxloom.kernel.flow import Flow
-from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
+from fluxloom.kernel.ir import Constant, Expression, If, Local
 from fluxloom.kernel.loops import LoopLowerer
+from fluxloom.kernel.lower_strategies import Branch
 from fluxloom.kernel.returns import contains_return, returning_block
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import FunctionValue, ListValue, RecordValue, StoredField, TupleValue, Value, inner_values
 
 __all__ = ["KernelLowerer"]
-
-Branch = tuple[Value | None, list[Statement], Flow]
 
 
 @final
@@ -88,13 +86,19 @@ class KernelLowerer(LoopLowerer):
         after, builder.flow = builder.flow, before
         with builder.block() as orelse:
             no = self._returned(scope, node.orelse)
+        builder.where = where
+        return self.joined(scope, node, test, (yes, body, after), (no, orelse, builder.flow))
+
+    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch, no: Branch) -> Value | None:
+        """Emit a conditional whose branches have been lowered; return what both give, copied to common locals."""
+        builder, where = self.builder, self.builder.where
         with self.located(scope, node):
-            result = self._join_values(scope, node, (yes, body, after), (no, orelse, builder.flow))
-        builder.flow = after.meet(builder.flow)
-        builder.emit(If(test, tuple(body), tuple(orelse), location=where))
+            result = self._join_values(scope, node, yes, no)
+        builder.flow = yes[2].meet(no[2])
+        builder.emit(If(test, tuple(yes[1]), tuple(no[1]), location=where))
         return result
 
-    def _join_values(self, scope: Scope, node: ast.If, yes: Branch, no: Branch) -> Value | None:
+    def _join_values(self, scope: Scope, node: ast.AST, yes: Branch, no: Branch) -> Value | None:
         """Return one value for what two branches return, copied to common locals inside each branch."""
         first, second = self._loaded(yes[0]), self._loaded(no[0])
         if first is None and second is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,6 +26,18 @@ ROLLED_NODES = 2000
 
 UNROLLED_NODES = 8000
 """Most IR nodes that one unrolled loop nest may produce; beyond, the loop stays a loop."""
+
+
+@functools.lru_cache(maxsize=1024)  # a loop inside another one is lowered again and again
+def _indexed(node: ast.For) -> tuple[ast.expr, ...]:
+    """Return the names and attributes that the counter of a loop indexes."""
+    found: list[ast.expr] = []
+    for item in (inner for statement in node.body for inner in ast.walk(statement)):
+        if isinstance(item, ast.Subscript) and isinstance(item.value, (ast.Name, ast.Attribute)):
+            used = {part.id for part in ast.walk(item.slice) if isinstance(part, ast.Name)}
+            if isinstance(node.target, ast.Name) and node.target.id in used:
+                found.append(item.value)
+    return tuple(found)
 
 
 class LoopLowerer(StatementLowerer):
@@ -113,14 +126,7 @@ class LoopLowerer(StatementLowerer):
 
     def _chooses(self, scope: Scope, node: ast.For) -> bool:
         """Whether the counter of a loop chooses among records or formulas: only one that is written out can."""
-        assert isinstance(node.target, ast.Name)
-        for item in (inner for statement in node.body for inner in ast.walk(statement)):
-            if not (isinstance(item, ast.Subscript) and isinstance(item.value, (ast.Name, ast.Attribute))):
-                continue
-            counted = any(isinstance(part, ast.Name) and part.id == node.target.id for part in ast.walk(item.slice))
-            if counted and isinstance(self._strategy(scope, item.value), TupleValue):
-                return True
-        return False
+        return any(isinstance(self._strategy(scope, item), TupleValue) for item in _indexed(node))
 
     def _strategy(self, scope: Scope, node: ast.expr) -> Value | None:
         """Return the tuple or record that a name or an attribute stands for, None if it is something else."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -109,7 +110,8 @@ class _Record:
     def __getattr__(self, name: str) -> Any:
         found = member(self.__record, name)
         if isinstance(found, FunctionValue) and found.record is not None:
-            return functools.partial(found.helper.meaning(self.__real), self)
+            method = functools.partial(found.helper.meaning(self.__real), self)
+            return method() if found.at_once else method
         value = self.__dict__[name] = constant_value(found, self.__real)
         return value
 
@@ -119,10 +121,11 @@ class _Record:
 
 def _built(kind: type, real: Real) -> Callable[..., _Record]:
     """Return what builds a record in the function."""
-    names, defaults = built_fields(kind)
+    _, defaults = built_fields(kind)
     rest = {name: constant_value(default_value(kind, name, value), real) for name, value in defaults.items()}
     record = RecordValue(kind, ())
-    return lambda *given: _Record(record, rest | dict(zip(names, given, strict=False)), real)
+    placed = [item.name for item in dataclasses.fields(kind) if not item.kw_only]
+    return lambda *given, **named: _Record(record, rest | dict(zip(placed, given, strict=False)) | named, real)
 
 
 class _Translation(ast.NodeTransformer):

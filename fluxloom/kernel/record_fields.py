@@ -6,6 +6,7 @@ part of the code.
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import functools
@@ -19,6 +20,7 @@ from typing import Annotated, Any, get_args, get_origin
 import numpy as np
 
 from fluxloom.core.access import Const
+from fluxloom.core.errors import did_you_mean
 from fluxloom.kernel.marks import Helper, KernelMarker
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "difference",
     "is_record",
     "is_run_time",
+    "named_arguments",
     "run_time_fields",
     "strategy_identity",
     "with_fields",
@@ -226,7 +229,8 @@ def difference(name: str, old: Any, new: Any) -> str:
     if strategy_identity(old) == strategy_identity(new):
         return ""
     if type(old) is not type(new):
-        return f"{name} is {_named(old)} there, not {_named(new)}"
+        other = "another class of that name" if _named(old) == _named(new) else _named(new)
+        return f"{name} is {_named(old)} there, not {other}"
     if isinstance(old, tuple):
         if len(old) != len(new):
             return f"{name} has {len(old)} entries there, not {len(new)}"
@@ -256,10 +260,35 @@ def build_problem(kind: type) -> RecordProblem | None:
         return RecordProblem(f"{name} has a constructor of its own, which kernels do not run",
                              "leave the constructor to @dataclass")  # fmt: skip
     for item in dataclasses.fields(kind):
-        if item.kw_only or not item.init:
-            return RecordProblem(f"the field {item.name!r} of {name} is not given by position",
-                                 "kernels build records by position: no kw_only, no field(init=False)")  # fmt: skip
+        if not item.init:
+            return RecordProblem(f"the field {item.name!r} of {name} is not given to its constructor",
+                                 "kernels give all fields: no field(init=False)")  # fmt: skip
     return None
+
+
+def named_arguments(kind: type, node: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of a call of the class of a record by the names of the fields, as they are written.
+
+    Raises
+    ------
+    RecordProblem
+        When there are too many, one of an unknown field, two of the same or one too few.
+    """
+    names, defaults = built_fields(kind)
+    placed = [item.name for item in dataclasses.fields(kind) if not item.kw_only]
+    if len(node.args) > len(placed):
+        raise RecordProblem(f"{kind.__name__} takes {len(placed)} arguments by position, not {len(node.args)}")
+    given = dict(zip(placed, node.args, strict=False))
+    for item in node.keywords:
+        if item.arg not in names:
+            raise RecordProblem(f"{kind.__name__} has no field {item.arg!r}{did_you_mean(str(item.arg), names)}")
+        if item.arg in given:
+            raise RecordProblem(f"{kind.__name__} is given {item.arg!r} twice")
+        given[item.arg] = item.value
+    missing = [name for name in names if name not in given and name not in defaults]
+    if missing:
+        raise RecordProblem(f"{kind.__name__} is not given {missing[0]!r}", f"its fields are: {', '.join(names)}")
+    return given
 
 
 def built_fields(kind: type) -> tuple[tuple[str, ...], Mapping[str, Any]]:

@@ -39,7 +39,7 @@ from fluxloom.kernel.values import (
 __all__ = ["called_method", "default_value", "member", "strategy_value"]
 
 
-def strategy_value(name: str, value: Any, *, run_time: bool) -> Value:
+def strategy_value(name: str, value: Any, *, run_time: bool, shown: str = "") -> Value:
     """Return what a strategy, or a field of one, is in a kernel.
 
     Parameters
@@ -47,9 +47,11 @@ def strategy_value(name: str, value: Any, *, run_time: bool) -> Value:
     name
         Its name in the generated code; with ``run_time``, fields annotated ``float`` are run-time constants
         ``name_field``, without it they are numbers.
+    shown
+        Its name in messages, where that is another one.
     """
     if value is None:
-        return NoneValue(name)
+        return NoneValue(shown or name)
     if isinstance(value, Helper):
         return FunctionValue(value)
     if isinstance(value, (tuple, np.ndarray)):
@@ -59,7 +61,7 @@ def strategy_value(name: str, value: Any, *, run_time: bool) -> Value:
     if isinstance(value, tuple):
         return TupleValue(tuple(strategy_value(f"{name}_{k}", item, run_time=run_time) for k, item in enumerate(value)))
     if not is_record(type(value)):
-        return number(value) or OpaqueValue(name, value)
+        return number(value) or OpaqueValue(shown or name, value)
     kind: Any = type(value)
     parts = tuple((item.name, _field(f"{name}_{item.name}", value, item.name, run_time)) for item in fields(kind))
     watched = run_time and run_time_fields(name, value)
@@ -70,7 +72,8 @@ def _field(path: str, record: Any, name: str, run_time: bool) -> Value:
     kind, given = type(record), getattr(record, name)
     if run_time and is_run_time(kind, name):
         return ReadConstant(Kind.REAL, path)
-    return strategy_value(path, float(given) if declared_kind(kind, name) is float else given, run_time=run_time)
+    given = float(given) if declared_kind(kind, name) is float else given
+    return strategy_value(path, given, run_time=run_time, shown=f"{kind.__name__}.{name}")
 
 
 # -------------------------------------------------------------------------------------------- members
@@ -93,9 +96,13 @@ def member(record: RecordValue, name: str) -> Value:
         return FunctionValue(static, record)
     if isinstance(static, staticmethod) and isinstance(static.__func__, Helper):
         return FunctionValue(static.__func__)
+    if isinstance(static, property) and isinstance(static.fget, Helper):
+        return FunctionValue(static.fget, record, at_once=True)
     if isinstance(static, (property, functools.cached_property)):
         return _property(record, name)
-    if inspect.isroutine(static):
+    if isinstance(static, classmethod):
+        raise RecordProblem(f"{name!r} is a class method of {kind.__name__}", "make it a @staticmethod above a @func")
+    if inspect.isroutine(static) or isinstance(static, staticmethod):
         raise RecordProblem(f"{name!r} of {kind.__name__} is an ordinary Python method",
                             "decorate it with @fluxloom.func")  # fmt: skip
     if not _is_there(kind, name) or name.startswith("__"):
@@ -136,7 +143,8 @@ def _property(record: RecordValue, name: str) -> Value:
     except _RunTimeRead as read:
         raise RecordProblem(
             f"{of} reads {read.field!r}, which is known at run time only: properties are part of the code",
-            f"make {name!r} a @func method and call it, or annotate {read.field!r} Const[float]: it is baked in then",
+            f"put @fluxloom.func below the @property of {name!r}, or annotate {read.field!r} Const[float]: it is baked "
+            "in then",
         ) from None
     except Exception as problem:
         what = f"{of} cannot be evaluated: {type(problem).__name__}: {problem}"
@@ -193,6 +201,15 @@ class _Watched:
         if isinstance(static, (property, staticmethod, classmethod)) or inspect.isfunction(static):
             return static.__get__(self, kind)
         return static
+
+    def __eq__(self, other: object) -> bool:
+        raise _RunTimeRead(run_time_fields("", object.__getattribute__(self, "_watched"))[0][0].strip("_"))
+
+    def __hash__(self) -> int:  # it would compare too
+        return int(self == self)
+
+    def __repr__(self) -> str:
+        return str(self == self)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.__getattribute__("__call__")(*arguments)

@@ -120,7 +120,8 @@ def read_signature(source: FunctionSource, visible: Mapping[str, Any]) -> Signat
     for item in arguments.kwonlyargs:
         constants.append(_constant(source, item, visible, arrays, strategies))
     # those of now, whatever becomes of a list
-    defaults = copy.deepcopy(dict(getattr(source.function, "__kwdefaults__") or {}))
+    given: dict[str, Any] = getattr(source.function, "__kwdefaults__") or {}
+    defaults = {key: value if key in strategies else copy.deepcopy(value) for key, value in given.items()}
     signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults),
                           MappingProxyType(strategies))  # fmt: skip
     for item in constants:
@@ -138,8 +139,10 @@ def _annotation(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any
         # postponed annotations are the user's own source; evaluating them is what typing.get_type_hints does
         return eval(annotation, names)
     except Exception as problem:
+        constant = item in source.node.args.kwonlyargs
+        hint = "names in it have to be there when the kernel is defined, not only for checkers of types"
         raise source.error(item.annotation or item, f"the annotation of {item.arg!r} cannot be evaluated: {problem}",
-                           ACCESS_HINT) from problem  # fmt: skip
+                           hint if constant else ACCESS_HINT) from problem  # fmt: skip
 
 
 def _parameter(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Parameter:

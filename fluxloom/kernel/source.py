@@ -159,6 +159,9 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
         ``@func``, an intrinsic, a module, a number, a tuple of numbers.
     """
     name = getattr(function, "__name__", repr(function))
+    if isinstance(function, (staticmethod, classmethod, property)):
+        kind = type(function).__name__
+        raise KernelError(f"{name} is a {kind}, not a plain function", hint=f"put @{kind} above @fluxloom.func")
     if not inspect.isfunction(function) or name == "<lambda>":
         raise KernelError(f"{name} is not a plain function", hint="decorate a function defined with def")
     filename, first_line = function.__code__.co_filename, function.__code__.co_firstlineno
@@ -173,7 +176,7 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
     captured: dict[str, Captured] = {}
     text = tuple([line.rstrip("\n") for line in block])
     source = FunctionSource(function, name, filename, first_line, text, node, MappingProxyType(captured))
-    rejected = first_rejected(node.body)
+    rejected = first_rejected(node.body) or _private(function, node)
     if rejected is not None:
         raise source.error(*rejected)
     if not _is_what_runs(function.__code__, text):
@@ -184,6 +187,17 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
         )  # fmt: skip
     captured |= _capture(source)
     return source
+
+
+def _private(function: Callable[..., Any], node: ast.FunctionDef) -> tuple[ast.AST, str, str] | None:
+    """Return a name in a method that Python renames, as its class body does: the text does not say what it is."""
+    if "." not in function.__qualname__:
+        return None
+    for item in ast.walk(node):
+        name = item.attr if isinstance(item, ast.Attribute) else item.id if isinstance(item, ast.Name) else ""
+        if name.startswith("__") and not name.endswith("__"):
+            return item, f"{name!r} is another name in each class", "begin it with a single underscore"
+    return None
 
 
 def _is_what_runs(running: CodeType, text: Sequence[str]) -> bool:
@@ -333,8 +347,10 @@ def _classify(source: FunctionSource, node: ast.expr, dotted: str) -> Captured:
     for position, attribute in enumerate(attributes):
         if is_record(type(value)) or _is_tuple_of_records(value):
             return _strategy(source, node, ".".join([root, *attributes[:position]]), value, attributes[position:])
-        if isinstance(value, type) and isinstance(inspect.getattr_static(value, attribute, None), Helper):
-            value = inspect.getattr_static(value, attribute)  # a method with its record as the first argument
+        method = inspect.getattr_static(value, attribute, None) if isinstance(value, type) else None
+        method = method.__func__ if isinstance(method, staticmethod) else method
+        if isinstance(method, Helper):
+            value = method  # a method, with its record as the first argument
             continue
         if not isinstance(value, ModuleType):
             raise source.error(node, f"attribute access on {root!r} is not part of the kernel language",
@@ -399,6 +415,10 @@ def _unusable(source: FunctionSource, node: ast.expr, dotted: str, value: object
                             "run the kernel on the 'reference' device to debug it")  # fmt: skip
     if inspect.isfunction(value):
         return source.error(node, f"{dotted!r} is an ordinary Python function", "decorate it with @fluxloom.func")
+    if value is super:
+        return source.error(node, "super is not part of the kernel language", "name the class: Base.method(self, ...)")
+    if isinstance(value, type) and issubclass(value, tuple) and value is not tuple:
+        return source.error(node, f"{dotted!r} is no record", "declare it @dataclass(frozen=True)")
     if dataclasses.is_dataclass(value):
         return source.error(node, f"{dotted!r} is a dataclass that is not frozen", "declare it @dataclass(frozen=True)")
     return source.error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Generic, Protocol, Union, get_args, get_origin
 
@@ -78,6 +78,8 @@ def wanted(annotation: Any) -> Strategy | None:
     if get_origin(annotation) in (Union, UnionType):
         parts = [wanted(item) for item in get_args(annotation) if item is not NoneType]
         found = [part for part in parts if part is not None]
+        if len(found) == len(parts) == 1:
+            return replace(found[0], optional=NoneType in get_args(annotation))
         if len(found) != len(parts) or any(part.several for part in found):
             return None
         classes = () if any(not part.classes for part in found) else tuple(c for part in found for c in part.classes)
@@ -91,7 +93,7 @@ def wanted(annotation: Any) -> Strategy | None:
     kind = annotation if isinstance(annotation, type) and get_origin(annotation) is None else get_origin(annotation)
     if kind is Callable or (isinstance(kind, type) and issubclass(kind, Helper)):
         return Strategy()
-    if not isinstance(kind, type) or kind is NoneType or issubclass(kind, _DATA):
+    if not isinstance(kind, type) or kind in (NoneType, Any) or issubclass(kind, _DATA):
         return None
     return None if kind.__module__ == "collections.abc" else Strategy((kind,))
 

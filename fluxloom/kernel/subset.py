@@ -10,7 +10,7 @@ from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
 from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import build_problem, built_fields
+from fluxloom.kernel.record_fields import RecordProblem, build_problem, named_arguments
 from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
 from fluxloom.kernel.syntax import child_nodes, statements
 from fluxloom.kernel.values import FunctionValue, RecordValue, TupleValue
@@ -271,12 +271,14 @@ class _Checker:
     def visit_Constant(self, node: ast.Constant) -> None:
         value = node.value
         if isinstance(value, str):
-            raise self.fail(node, "a string is not part of the kernel language")
+            raise self.fail(node, "a string is not part of the kernel language",
+                            "let an int, a bool or a record of another class say it")  # fmt: skip
         if isinstance(value, complex):
             raise self.fail(node, "complex numbers are not part of the kernel language",
                             "keep the real and imaginary parts as two components")  # fmt: skip
         if value is None:
-            raise self.fail(node, "None is not part of the kernel language")
+            raise self.fail(node, "None is not part of the kernel language",
+                            "what may be left out is tested with: x is None, x is not None")  # fmt: skip
         if not isinstance(value, (bool, int, float)):
             raise self.fail(node, f"{value!r} is not part of the kernel language")
         if isinstance(value, int) and abs(value) >= 2**63:
@@ -330,7 +332,7 @@ class _Checker:
         self.visit(call.args[0])
 
     def visit_Call(self, node: ast.Call) -> None:
-        if node.keywords:
+        if node.keywords and not isinstance(self.source.resolve(node.func), type):
             raise self.fail(node.keywords[0], "keyword arguments are not part of the kernel language",
                             "pass the arguments by position")  # fmt: skip
         dotted = dotted_name(node.func)
@@ -363,11 +365,13 @@ class _Checker:
 
     def built(self, node: ast.Call, kind: type) -> None:
         """Check the call of the class of a record."""
-        problem = build_problem(kind)
-        if problem is not None:
-            raise self.fail(node, problem.message, problem.hint)
-        names, defaults = built_fields(kind)
-        self.arguments(node, len(names) - len(defaults), len(names), kind.__name__)
+        try:
+            if (problem := build_problem(kind)) is not None:
+                raise problem
+            given = named_arguments(kind, node)
+        except RecordProblem as problem:
+            raise self.fail(node, problem.message, problem.hint) from None
+        self.visit_all(list(given.values()))
 
     def arguments(self, node: ast.Call, least: int, most: int | None, name: str) -> None:
         self.visit_all(node.args)

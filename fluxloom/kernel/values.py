@@ -100,7 +100,7 @@ class RecordValue:
 
     kind: type
     fields: tuple[tuple[str, Value], ...]
-    given: Any = field(default=None, compare=False)
+    given: Any = field(default=None, compare=False, repr=False)
 
     def part(self, name: str) -> Value | None:
         """Return a field, None where there is none of that name."""
@@ -109,10 +109,11 @@ class RecordValue:
 
 @dataclass(frozen=True)
 class FunctionValue:
-    """A ``@func``; one of a record has that as its first argument."""
+    """A ``@func``; one of a record has that as its first argument, and a property is called ``at_once``."""
 
     helper: Helper
     record: RecordValue | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)

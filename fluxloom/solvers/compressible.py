@@ -20,7 +20,7 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import (
-    Boundary,
+    BoundaryCondition,
     NoSlipWall,
     SlipWall,
     SymmetryPlane,
@@ -119,7 +119,7 @@ class CompressibleFlow:
         self,
         context: Context,
         volumes: ControlVolumes,
-        boundaries: Mapping[str, Boundary] | None = None,
+        boundaries: Mapping[str, BoundaryCondition] | None = None,
         gas: Gas | None = None,
         scheme: CompressibleScheme | None = None,
         distance: Array | None = None,
@@ -170,10 +170,10 @@ class CompressibleFlow:
         self.limits = int(memory["limits"])
 
     # --------------------------------------------------------------------------------------- building
-    def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:
+    def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        kinds[cv.cells :], par[cv.cells :], self.formulas = boundary_table(cv, boundaries, self.gas)
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
         self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
@@ -188,7 +188,7 @@ class CompressibleFlow:
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
         if (turns := self.rotation) is not None:
             turning = turns.velocity(cv.centres[cv.cells :])
-            together(self.context.comm, lambda: check_turning(cv, kinds[cv.cells :], par[cv.cells :], turning))
+            together(self.context.comm, lambda: check_turning(cv, boundaries, par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))

@@ -163,7 +163,7 @@ class FlowBalance:
                 Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
                 *self.vortices.loops(w),
                 Loop(face_states, self.given, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
-                     **common),
+                     states=flow.formulas, **common),
             ]  # fmt: skip
         if limited and flow.limiting:
             return [*loops, self.limits(w, flow.share)]
@@ -203,11 +203,12 @@ class FlowBalance:
             return []
         edge = self._edge(w)
         behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
-        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, **self._convection())]
+        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, states=flow.formulas,
+                      **self._convection())]  # fmt: skip
         if self.viscous:
             kind, par, face, inside = edge
             loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
-                           gas=flow.gas, **self.common)]  # fmt: skip
+                           gas=flow.gas, states=flow.formulas, **self.common)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:

@@ -65,20 +65,20 @@ class CoarseBalance:
         law, viscous, over = {"gamma": flow.gas.gamma}, flow.gas.viscosity is not None, flow.elements
         inside, slope, face = w[flow.behind[0]], flow.slope[flow.behind[0]], thin[flow.edge[0]]
         edge = (flow.kind, flow.par, face, inside)
-        wet = {"gas": flow.gas, **common}
+        wet, beyond = {"gas": flow.gas, **common}, {"states": flow.formulas}
         loops: list[Loop] = []
         if flow.open:
             if viscous:
-                loops += [Loop(face_states, flow.boundary, *edge, slope, w, **law, **common)]
+                loops += [Loop(face_states, flow.boundary, *edge, slope, w, **beyond, **law, **common)]
             loops += [
                 Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
-                     inviscid=Rusanov(), slow=0, **wet),
+                     inviscid=Rusanov(), slow=0, **beyond, **wet),
             ]  # fmt: skip
             if self.stages:
-                loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common)]
+                loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **beyond, **law, **common)]
             if viscous:
                 loops += [Loop(boundary_friction, flow.boundary, flow.kind, flow.par, face, w, inside, slope,
-                               flow.outflow, **wet)]  # fmt: skip
+                               flow.outflow, **beyond, **wet)]  # fmt: skip
         near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
         loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
                        *total, stages=int(self.stages), **law, **common)]  # fmt: skip

@@ -129,7 +129,8 @@ class Positivity:
         loops = balance.stored(w)
         if flow.open:
             loops += [Loop(outside_differences, flow.boundary, flow.kind, flow.par, flow.face[flow.edge[0]],
-                           w[flow.behind[0]], flow.outflow, self._outside, moving=moving, **law)]  # fmt: skip
+                           w[flow.behind[0]], flow.outflow, self._outside, moving=moving,
+                           states=flow.formulas, **law)]  # fmt: skip
         loops += [
             Loop(differences, flow.spaces.faces.set, w[balance.across], self._outside[balance.across], flow.face,
                  balance.flux, self._diff, moving=moving, **law),

@@ -155,7 +155,8 @@ class Sweeps:
         """Return the loops that find the diagonal blocks of the flow's states and slopes, and of `rate`."""
         flow, w = self.flow, self.flow.w
         loops = [Loop(blocks, flow.elements, w, w[flow.near], flow.kind[flow.near], flow.par[flow.near],
-                      flow.face[flow.sides], flow.sign, self.rate, flow.volume, self.block, **self._gas)]  # fmt: skip
+                      flow.face[flow.sides], flow.sign, self.rate, flow.volume, self.block,
+                      states=flow.formulas, **self._gas)]  # fmt: skip
         if flow.turbulent:
             constants = {"gas": flow.gas, "d": flow.dimension}
             loops += [Loop(destruction_blocks, flow.elements, w, flow.slope, flow.distance, flow.volume, self.block,

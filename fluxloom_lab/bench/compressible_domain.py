@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
@@ -231,7 +231,7 @@ def flow_on(
     stream = FreeStream(_MACH, _PRESSURE, _TEMPERATURE, (1.0,) * d)
     nut = stream.turbulence(gas, _RATIO) if model == "rans" else 0.0
     wall = wall_of(volumes.patches)
-    boundaries: dict[str, Boundary] = dict.fromkeys(volumes.patches, FarField(tuple(stream_state(d)), nut))
+    boundaries: dict[str, BoundaryCondition] = dict.fromkeys(volumes.patches, FarField(tuple(stream_state(d)), nut))
     boundaries[wall] = SlipWall() if model == "euler" else NoSlipWall()
     distance = domain.wall_distance(wall) if model == "rans" else None
     flow = CompressibleFlow(context, volumes, boundaries, gas, scheme, distance)

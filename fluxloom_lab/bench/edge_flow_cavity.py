@@ -14,7 +14,6 @@ from fluxloom.dsl.context import Context
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
-from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d, read_data
@@ -23,7 +22,8 @@ from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom_lab.bench.base import count_from_text
 from fluxloom_lab.bench.options import Laid, cells_option, iterations_option, rounds_option
 from fluxloom_lab.options import option
-from fluxloom_lab.problems.tetra_cavity import LID, TetraCavity
+from fluxloom_lab.problems.lid_cavity import lid_walls
+from fluxloom_lab.problems.tetra_cavity import TetraCavity
 
 __all__ = ["NAMED", "Cavity", "cavities", "cavity_flow"]
 
@@ -152,7 +152,7 @@ def _of_side(side: int) -> _Size:
 
 def cavity_flow(cavity: Cavity, recipe: Recipe | None) -> EdgeFlow:
     """Return the flow at rest under the lid, Re = 100."""
-    sides = {name: NoSlip((1.0, 0.0, 0.0)) if name == LID else NoSlip() for name in cavity.mesh.patches}
+    sides = lid_walls(cavity.mesh.patches, 3)
     flow = EdgeFlow(
         cavity.mesh, VISCOSITY, sides, preconditioner=recipe, operators=cavity.operators, stop=Stop(rtol=cavity.rtol)
     )

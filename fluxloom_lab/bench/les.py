@@ -26,6 +26,7 @@ from fluxloom_lab.bench.energy import joules_of
 from fluxloom_lab.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
 from fluxloom_lab.bench.les_products import LesOptions, product_record
 from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.exact.taylor_green import space_vortices
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 from fluxloom_lab.problems.boxes import usual_side
 
@@ -101,13 +102,8 @@ def _built(context: Context, shape: tuple[int, ...], iterations: int) -> tuple[I
     volumes = periodic_box_volumes((nz, ny, nx), (nx * side, ny * side, nz * side), context.comm)
     stop = Stop(rtol=1e-30, iterations=iterations)
     flow = Incompressible(context, volumes, VISCOSITY, stop=stop, model=Wale())
-    flow.initialise(_vortices)
+    flow.initialise(space_vortices)
     return flow, AlgebraicStep(flow)
-
-
-def _vortices(places: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    x, y, z = places.T
-    return np.stack([np.sin(x) * np.cos(y) * np.cos(z), -np.cos(x) * np.sin(y) * np.cos(z), 0.0 * x], axis=1)
 
 
 def _rounds(

@@ -17,7 +17,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.transports import TRANSPORTS
 from fluxloom.mesh.distribute import Partition
 from fluxloom_lab.bench.base import Record
-from fluxloom_lab.options import Option, combined, option
+from fluxloom_lab.options import Option, combined, device_option, option, ranks_option, threads_option
 
 __all__ = [
     "LAYOUTS",
@@ -118,12 +118,8 @@ class BenchOptions:
         it, so that a run which is stopped leaves a record; its ``metrics`` have ``"complete": False``.
     """
 
-    device: str = option(
-        "cpu", metavar="NAME", help="Device.", kind=str | None, given=None, made=lambda name: name or "cpu", shown="cpu"
-    )
-    threads: int = option(
-        0, metavar="N", help="Threads; 0: all cores.", kind=int | None, given=None, made=lambda n: n or 0, least=0
-    )
+    device: str = device_option()
+    threads: int = threads_option()
     command: str = ""
     comm: Comm = field(default_factory=SelfComm)
     keep: Keep = field(default=_forget, repr=False)
@@ -160,10 +156,7 @@ class Ranked(BenchOptions):
         How messages between GPUs travel.
     """
 
-    ranks: str = option(
-        "", metavar="TEXT",
-        help="Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread.",
-    )  # fmt: skip
+    ranks: str = ranks_option()
     transport: str = transport_option()
 
     def context(self, **changes: Any) -> Context:

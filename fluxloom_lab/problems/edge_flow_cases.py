@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,8 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom_lab.exact.taylor_green import plane_vortices
+from fluxloom_lab.problems.lid_cavity import lid_walls
 
 __all__ = [
     "FlowError",
@@ -158,17 +159,13 @@ def slip_vortices(
     """Return Taylor's vortices ``(sin x cos y, -cos x sin y) exp(-2 nu t)`` between planes, and their errors."""
     nu, mesh = 0.05, _box(2, n, np.pi, 0.1)
     x, y = mesh.points.T
-
-    def velocity(x: Array) -> Array:
-        return np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)
-
     sides: dict[str, EdgePatch] = dict.fromkeys(mesh.patches, Symmetry())
     flow = EdgeFlow(point_mesh(context, mesh), nu, sides, scheme=scheme, stop=Stop(rtol=1e-10))
-    flow.initialise(velocity)
+    flow.initialise(plane_vortices)
     for _ in range(steps):
         flow.step(time / steps)
     pressure = 0.25 * (np.cos(2.0 * x) + np.cos(2.0 * y)) * np.exp(-4.0 * nu * time)
-    return flow, errors(flow, velocity(mesh.points) * np.exp(-2.0 * nu * time), pressure)
+    return flow, errors(flow, plane_vortices(mesh.points) * np.exp(-2.0 * nu * time), pressure)
 
 
 def channel(context: Context, n: int) -> tuple[EdgeFlow, FlowError]:
@@ -186,11 +183,6 @@ def channel(context: Context, n: int) -> tuple[EdgeFlow, FlowError]:
 
 
 # ------------------------------------------------------------------------------------------- cavities
-def _lid(mesh: MeshData, speed: float) -> Mapping[str, EdgePatch]:
-    velocity = [speed, *[0.0] * (mesh.dimension - 1)]
-    return {name: NoSlip(velocity) if name == "ymax" and speed else NoSlip() for name in mesh.patches}
-
-
 def _box(dimension: int, n: int, length: float, perturb: float) -> MeshData:
     if dimension == 2:
         return box2d(n, n, (length,) * 2, kind="triangle", perturb=perturb)
@@ -239,7 +231,7 @@ def edge_cavity(
     """
     mesh = box2d(n, n, kind="triangle", diagonal=diagonal, axes=(clustered(strength),) * 2)
     flow = EdgeFlow(
-        point_mesh(context, mesh), 1.0 / reynolds, _lid(mesh, 1.0), preconditioner=SmoothedAggregation(),
+        point_mesh(context, mesh), 1.0 / reynolds, lid_walls(mesh.patches), preconditioner=SmoothedAggregation(),
         stop=Stop(rtol=1e-4),
     )  # fmt: skip
     flow.initialise()
@@ -271,7 +263,7 @@ def energy_of_cavity(context: Context, n: int = 16, time: float = 20.0) -> tuple
     fluid as fast as the lid would have an energy of 1/2.
     """
     mesh = box2d(n, n, kind="triangle", perturb=0.2)
-    flow = EdgeFlow(point_mesh(context, mesh), 1e-5, _lid(mesh, 1.0), stop=Stop(rtol=1e-6))
+    flow = EdgeFlow(point_mesh(context, mesh), 1e-5, lid_walls(mesh.patches, mesh.dimension), stop=Stop(rtol=1e-6))
     flow.initialise()
     start = flow.state().kinetic_energy
     work, excess, most = 0.0, -np.inf, start
@@ -289,7 +281,7 @@ def energy_of_cavity(context: Context, n: int = 16, time: float = 20.0) -> tuple
 def energy_of_decay(context: Context, n: int = 16, steps: int = 200) -> Array:
     """Return the energy after each step of a flow without a lid at the Reynolds number 1e5."""
     mesh = box2d(n, n, kind="triangle", perturb=0.2)
-    flow = EdgeFlow(point_mesh(context, mesh), 1e-5, _lid(mesh, 0.0), stop=Stop(rtol=1e-8))
+    flow = EdgeFlow(point_mesh(context, mesh), 1e-5, lid_walls(mesh.patches, moving=()), stop=Stop(rtol=1e-8))
     flow.initialise(MadeFlow(2, 0.0).velocity)
     found = [flow.state().kinetic_energy]
     for _ in range(steps):

@@ -14,6 +14,7 @@ from fluxloom.fv.operators import Operators
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Form, Incompressible, Scheme
+from fluxloom_lab.exact.taylor_green import plane_vortices
 
 __all__ = ["decaying_vortices", "energy_drift", "identities", "shear"]
 
@@ -24,20 +25,15 @@ _TIGHT = Stop(rtol=1e-12)
 _BOTH = (("xmin", "xmax"), ("ymin", "ymax"))
 
 
-def _vortices(x: Array) -> Array:
-    """Return ``(sin x cos y, -cos x sin y)``."""
-    return np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)
-
-
 def decaying_vortices(context: Context, n: int, scheme: Scheme) -> float:
     """Return the root mean square error at time 1/2 of Taylor's vortices, with ``2 n`` steps on ``n x n`` cells."""
     nu, steps = 0.1, 2 * n
     volumes = control_volumes(box2d(n, n, (_LENGTH, _LENGTH)), _BOTH)
     flow = Incompressible(context, volumes, nu, stop=_TIGHT, scheme=scheme)
-    flow.initialise(_vortices)
+    flow.initialise(plane_vortices)
     for _ in range(steps):
         flow.step(0.5 / steps)
-    wanted = np.exp(-nu) * _vortices(volumes.centres[: volumes.cells])
+    wanted = np.exp(-nu) * plane_vortices(volumes.centres[: volumes.cells])
     return float(np.sqrt(((flow.velocity() - wanted) ** 2).sum(axis=1).mean()))
 
 
@@ -62,7 +58,7 @@ def energy_drift(context: Context, steps: int, form: Form, n: int = 12) -> tuple
     """
     mesh = box2d(n, n, (_LENGTH, _LENGTH), "triangle", perturb=0.2, seed=3)
     flow = Incompressible(context, control_volumes(mesh, _BOTH), 0.0, stop=_TIGHT, form=form)
-    flow.initialise(lambda x: _vortices(x) + np.array([0.4, -0.2]))
+    flow.initialise(lambda x: plane_vortices(x) + np.array([0.4, -0.2]))
     for _ in range(40):
         flow.step(0.5 / steps)
     start = flow.state()

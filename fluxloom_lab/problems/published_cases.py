@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import (
-    Boundary,
+    BoundaryCondition,
     FarField,
     NoSlipWall,
     PressureOutlet,
@@ -117,7 +117,7 @@ class PublishedCase:
     """
 
     mesh: MeshData
-    boundaries: Mapping[str, Boundary]
+    boundaries: Mapping[str, BoundaryCondition]
     stream: FreeStream
     gas: Gas
     body: str
@@ -212,7 +212,7 @@ def _stream(mach: float, reynolds: float, alpha: float = 0.0) -> tuple[Gas, Free
     return gas, FreeStream.at_angles(mach, pressure, _TEMPERATURE, alpha, dimension=2)
 
 
-def _ends(stream: FreeStream, gas: Gas, turbulence: float) -> dict[str, Boundary]:
+def _ends(stream: FreeStream, gas: Gas, turbulence: float) -> dict[str, BoundaryCondition]:
     """Return an inlet with the total state of the stream, and an outlet with its pressure."""
     heat = 1.0 + 0.5 * (gas.gamma - 1.0) * stream.mach**2
     total = stream.pressure * heat ** (gas.gamma / (gas.gamma - 1.0))
@@ -247,7 +247,7 @@ def laminar_plate(data: Path) -> PublishedCase:
 def bump(data: Path, size: str) -> PublishedCase:
     """Return the bump of NASA's turbulence models: M 0.2, Re 3e6 for a length of 1, 1.5 long; size as 0089x041."""
     gas, stream = _stream(0.2, 3e6)
-    sides: dict[str, Boundary] = dict.fromkeys(("lower_upstream", "lower_downstream", "upper"), SlipWall())
+    sides: dict[str, BoundaryCondition] = dict.fromkeys(("lower_upstream", "lower_downstream", "upper"), SlipWall())
     sides |= {"bump": NoSlipWall(), **_ends(stream, gas, stream.turbulence(gas))}
     mesh = read_data(data / "bump_in_channel" / f"mesh_bump_2d_{size}.cgns.gz")
     return PublishedCase(mesh, sides, stream, gas, "bump", 1.5, turbulent=True, implicit=_fronts(80))

@@ -11,13 +11,11 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh.mesh import MeshData, PatchFaces
 from fluxloom.mesh.ragged import IntArray
+from fluxloom_lab.problems.lid_cavity import LID
 
-__all__ = ["LID", "MIDDLE", "Profiles", "TetraCavity", "profile_points"]
+__all__ = ["MIDDLE", "Profiles", "TetraCavity", "profile_points"]
 
 Array = npt.NDArray[np.float64]
-
-LID = "ymax"
-"""The side that moves, with the velocity (1, 0, 0)."""
 
 MIDDLE = "middle"
 """The patch in the middle of the lid in `TetraCavity.divided`."""

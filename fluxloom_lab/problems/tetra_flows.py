@@ -17,7 +17,6 @@ from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Recipe
@@ -26,7 +25,8 @@ from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.problems.tetra_cavity import LID, MIDDLE, Profiles, TetraCavity, profile_points
+from fluxloom_lab.problems.lid_cavity import LID, lid_walls
+from fluxloom_lab.problems.tetra_cavity import MIDDLE, Profiles, TetraCavity, profile_points
 
 __all__ = ["OURS", "CavityRun", "FlowRun", "edges", "finite_volumes", "ours"]
 
@@ -116,7 +116,7 @@ def edges(context: Context, run: CavityRun, recipe: Recipe | None) -> FlowRun:
     operators = shared_edge_operators(mesh)
 
     def started() -> EdgeFlow:
-        sides = {name: NoSlip((1.0, 0.0, 0.0)) if name == LID else NoSlip() for name in cavity.mesh.patches}
+        sides = lid_walls(cavity.mesh.patches, 3)
         flow = EdgeFlow(mesh, run.viscosity, sides, stop=stop, preconditioner=recipe, operators=operators)
         flow.initialise((0.0, 0.0, 0.0))
         return flow
@@ -149,7 +149,7 @@ def _timed(
 def _flow(context: Context, run: CavityRun, recipe: Recipe) -> Incompressible:
     """Return the flow at rest."""
     mesh = run.cavity.divided()
-    sides = {name: NoSlip((1.0, 0.0, 0.0)) if name in (LID, MIDDLE) else NoSlip() for name in mesh.patches}
+    sides = lid_walls(mesh.patches, 3, moving=(LID, MIDDLE))
     stop = Stop(rtol=run.tolerance)
     return Incompressible(context, control_volumes(mesh), run.viscosity, sides, preconditioner=recipe, stop=stop)
 

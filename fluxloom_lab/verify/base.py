@@ -12,7 +12,7 @@ from fluxloom.app.crew import place_of
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom_lab.options import option
+from fluxloom_lab.options import device_option, option, ranks_option, threads_option
 
 __all__ = ["Check", "DataOptions", "FullOptions", "RankedOptions", "Tell", "Verification", "VerifyOptions", "as_json"]
 
@@ -77,12 +77,8 @@ class VerifyOptions:
         The ranks.
     """
 
-    device: str = option(
-        "cpu", metavar="NAME", help="Device.", kind=str | None, given=None, made=lambda name: name or "cpu", shown="cpu"
-    )
-    threads: int = option(
-        0, metavar="N", help="Threads; 0: all cores.", kind=int | None, given=None, made=lambda n: n or 0, least=0
-    )
+    device: str = device_option()
+    threads: int = threads_option()
     comm: Comm = field(default_factory=SelfComm)
 
     def context(self, threads: int | None = None, *, tuning: bool = True) -> Context:
@@ -131,10 +127,7 @@ class RankedOptions(FullOptions):
     Every rank yields the same checks, and the numbers of rank 0 count.
     """
 
-    ranks: str = option(
-        "", metavar="TEXT",
-        help="Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread.",
-    )  # fmt: skip
+    ranks: str = ranks_option()
 
     def context(self, threads: int | None = None, *, tuning: bool = True) -> Context:
         """Return a new context on the device of this rank, with other threads if they are given."""

@@ -21,8 +21,8 @@ from fluxloom_lab.problems.edge_flow_cases import (
     peak,
     slip_vortices,
 )
+from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET, SOURCE
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
-from fluxloom_lab.verify.cavity import REFERENCE
 from fluxloom_lab.verify.edge_flow_space import cavity_in_space
 from fluxloom_lab.verify.edge_flow_time import order_in_time
 
@@ -30,7 +30,6 @@ __all__ = ["GHIA_100", "EdgeFlowVerification"]
 
 _GHIA = "Ghia, Ghia and Shin 1982"
 _MARCHI = "Marchi, Suero and Araki 2009"
-_BOTELLA = "Botella and Peyret 1998, Chebyshev collocation"
 _EXACT = "exact solution"
 
 GHIA_100 = np.array([
@@ -137,9 +136,9 @@ def _high(context: Context, tell: Tell) -> Iterator[Check]:
         tell(what)
         _, upright, level = edge_cavity(context, n, 1000.0, 1.5, still=1e-5, diagonal=diagonal)
         found = peak(upright, -1.0), peak(level, 1.0), peak(level, -1.0)
-        off.append([value - reference for value, reference in zip(found, REFERENCE, strict=True)])
+        off.append([value - reference for value, reference in zip(found, BOTELLA_PEYRET.values(), strict=True)])
         for name, value in zip(_NAMES, off[-1], strict=True):
-            yield Check(f"{what}: {name}, off", value, 0.0, allowed, _BOTELLA)
+            yield Check(f"{what}: {name}, off", value, 0.0, allowed, SOURCE)
     for name, coarse, fine in zip(_NAMES, *off[:2], strict=True):
         # from 3/2 on: the velocity jumps at the ends of the lid
-        yield Check(f"cavity, Re = 1000: order of the {name}", log2(abs(coarse / fine)), 2.0, 0.25, _BOTELLA)
+        yield Check(f"cavity, Re = 1000: order of the {name}", log2(abs(coarse / fine)), 2.0, 0.25, SOURCE)

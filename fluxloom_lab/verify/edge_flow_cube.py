@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box3d, clustered
@@ -24,6 +23,7 @@ from fluxloom.solvers.flow_forces import ForceReference, Forces
 from fluxloom.solvers.incompressible import Incompressible
 from fluxloom_lab.problems.cylinder import steady_limit
 from fluxloom_lab.problems.edge_flow_cases import peak
+from fluxloom_lab.problems.lid_cavity import lid_walls
 
 __all__ = ["CubeFlow", "cells_cavity", "edges_cavity", "gmsh_cavity", "middle", "settled"]
 
@@ -160,7 +160,8 @@ def _steady_edges(
 ) -> tuple[EdgeFlow, Array, float]:
     """Return a flow on edges, its steady velocity and friction of the floor; no step is longer than ``largest``."""
     flow = EdgeFlow(
-        point_mesh(context, mesh), 1.0 / reynolds, _lid(mesh), preconditioner=SmoothedAggregation(), stop=_STOP
+        point_mesh(context, mesh), 1.0 / reynolds, lid_walls(mesh.patches, 3), preconditioner=SmoothedAggregation(),
+        stop=_STOP,
     )
     flow.initialise(() if start is None else start.at)
     flow.step(0.1 * largest)
@@ -198,7 +199,7 @@ def cells_cavity(
     mesh = box3d(n, n, n, axes=(clustered(strength),) * 3)
     volumes = control_volumes(mesh)
     flow = Incompressible(
-        context, volumes, 1.0 / reynolds, _lid(mesh), preconditioner=SmoothedAggregation(), stop=_STOP
+        context, volumes, 1.0 / reynolds, lid_walls(mesh.patches, 3), preconditioner=SmoothedAggregation(), stop=_STOP
     )
     flow.initialise((0.0, 0.0, 0.0) if start is None else start.at)
     floor = Forces(flow, "ymin", ForceReference(1.0, 1.0))
@@ -216,11 +217,6 @@ def cells_cavity(
     whole[1:-1, -1, 1:-1, 0] = 1.0
     whole[1:-1, 1:-1, 1:-1] = velocity.reshape(n, n, n, 3)
     return CubeFlow(lines, whole, _energy(volumes.volumes, velocity), float(state[-1]), flow.time)
-
-
-def _lid(mesh: MeshData) -> Mapping[str, NoSlip]:
-    """Return the walls of the cavity."""
-    return {name: NoSlip((1.0, 0.0, 0.0)) if name == "ymax" else NoSlip() for name in mesh.patches}
 
 
 def _part(left: float, most: float) -> float:

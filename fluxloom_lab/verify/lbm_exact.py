@@ -14,6 +14,7 @@ from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, Pose, Prescrib
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import HalfSpace
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom_lab.exact.taylor_green import lattice_vortices
 
 __all__ = [
     "balance_errors", "channel_error", "force_channel_error", "mass_drift", "offset_channel_error", "shear_viscosity",
@@ -37,10 +38,9 @@ def vortex_velocity(
         At the start; by default it falls with the cell size, and with its square what compressibility does.
     """
     viscosity, k, speed = 0.1, 2 * pi / n, speed or 0.64 / n
-    y, x = np.meshgrid(k * np.arange(n), k * np.arange(n), indexing="ij")
-    start = np.stack([speed * np.sin(x) * np.cos(y), -speed * np.cos(x) * np.sin(y)], axis=-1)
+    density, start = lattice_vortices(n, speed)
     flow = LatticeBoltzmann(context, (n, n), viscosity=viscosity, lattice=D2Q9, collision=collision, dtype=dtype)
-    flow.initialise(1.0 - 0.75 * speed**2 * (np.cos(2 * x) + np.cos(2 * y)), start)
+    flow.initialise(density, start)
     steps = round(1.0 / (2.0 * viscosity * k * k))
     flow.step(steps)
     return flow.velocity().astype(np.float64), start * exp(-2.0 * viscosity * k * k * steps)

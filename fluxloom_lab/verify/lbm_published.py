@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.collisions import BGK, Collision
+from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
 from fluxloom_lab.verify.base import Check, DataOptions, FullOptions, Tell
 from fluxloom_lab.verify.lbm_bodies import (
     METHODS,
@@ -23,7 +24,6 @@ from fluxloom_lab.verify.lbm_bodies import (
 )
 from fluxloom_lab.verify.lbm_cavity import cavity, cavity_extremes
 from fluxloom_lab.verify.lbm_space import decay, published_decay, sphere
-from fluxloom_lab.verify.staggered import BOTELLA_PEYRET
 
 __all__ = ["CHANNEL", "boxes", "cavities", "channel", "spheres", "stream", "vortex"]
 

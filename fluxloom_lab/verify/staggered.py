@@ -9,20 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_scheme import StaggeredScheme
+from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET, SOURCE, lid_walls
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
-__all__ = ["BOTELLA_PEYRET", "StaggeredVerification", "extremes", "refined", "steady_cavity"]
+__all__ = ["StaggeredVerification", "extremes", "refined", "steady_cavity"]
 
 Array = npt.NDArray[np.float64]
 
-BOTELLA_PEYRET = {"least u": -0.3885698, "largest v": 0.3769447, "least v": -0.5270771}
-"""Extremes on the centre lines at Reynolds number 1000."""
-
-_SOURCE = "Botella and Peyret 1998, Chebyshev collocation"
 _QUICK, _FULL, _FULL_ITEMS = (32, 64), (32, 64, 128), (64, 128, 256, 512)
 _ALLOWED = {64: 0.06, 128: 0.016, 512: 0.002}
 _RESIDUAL = 1e-6
@@ -60,7 +56,7 @@ class StaggeredVerification:
                 + f", off by {100 * errors[-1]:.3g} % at most"
             )
         for name, value in BOTELLA_PEYRET.items():
-            yield Check(f"cavity {sides[-1]} x {sides[-1]}: {name}", found[name], value, _ALLOWED[sides[-1]], _SOURCE)
+            yield Check(f"cavity {sides[-1]} x {sides[-1]}: {name}", found[name], value, _ALLOWED[sides[-1]], SOURCE)
         if options.full:
             yield Check("cavity: order of the extremes", log2(errors[-2] / errors[-1]), 2.0, 0.1, "h^2")
         assert here is not None
@@ -69,7 +65,7 @@ class StaggeredVerification:
 
 def steady_cavity(context: Context, n: int, start: Staggered | None = None) -> Staggered:
     """Return the steady cavity on ``n x n`` cells, from rest or from the flow on another grid."""
-    sides = {"xmin": NoSlip(), "xmax": NoSlip(), "ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0))}
+    sides = lid_walls(("xmin", "xmax", "ymin", "ymax"))
     faces = np.arange(n + 1) / n
     flow = Staggered(
         context, StaggeredGrid((faces, faces), (False, False)), 1e-3, sides, scheme=StaggeredScheme("runge-kutta")

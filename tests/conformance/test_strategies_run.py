@@ -17,7 +17,7 @@ from fluxloom.core.errors import FluxloomError, LoopCheckError, LoopError
 from fluxloom.dsl.tiling import TiledChain
 from fluxloom.linalg.exact_sums import with_exact_sums
 
-from .harness import ANY_FORM, GPU_FORMS, context, everywhere
+from .harness import DEVICES, context, everywhere
 from .strategies import Damped, Flux, Gas, Inflow, Rusanov, Wall, boundaries, edges, optional, through_edges
 
 EXACT = fl.Schedule(deterministic="global")
@@ -149,7 +149,7 @@ def test_checking(device: str, extra: bool) -> None:
         loop(by=Ratio(0.5))
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_exact_sums(device: str) -> None:
     """Loops that are built anew with the constants of others."""
     left, right = flow(device, Rusanov(Gas())), flow(device, Rusanov(Gas()))
@@ -205,9 +205,8 @@ def ranked(comm: Comm, device: str, cut: tuple[int, int], chained: bool) -> tupl
 
 @pytest.mark.parametrize(("device", "chained"), everywhere([True, False], [True], keep_items=0))
 def test_ranks(device: str, chained: bool) -> None:
-    name = "opencl" if device == "opencl_gpu" else device
-    ((_, want, count),) = run_threads(1, lambda comm: ranked(comm, name, (1, 1), False))
-    for window, got, total in run_threads(4, lambda comm: ranked(comm, name, (2, 2), chained)):
+    ((_, want, count),) = run_threads(1, lambda comm: ranked(comm, device, (1, 1), False))
+    for window, got, total in run_threads(4, lambda comm: ranked(comm, device, (2, 2), chained)):
         np.testing.assert_array_equal(got, want[window])
         assert total == pytest.approx(count, rel=1e-12)
 
@@ -277,7 +276,7 @@ def test_entries_of_a_tuple_change_by_themselves() -> None:
         loop.set(conditions=(Inflow(1.0),))
 
 
-@pytest.mark.parametrize("device", ANY_FORM)
+@pytest.mark.parametrize("device", DEVICES)
 def test_what_is_left_out_is_not_compiled(device: str) -> None:
     ctx = context(device)
     (whole,), _ = optional(ctx)

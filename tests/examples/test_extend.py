@@ -67,3 +67,41 @@ def test_a_limiter(tmp_path: Path) -> None:
     assert np.abs(found - sod(CENTRES)).mean() == pytest.approx(0.00474, abs=2e-4)
     assert found.min() > 0.125 - 5e-4
     assert found.max() < 1.01
+
+
+def test_a_boundary_condition(tmp_path: Path) -> None:
+    """The pressure follows that of slow filling; nothing passes where it is that of the room."""
+    files_of("boundary.md", tmp_path)
+    run(tmp_path, "-m", "fluxloom", "run", "tube.toml", "--output", "out", "--no-picture")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "out" / "final.vtkhdf") as file:
+        pressure = np.asarray(file["VTKHDF/CellData/p"])
+    assert pressure.mean() == pytest.approx(2.0 - np.exp(-1.4 * 0.01 * 50.0), rel=2e-3)
+    still = (tmp_path / "tube.toml").read_text().replace("pressure = 2.0", "pressure = 1.0")
+    (tmp_path / "still.toml").write_text(still)
+    assert density(tmp_path, "still.toml") == pytest.approx(1.0, abs=1e-13)
+    wrong = still.replace("permeability", "permeabilty")
+    (tmp_path / "wrong.toml").write_text(wrong)
+    words = [sys.executable, "-m", "fluxloom", "check", "wrong.toml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "boundary.xmin: porous:PorousWall: " in done.stderr
+    assert "no key 'permeabilty'; did you mean 'permeability'?" in done.stderr
+
+
+def test_a_verb_and_a_benchmark(tmp_path: Path) -> None:
+    files_of("verb.md", tmp_path)
+    entries = re.findall(r'\[project.entry-points."([\w.]+)"\]\n(\w+) = "(.*)"', (PAGES / "verb.md").read_text("utf-8"))
+    installed = tmp_path / "scales-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: scales\nVersion: 1.0\n")
+    text = "\n".join(f"[{group}]\n{name} = {place}" for group, name, place in entries)
+    (installed / "entry_points.txt").write_text(text)
+    assert "weigh" in run(tmp_path, "-m", "fluxloom", "--help")
+    run(tmp_path, "-m", "fluxloom", "mesh", "generate", "box3d", "box.su2", "--cells", "3,2,2", "--lengths", "3,2,1")
+    assert run(tmp_path, "-m", "fluxloom", "weigh", "box.su2", "--density", "2.5") == "15\n"
+    assert "--cells N" in run(tmp_path, "-m", "fluxloom", "bench", "waves", "--help")
+    run(tmp_path, "-m", "fluxloom", "bench", "waves", "--cells", "50", "--device", "reference", "--json", "waves.json")
+    record = json.loads((tmp_path / "waves.json").read_text())
+    assert record["metrics"] == {"sum": 100.0}
+    assert record["command"].startswith("fluxloom bench waves --cells 50")

@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.compressible_boundary import Boundary, PressureOutlet, SlipWall, TotalInlet
+from fluxloom.fv.compressible_boundary import BoundaryCondition, PressureOutlet, SlipWall, TotalInlet
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
@@ -20,7 +20,7 @@ from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 Array = np.ndarray
-SIDES: dict[str, Boundary] = {
+SIDES: dict[str, BoundaryCondition] = {
     "xmin": TotalInlet(lambda x: 1.2 + 0.1 * x[:, 1], 1.0, direction=(1.0, 0.0)), "xmax": PressureOutlet(1.0),
     "ymin": SlipWall(), "ymax": SlipWall(),
 }  # fmt: skip

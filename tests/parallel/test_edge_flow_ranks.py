@@ -19,6 +19,7 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom_lab.problems.lid_cavity import lid_walls
 from tests.parallel.launch import mpiexec
 
 Array = npt.NDArray[np.float64]
@@ -34,7 +35,7 @@ def case_of(dimension: int) -> tuple[MeshData, dict[str, EdgePatch]]:
     """Return a cavity in the plane, whose pressure floats, and a duct in space with every other boundary."""
     if dimension == 2:
         mesh = box2d(9, 7, kind="triangle", perturb=0.2)
-        return mesh, {name: NoSlip((1.0, 0.0)) if name == "ymax" else NoSlip() for name in mesh.patches}
+        return mesh, {**lid_walls(mesh.patches)}
     mesh = box3d(5, 4, 3, (2.0, 1.0, 1.0), kind="tetra", perturb=0.2)
     sides: dict[str, EdgePatch] = {"xmin": Inflow(stream), "xmax": Outflow(), "ymin": WallLaw(0.05), "ymax": NoSlip()}
     return mesh, {**sides, "zmin": Symmetry(), "zmax": Symmetry()}

@@ -51,8 +51,7 @@ def test_same_bits_on_real_ranks() -> None:
 
 BENCH = """
     import json
-    from fluxloom_lab.bench.base import BenchOptions
-    from fluxloom_lab.bench.rings import RingsBench
+    from fluxloom_lab.bench.rings import RingsBench, RingsOptions
 
     lines = []
     record = RingsBench().run(RingsOptions(cells="250", rounds=2), lines.append).as_json()

@@ -12,7 +12,7 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.compressible_boundary import (
-    Boundary,
+    BoundaryCondition,
     NoSlipWall,
     PressureOutlet,
     SlipWall,
@@ -78,7 +78,7 @@ def run(
     volumes = volumes_of(comm, mesh, way)
     d, rotation = volumes.dimension, Rotation(0.2)
     state = (1.0, *(0.0, 0.0, 0.4)[:d], 1.0)
-    wall: Boundary = NoSlipWall() if turbulent else SlipWall(rotation.velocity)
+    wall: BoundaryCondition = NoSlipWall() if turbulent else SlipWall(rotation.velocity)
     end = SupersonicInlet(state, 0.05, exact=True)
     boundaries = {name: end if name[0] == "z" else wall for name in volumes.patches}
     distance = np.minimum(*(np.abs(np.hypot(*volumes.centres[: volumes.cells, :2].T) - r) for r in (0.999, 2.001)))
@@ -141,7 +141,7 @@ def test_both_ways_to_divide_find_the_same(ranks: int) -> None:
 def converge(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray, list[float]]:
     """Return numbers and states of the cells of this rank in a steady flow outward that turns, and the norms."""
     volumes = volumes_of(comm, mesh)
-    sides: dict[str, Boundary] = {"xmin": TotalInlet(1.06, 1.0), "xmax": PressureOutlet(1.0)}
+    sides: dict[str, BoundaryCondition] = {"xmin": TotalInlet(1.06, 1.0), "xmax": PressureOutlet(1.0)}
     flow = CompressibleFlow(
         fl.Context("cpu", comm=comm, threads=1, tuning=False), volumes, sides, Gas(constant=1.0),
         CompressibleScheme(limiter=None), rotation=Rotation(0.3),

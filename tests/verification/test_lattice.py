@@ -13,6 +13,7 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom_lab.bench.lbm import LbmBench, box_from_text
 from fluxloom_lab.bench.lbm_choice import LbmOptions
+from fluxloom_lab.exact.taylor_green import lattice_vortices
 
 
 def build(shape: tuple[int, ...], viscosity: float, lattice: Lattice, dtype: str = "float64") -> LatticeBoltzmann:
@@ -20,19 +21,11 @@ def build(shape: tuple[int, ...], viscosity: float, lattice: Lattice, dtype: str
     return LatticeBoltzmann(ctx, shape, viscosity=viscosity, lattice=lattice, dtype=dtype)
 
 
-def vortex(n: int, speed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return density and velocity ``(u_y, u_x)`` of the Taylor-Green vortex on ``n`` by ``n`` cells."""
-    k = 2 * pi / n
-    y, x = np.meshgrid(k * np.arange(n), k * np.arange(n), indexing="ij")
-    velocity = np.stack([speed * np.sin(x) * np.cos(y), -speed * np.cos(x) * np.sin(y)], axis=-1)
-    return 1 - 0.75 * speed**2 * (np.cos(2 * x) + np.cos(2 * y)), velocity
-
-
 def decay(n: int) -> tuple[float, float]:
     """Return the errors of velocity and viscosity at ``2 nu k^2 t = 1``; the speed falls with the cell size."""
     viscosity, k = 0.1, 2 * pi / n
     flow = build((n, n), viscosity, D2Q9)
-    density, start = vortex(n, 0.64 / n)
+    density, start = lattice_vortices(n, 0.64 / n)
     flow.initialise(density, start)
     half = round(1 / (8 * viscosity * k * k)) * 2
     flow.step(half)
@@ -103,7 +96,7 @@ def test_single_precision_keeps_slow_flow() -> None:
     results: list[np.ndarray] = []
     for dtype in ("float64", "float32"):
         flow = build((32, 32), 0.05, D2Q9, dtype)
-        flow.initialise(*vortex(32, 1e-3))
+        flow.initialise(*lattice_vortices(32, 1e-3))
         flow.step(400)
         results.append(flow.velocity())
     assert np.abs(results[1] - results[0]).max() < 3e-6 * np.abs(results[0]).max()

@@ -23,6 +23,7 @@ from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle
 from fluxloom.lbm.shapes_sets import Complement
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
 from fluxloom_lab.verify.base import DataOptions
 from fluxloom_lab.verify.lbm import PARTS, LatticeVerification
 from fluxloom_lab.verify.lbm_bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
@@ -32,7 +33,6 @@ from fluxloom_lab.verify.lbm_published import CHANNEL
 from fluxloom_lab.verify.lbm_space import decay, enstrophy
 from fluxloom_lab.verify.lbm_storage import stored_cavity
 from fluxloom_lab.verify.registry import verifications
-from fluxloom_lab.verify.staggered import BOTELLA_PEYRET
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -16,7 +16,8 @@ from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_forces import StaggeredForces
 from fluxloom.solvers.staggered_scheme import StaggeredScheme
-from fluxloom_lab.verify.staggered import BOTELLA_PEYRET, extremes, steady_cavity
+from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
+from fluxloom_lab.verify.staggered import extremes, steady_cavity
 
 Array = npt.NDArray[np.float64]
 

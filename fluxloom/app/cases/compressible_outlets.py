@@ -9,6 +9,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
+from fluxloom.fv.compressible_outside import GivenState, InsideState
 from fluxloom.fv.guard_kernels import slow_inlets, slow_outlets
 from fluxloom.solvers.compressible import CompressibleFlow
 
@@ -34,7 +35,8 @@ class OutletObserver(Observer):
         self._look = Chain([
             Reset(self._count), Reset(self._least, 1.0),
             Loop(slow_outlets, flow.boundary, flow.kind, flow.face[flow.edge[0]], flow.w[flow.behind[0]], self._count,
-                 self._least, gamma=flow.gas.gamma, d=flow.dimension, moving=int(flow.rotation is not None)),
+                 self._least, gamma=flow.gas.gamma, which=flow.formulas.index(InsideState()), d=flow.dimension,
+                 moving=int(flow.rotation is not None)),
         ], name="outlets")  # fmt: skip
         self._steps, self._now, self._lowest, self._since = 0, 0, 1.0, flow.steps
 
@@ -80,7 +82,7 @@ class InletObserver(Observer):
         flow = self._flow
         self._count.value = 0.0
         Loop(slow_inlets, flow.boundary, flow.kind, flow.w[flow.behind[0]], self._count, gamma=flow.gas.gamma,
-             d=flow.dimension)()  # fmt: skip
+             which=flow.formulas.index(GivenState()), d=flow.dimension)()  # fmt: skip
         self._now = int(self._count.value)
 
     def summary(self) -> Sequence[tuple[str, str]]:

@@ -15,6 +15,7 @@ from fluxloom.app.cases.compressible_tables import (
     FreeStreamTable,
     GasTable,
     InitialTable,
+    OwnBoundaryTable,
 )
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
@@ -22,7 +23,7 @@ from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (
-    Boundary,
+    BoundaryCondition,
     FarField,
     MassFlowInlet,
     NoSlipWall,
@@ -136,7 +137,7 @@ def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
     return Rotation(tuple(table.rate), tuple(table.centre) or (0.0, 0.0, 0.0))
 
 
-def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, Boundary]:
+def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, BoundaryCondition]:
     """Return what is beyond each patch.
 
     Raises
@@ -154,7 +155,9 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
 
 def _boundary(
     table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int, rotation: Rotation | None
-) -> Boundary:  # fmt: skip
+) -> BoundaryCondition:  # fmt: skip
+    if isinstance(table, OwnBoundaryTable):
+        return table.condition
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
     if table.motion():
@@ -167,7 +170,7 @@ def _boundary(
         _checked_wind(key, stream, rotation)
     state, way = tuple(table.state) or stream, tuple(table.direction)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
-    made: Mapping[str, Callable[[], Boundary]] = {
+    made: Mapping[str, Callable[[], BoundaryCondition]] = {
         "slip": lambda: SlipWall(turning),
         "symmetry": SymmetryPlane,
         "wall": lambda: NoSlipWall(table.temperature, turning),

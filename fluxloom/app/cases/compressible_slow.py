@@ -11,16 +11,17 @@ from fluxloom.core.advice import warn
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.compressible_boundary import boundary_table
 from fluxloom.fv.compressible_outside import (
-    DENSITY_INLET,
-    FAR_FIELD,
-    GIVEN_STATE,
-    ISOTHERMAL_WALL,
-    MASS_INLET,
-    NO_SLIP_WALL,
-    PRESSURE_OUTLET,
-    SLIP_WALL,
-    TEMPERATURE_INLET,
-    TOTAL_INLET,
+    DensityState,
+    FaceState,
+    FarFieldState,
+    GivenState,
+    IsothermalState,
+    MassFlowState,
+    NoSlipState,
+    OutletState,
+    ReservoirState,
+    SlipState,
+    TemperatureState,
 )
 from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -62,22 +63,22 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
     d, gas = flow.dimension, flow.gas
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
-    kinds, rows = boundary_table(flow.volumes, flow.boundaries, gas)
+    kinds, rows, states = boundary_table(flow.volumes, flow.boundaries, gas)
     speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
 
-    def of(*which: int) -> npt.NDArray[np.bool_]:
-        return np.isin(kinds, which)
+    def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
+        return np.isin(kinds, [k for k, state in enumerate(states) if isinstance(state, which)])
 
-    free, warm, mass = of(FAR_FIELD, GIVEN_STATE), of(TEMPERATURE_INLET), of(MASS_INLET)
+    free, warm, mass = of(FarFieldState, GivenState), of(TemperatureState), of(MassFlowState)
     given = np.column_stack([rows[free, : d + 1], rows[free, 1 + d]])
     found = [
         np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w),
         speed[free] / gas.sound(given),
         speed[warm] / np.sqrt(gas.gamma * heat[warm]),
         speed[mass] / (density * sound),
-        speed[of(SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL, DENSITY_INLET)] / sound,
+        speed[of(SlipState, NoSlipState, IsothermalState, DensityState)] / sound,
     ]
-    pressures = np.concatenate([w[:, -1], rows[free | of(TOTAL_INLET, PRESSURE_OUTLET), 1 + d]])
+    pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
     ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
     driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
     return max(_largest(comm, np.concatenate(found)), driven, case.flow.mach)

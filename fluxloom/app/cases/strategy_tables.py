@@ -14,7 +14,7 @@ from fluxloom.app.case_errors import mistakes_of
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 
-__all__ = ["Chosen", "StrategyTable", "chosen", "strategy_of", "strategy_table"]
+__all__ = ["Chosen", "StrategyTable", "choose", "chosen", "strategy_of", "strategy_table"]
 
 Kind = TypeVar("Kind")
 _NONE = {"type": "none"}
@@ -94,18 +94,29 @@ def chosen(family: type[Strategy], *, optional: bool = False) -> Any:
     """
 
     def check(given: Any) -> Strategy | None:
-        if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
-            return given if isinstance(given, family) else None
-        kind, numbers = _named(family, given, optional)
-        keys = _keys_of(kind)
-        try:
-            return strategy_of(kind, keys.model_validate(numbers))
-        except ValidationError as error:
-            raise ValueError(f"{given['type']}: {mistakes_of(keys, error)}") from None
-        except FluxloomError as error:
-            raise ValueError(str(error)) from None
+        return choose(family, given, optional=optional)
 
     return Annotated[Any, PlainValidator(check), PlainSerializer(_written), Chosen(family, optional)]
+
+
+def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Strategy | None:
+    """Return the member of a family that a value of a case file describes; see `chosen`.
+
+    Raises
+    ------
+    ValueError
+        Which says what is wrong, for pydantic.
+    """
+    if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
+        return given if isinstance(given, family) else None
+    kind, numbers = _named(family, given, optional)
+    keys = _keys_of(kind)
+    try:
+        return strategy_of(kind, keys.model_validate(numbers))
+    except ValidationError as error:
+        raise ValueError(f"{given['type']}: {mistakes_of(keys, error)}") from None
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
 
 
 def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Strategy], dict[str, Any]]:

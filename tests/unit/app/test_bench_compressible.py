@@ -12,7 +12,7 @@ import pytest
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write
@@ -140,7 +140,7 @@ def test_ways_that_disagree_are_no_table(monkeypatch: pytest.MonkeyPatch) -> Non
             self._wanted["K1"] = 1.001 * self._wanted["K1"]
 
     monkeypatch.setattr("fluxloom_lab.bench.compressible_table._Table._check", spoiled)
-    with pytest.raises(SolverError, match=r"K1 over faces, given, .*: the result differs by 1\.0e-03"):
+    with pytest.raises(FluxloomError, match=r"K1 over faces, given, .*: the result differs by 1\.0e-03"):
         record(cells="2", table="kernels")
 
 
@@ -187,7 +187,7 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 
 
 def test_wrong_flux() -> None:
-    with pytest.raises(SolverError, match=r"flux: 'row' is unknown"):
+    with pytest.raises(FluxloomError, match=r"unknown flux 'row'; did you mean 'roe'"):
         record(cells="2", flux="row")
 
 

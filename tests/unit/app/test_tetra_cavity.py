@@ -14,7 +14,8 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.mesh import box3d
-from fluxloom_lab.problems.tetra_cavity import LID, MIDDLE, Profiles, TetraCavity, profile_points
+from fluxloom_lab.problems.lid_cavity import LID
+from fluxloom_lab.problems.tetra_cavity import MIDDLE, Profiles, TetraCavity, profile_points
 from fluxloom_lab.problems.tetra_flows import CavityRun, FlowRun, edges, finite_volumes
 
 

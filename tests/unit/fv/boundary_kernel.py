@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.compressible_outside import boundary_state, transported
+from fluxloom.fv.compressible_outside import FaceState, boundary_state, transported
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
@@ -13,7 +13,7 @@ __all__ = ["boundary_states"]
 @kernel
 def boundary_states(
     kind: Read, par: Read, normal: Read, arm: Read, w: Read, slope: Read, share: Read, out: Write, *,
-    gamma: Const[float], d: Const[int], nv: Const[int], linear: Const[int],
+    gamma: Const[float], states: Const[tuple[FaceState, ...]], d: Const[int], nv: Const[int], linear: Const[int],
 ):  # fmt: skip
     r"""State of a boundary element.
 
@@ -33,8 +33,8 @@ def boundary_states(
             for v in range(nv):
                 inside[v] = w[v]
     b = zeros(2 + d)
-    boundary_state(kind[0], par, normal, inside, b, gamma, d)
+    boundary_state(states, kind[0], par, normal, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]
     if nv == d + 3:
-        out[nv - 1] = transported(kind[0], par, normal, inside, b, inside[nv - 1], d)
+        out[nv - 1] = transported(states, kind[0], par, normal, inside, b, inside[nv - 1], d)

@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import (
-    Boundary,
+    BoundaryCondition,
     FarField,
     MassFlowInlet,
     NoSlipWall,
@@ -23,17 +23,18 @@ from fluxloom.fv.compressible_boundary import (
     boundary_table,
 )
 from fluxloom.fv.compressible_outside import (
-    DENSITY_INLET,
-    FAR_FIELD,
-    GIVEN_STATE,
-    INSIDE_STATE,
-    ISOTHERMAL_WALL,
-    MASS_INLET,
-    NO_SLIP_WALL,
-    PRESSURE_OUTLET,
-    SLIP_WALL,
-    TEMPERATURE_INLET,
-    TOTAL_INLET,
+    DensityState,
+    FaceState,
+    FarFieldState,
+    GivenState,
+    InsideState,
+    IsothermalState,
+    MassFlowState,
+    NoSlipState,
+    OutletState,
+    ReservoirState,
+    SlipState,
+    TemperatureState,
 )
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
@@ -52,39 +53,39 @@ def square(slanted: bool = False) -> ControlVolumes:
     return control_volumes(box2d(4, 3, perturb=0.2 if slanted else 0.0))
 
 
-def of_left(boundary: Any, volumes: ControlVolumes | None = None) -> tuple[int, np.ndarray]:
-    """Return kind and parameters of the patch on the left, of which the normal is ``(-1, 0)``."""
+def of_left(boundary: Any, volumes: ControlVolumes | None = None) -> tuple[FaceState, np.ndarray]:
+    """Return formula and numbers of the patch on the left, of which the normal is ``(-1, 0)``."""
     cv = square() if volumes is None else volumes
-    kinds, par = boundary_table(cv, {name: SlipWall() for name in cv.patches} | {"xmin": boundary}, AIR)
+    kinds, par, states = boundary_table(cv, {name: SlipWall() for name in cv.patches} | {"xmin": boundary}, AIR)
     place = slice(cv.patches["xmin"].start - cv.cells, cv.patches["xmin"].stop - cv.cells)
     assert len(set(kinds[place].tolist())) == 1
     assert kinds.size == len(par) == cv.elements - cv.cells
     assert not np.delete(par, np.arange(place.start, place.stop), axis=0).any()
-    return int(kinds[place][0]), par[place]
+    return states[kinds[place][0]], par[place]
 
 
 @pytest.mark.parametrize(
     ("boundary", "kind", "row"),
     [
-        (SlipWall(), SLIP_WALL, [0, 0, 0, 0, 0, 0]),
-        (SlipWall(velocity=(2.0, 3.0)), SLIP_WALL, [0, 2, 3, 0, 0, 0]),
-        (NoSlipWall(), NO_SLIP_WALL, [0, 0, 0, 0, 0, 0]),
-        (NoSlipWall(velocity=(0.0, 3.0)), NO_SLIP_WALL, [0, 0, 3, 0, 0, 0]),
-        (NoSlipWall(temperature=300.0), ISOTHERMAL_WALL, [287 * 300, 0, 0, 0, 0, 0]),
-        (FarField((1.0, 2.0, 3.0, 4.0), turbulence=0.5), FAR_FIELD, [1, 2, 3, 4, 0, 0.5]),
-        (FarField(STREAM), FAR_FIELD, [DENSITY, SPEED, 0, 1e5, 0, 0]),
-        (SupersonicInlet((1.0, 2.0, 3.0, 4.0), exact=True), GIVEN_STATE, [1, 2, 3, 4, 0, 0]),
-        (SupersonicOutlet(), INSIDE_STATE, [0, 0, 0, 0, 0, 0]),
-        (TotalInlet(2e5, 400.0, turbulence=0.1), TOTAL_INLET, [287 * 400, 1, 0, 2e5, 0, 0.1]),
-        (TotalInlet(2e5, 400.0, direction=(3.0, -4.0)), TOTAL_INLET, [287 * 400, 0.6, -0.8, 2e5, 0, 0]),
-        (VelocityInlet((2.0, 3.0), density=1.5), DENSITY_INLET, [1.5, 2, 3, 0, 0, 0]),
-        (VelocityInlet((2.0, 3.0), temperature=300.0), TEMPERATURE_INLET, [287 * 300, 2, 3, 0, 0, 0]),
-        (MassFlowInlet(3.0, 300.0), MASS_INLET, [287 * 300, 3, 0, 0, 0, 0]),
-        (MassFlowInlet(3.0, 300.0, direction=(3.0, -4.0)), MASS_INLET, [287 * 300, 3, -4, 0, 0, 0]),
-        (PressureOutlet(2e5, turbulence=0.2), PRESSURE_OUTLET, [0, 0, 0, 2e5, 0, 0.2]),
+        (SlipWall(), SlipState(), [0, 0, 0, 0, 0, 0]),
+        (SlipWall(velocity=(2.0, 3.0)), SlipState(), [0, 2, 3, 0, 0, 0]),
+        (NoSlipWall(), NoSlipState(), [0, 0, 0, 0, 0, 0]),
+        (NoSlipWall(velocity=(0.0, 3.0)), NoSlipState(), [0, 0, 3, 0, 0, 0]),
+        (NoSlipWall(temperature=300.0), IsothermalState(), [287 * 300, 0, 0, 0, 0, 0]),
+        (FarField((1.0, 2.0, 3.0, 4.0), turbulence=0.5), FarFieldState(), [1, 2, 3, 4, 0, 0.5]),
+        (FarField(STREAM), FarFieldState(), [DENSITY, SPEED, 0, 1e5, 0, 0]),
+        (SupersonicInlet((1.0, 2.0, 3.0, 4.0), exact=True), GivenState(), [1, 2, 3, 4, 0, 0]),
+        (SupersonicOutlet(), InsideState(), [0, 0, 0, 0, 0, 0]),
+        (TotalInlet(2e5, 400.0, turbulence=0.1), ReservoirState(), [287 * 400, 1, 0, 2e5, 0, 0.1]),
+        (TotalInlet(2e5, 400.0, direction=(3.0, -4.0)), ReservoirState(), [287 * 400, 0.6, -0.8, 2e5, 0, 0]),
+        (VelocityInlet((2.0, 3.0), density=1.5), DensityState(), [1.5, 2, 3, 0, 0, 0]),
+        (VelocityInlet((2.0, 3.0), temperature=300.0), TemperatureState(), [287 * 300, 2, 3, 0, 0, 0]),
+        (MassFlowInlet(3.0, 300.0), MassFlowState(), [287 * 300, 3, 0, 0, 0, 0]),
+        (MassFlowInlet(3.0, 300.0, direction=(3.0, -4.0)), MassFlowState(), [287 * 300, 3, -4, 0, 0, 0]),
+        (PressureOutlet(2e5, turbulence=0.2), OutletState(), [0, 0, 0, 2e5, 0, 0.2]),
     ],
 )
-def test_rows(boundary: Boundary, kind: int, row: list[float]) -> None:
+def test_rows(boundary: BoundaryCondition, kind: FaceState, row: list[float]) -> None:
     found, par = of_left(boundary)
     assert found == kind
     np.testing.assert_allclose(par, np.tile(row, (3, 1)), rtol=1e-14, atol=1e-12)
@@ -161,7 +162,7 @@ def test_patches() -> None:
         boundary_table(cv, {name: SlipWall() for name in ("xmin", "xmax", "ymin")}, AIR)
 
 
-def after(cv: ControlVolumes, boundaries: dict[str, Boundary], inside: np.ndarray, device: str) -> np.ndarray:
+def after(cv: ControlVolumes, boundaries: dict[str, BoundaryCondition], inside: np.ndarray, device: str) -> np.ndarray:
     """Return the states of all elements with those of the cells, as a solver sets them: in place, on a subset."""
     d, nv = cv.dimension, inside.size
     choices: dict[str, Any] = {"threads": 1} if device == "cpu" else {}
@@ -177,7 +178,7 @@ def after(cv: ControlVolumes, boundaries: dict[str, Boundary], inside: np.ndarra
         found[outer] = values
         return found
 
-    kinds, par = boundary_table(cv, boundaries, AIR)
+    kinds, par, states = boundary_table(cv, boundaries, AIR)
     w = np.zeros((cv.elements, nv))
     w[: cv.cells] = inside
     state, slope, share = context.dat(elements, w), context.dat(elements, shape=(d * nv,)), context.dat(elements, w)
@@ -185,7 +186,7 @@ def after(cv: ControlVolumes, boundaries: dict[str, Boundary], inside: np.ndarra
         boundary_states, context.subset(elements, outer, "boundary"), context.dat(elements, padded(kinds)),
         context.dat(elements, padded(par)), context.dat(elements, padded(cv.normals[cv.interior :])),
         context.dat(elements, padded(cv.arms[cv.interior :])), state[before], slope[before], share[before], state,
-        gamma=AIR.gamma, d=d, nv=nv, linear=0,
+        gamma=AIR.gamma, states=states, d=d, nv=nv, linear=0,
     )()  # fmt: skip
     return state.read()
 
@@ -212,7 +213,7 @@ def test_far_field_all_around(device: str, d: int) -> None:
         FarField(STREAM, turbulence=0.5),
     ],
 )
-def test_channel_of_uniform_flow(inlet: Boundary, turbulent: bool) -> None:
+def test_channel_of_uniform_flow(inlet: BoundaryCondition, turbulent: bool) -> None:
     """All inlets of the same flow, an outlet and planes of symmetry leave it as it is."""
     cv = square()
     inside = np.append(STREAM.state(AIR, 2), [0.1] if turbulent else [])

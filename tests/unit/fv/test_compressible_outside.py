@@ -9,18 +9,18 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.fv.compressible_outside import (
-    DENSITY_INLET,
-    FAR_FIELD,
-    GIVEN_STATE,
-    INSIDE_STATE,
-    ISOTHERMAL_WALL,
-    MASS_INLET,
-    NO_SLIP_WALL,
     PARAMETERS,
-    PRESSURE_OUTLET,
-    SLIP_WALL,
-    TEMPERATURE_INLET,
-    TOTAL_INLET,
+    DensityState,
+    FarFieldState,
+    GivenState,
+    InsideState,
+    IsothermalState,
+    MassFlowState,
+    NoSlipState,
+    OutletState,
+    ReservoirState,
+    SlipState,
+    TemperatureState,
 )
 from fluxloom_lab.exact.riemann import RiemannProblem
 from tests.unit.fv.boundary_kernel import boundary_states
@@ -28,7 +28,13 @@ from tests.unit.fv.boundary_kernel import boundary_states
 Array = np.ndarray
 GAMMA = 1.4
 G = 0.5 * (GAMMA - 1.0)
-KINDS = range(PRESSURE_OUTLET + 1)
+STATES = (
+    SlipState(), NoSlipState(), IsothermalState(), FarFieldState(), GivenState(), InsideState(), ReservoirState(),
+    DensityState(), TemperatureState(), MassFlowState(), OutletState(),
+)  # fmt: skip
+KINDS = range(len(STATES))
+SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL, FAR_FIELD, GIVEN_STATE, INSIDE_STATE = KINDS[:6]
+TOTAL_INLET, DENSITY_INLET, TEMPERATURE_INLET, MASS_INLET, PRESSURE_OUTLET = KINDS[6:]
 EITHER = pytest.mark.parametrize("d", [2, 3])
 DEVICES = [
     "reference",
@@ -56,7 +62,7 @@ def computed(
     out = context.dat(faces, shape=(nv,))
     fl.Loop(
         boundary_states, faces, kinds, given, normal, reach, inside[behind], slopes[behind], shares[behind], out,
-        gamma=GAMMA, d=d, nv=nv, linear=int(slope is not None),
+        gamma=GAMMA, states=STATES, d=d, nv=nv, linear=int(slope is not None),
     )()  # fmt: skip
     return out.read()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from pathlib import Path
 from types import ModuleType
@@ -12,8 +14,10 @@ import pytest
 
 from fluxloom.core.errors import AccessError, KernelError
 from fluxloom.kernel import ir
+from tests.conformance.strategies import Gas, Rusanov, euler
 
 from .conftest import Loader
+from .interpreter import agree
 
 SHAPES = {"q": ir.ArgShape(None, (2,), ir.Kind.REAL), "r": ir.ArgShape(None, (2,), ir.Kind.REAL)}
 
@@ -109,8 +113,8 @@ REFUSED = [
     ("Gas", "flux.twice", "Gas()", "the function 'twice' is used as a value"),
     ("Gas", "flux[0]", "Gas()", "a record (Gas) is indexed"),
     ("Func", "flux.fixx", "Roe()", "Roe has no 'fixx'; did you mean 'fix'?"),
-    ("Func", "flux.name", "Roe()", "'flux_name' is 'roe', which a kernel cannot use"),
-    ("Func", "flux.other", "Roe()", "'flux_other' is None here"),
+    ("Func", "flux.name", "Roe()", "'Roe.name' is 'roe', which a kernel cannot use"),
+    ("Func", "flux.other", "Roe()", "'Roe.other' is None here"),
     ("Func", "flux.other + 1.0", "Roe(other=plain)", "which a kernel cannot use"),
     ("Func", "flux.wrong", "Roe()", "the property 'wrong' of Roe reads 'gamma', which is known at run time only"),
     ("Func", "flux.failing", "Roe()", "the property 'failing' of Roe cannot be evaluated: IndexError"),
@@ -145,11 +149,21 @@ AT_DECORATION = [
     ("", "Roe", "1.0 if q is None else 0.0", "'q' is never None"),
     ("", "Roe", "1.0 if flux is None else 0.0", "'flux' is never None"),
     ("", "Roe", "Loose()(q)", "'Loose' is a dataclass that is not frozen"),
-    ("", "Roe", "Gas(1.0, 2.0).gamma", "Gas takes 0 to 1 arguments, not 2"),
+    ("", "Roe", "Gas(1.0, 2.0).gamma", "Gas takes 1 arguments by position, not 2"),
     ("@dataclass(frozen=True)\nclass A:\n    x: float\n    def __post_init__(self): pass\n", "Roe", "A(1.0).x",
      "A has a __post_init__"),
     ("@dataclass(frozen=True, kw_only=True)\nclass A:\n    x: float\n", "Roe", "A(1.0).x",
-     "the field 'x' of A is not given by position"),
+     "A takes 0 arguments by position, not 1"),
+    ("@dataclass(frozen=True)\nclass A:\n    x: float = field(init=False)\n", "Roe", "A().x",
+     "the field 'x' of A is not given to its constructor"),
+    ("", "Roe", "Gas(gama=1.0).gamma", "Gas has no field 'gama'; did you mean 'gamma'?"),
+    ("", "Roe", "Gas(1.0, gamma=1.0).gamma", "Gas is given 'gamma' twice"),
+    ("@dataclass(frozen=True)\nclass A:\n    x: float\n", "Roe", "A().x", "A is not given 'x'"),
+    ("", "Roe", "Roe.plain(flux, q)", "attribute access on 'Roe' is not part"),
+    ("", "Roe", "super().twice(q)", "super is not part of the kernel language"),
+    ("class A(tuple): pass\n", "Roe", "A(q)", "'A' is no record"),
+    ("@dataclass(frozen=True)\nclass A:\n    __x: float\n    @func\n    def y(self):\n        return self.__x\n", "Roe",
+     "0.0", "'__x' is another name in each class"),
     ("@dataclass(frozen=True, init=False)\nclass A:\n    x: float\n", "Roe", "A(1.0).x",
      "A has a constructor of its own"),
 ]  # fmt: skip
@@ -297,6 +311,87 @@ class Plain(Roe):
                            (module.Plain(), "the __call__ of 'flux', a Plain, is no @func")]:  # fmt: skip
         with pytest.raises(KernelError, match=re.escape(message)):
             module.k_.lower(SHAPES, {"flux": given})
+
+
+PROPERTIES = [
+    ("return 2.0 * self.host()", "reads 'x'"),
+    ("return getattr(self, 'x', 1.0)", "reads 'x'"),
+    ("try:\n            return self.x\n        except Exception:\n            return 1.0", "reads 'x'"),
+    ("return super().of_base", "reads 'x'"),
+    ("return self.cached", "reads 'x'"),
+    ("return self.inner[0].x", "reads 'x'"),
+    ("return 1.0 if self == self.inner[0] else 2.0", "reads 'x'"),
+    ("return float(hash(self))", "reads 'x'"),
+    ("return float(len(str(self)))", "reads 'x'"),
+    ("return 1.0 if self in self.inner else 2.0", "reads 'x'"),
+    ("return self._hidden", "cannot be evaluated: AttributeError"),
+    ("return self.size * len(self.inner) + self.formula(2)", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), PROPERTIES)
+def test_properties_are_never_those_of_other_values(load: Loader, body: str, message: str) -> None:
+    """Whatever way a property takes to a field that changes at run time, it is refused."""
+    module = load(RECORDS + f"""
+@dataclass(frozen=True)
+class Base:
+    x: float = 0.5
+    inner: tuple = ()
+    size: int = 3
+    def __post_init__(self):
+        object.__setattr__(self, "_hidden", 2.0 * self.x)
+    def host(self):
+        return self.x
+    @func
+    def formula(self, k):
+        return k * self.size
+    @property
+    def of_base(self):
+        return self.x
+    @cached_property
+    def cached(self):
+        return self.x + 1.0
+@dataclass(frozen=True)
+class Derived(Base):
+    @property
+    def y(self):
+        {body}
+""" + KERNEL.format(kind="Derived", value="flux.y"))  # fmt: skip
+    given = module.Derived(inner=(module.Derived(),))
+    _ = given.cached
+    if not message:
+        assert module.k_.lower(SHAPES, {"flux": given}).constants == ()
+        return
+    with pytest.raises(KernelError, match=message):
+        module.k_.lower(SHAPES, {"flux": given})
+
+
+def test_properties_that_are_formulas(load: Loader) -> None:
+    """A property of a @func is computed at run time, in records that a kernel builds too."""
+    module = load(RECORDS + """
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    rate: float = 0.5
+    @property
+    @func
+    def time(self):
+        return 1.0 / self.rate
+    @func
+    def __call__(self, q):
+        s = self if q[0] > 0.0 else Law(rate=q[1])
+        return s.time + Law(rate=2.0).time
+""" + KERNEL.format(kind="Law", value="flux(q) + flux.time"))  # fmt: skip
+    lowered = agree(module.k_, {"q": np.array([1.0, 3.0]), "r": np.zeros(2)}, baked={"flux": module.Law()},
+                    fields={"flux_rate": 0.5})  # fmt: skip
+    assert [c.name for c in lowered.constants] == ["flux_rate"]
+    agree(module.k_, {"q": np.array([-1.0, 3.0]), "r": np.zeros(2)}, baked={"flux": module.Law(rate=4.0)},
+          fields={"flux_rate": 4.0})  # fmt: skip
+
+
+def test_functions_and_records_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(euler)) is euler
+    assert pickle.loads(pickle.dumps(Rusanov(Gas(1.3)))) == Rusanov(Gas(1.3))
+    assert copy.deepcopy((euler, Rusanov(Gas())))[0] is euler
 
 
 def test_records_of_the_module(load: Loader) -> None:

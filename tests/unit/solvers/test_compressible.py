@@ -174,7 +174,7 @@ def test_what_is_wrong_is_said() -> None:
         CompressibleScheme(flux="roee")
     with pytest.raises(SolverError, match="cfl: a number above 0"):
         CompressibleScheme(cfl=-1.0)
-    with pytest.raises(SolverError, match="gamma is above 1"):
+    with pytest.raises(SolverError, match="gamma: a number above 1"):
         Gas(gamma=1.0)
     with pytest.raises(SolverError, match="has no boundary"):
         CompressibleFlow(fl.Context("cpu"), control_volumes(box2d(2, 2)), {})

@@ -9,7 +9,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -26,7 +26,8 @@ SMOOTH = CompressibleScheme(limiter=None)
 
 
 def flow_of(
-    mesh: MeshData, boundary: Boundary | dict[str, Boundary], gas: Gas | None = None, device: str = "cpu"
+    mesh: MeshData, boundary: BoundaryCondition | dict[str, BoundaryCondition], gas: Gas | None = None,
+    device: str = "cpu",
 ) -> CompressibleFlow:  # fmt: skip
     volumes = control_volumes(mesh)
     given = boundary if isinstance(boundary, dict) else dict.fromkeys(volumes.patches, boundary)
@@ -38,7 +39,7 @@ def test_budget_of_momentum(d: int) -> None:
     """What leaves through all patches is what the cells lose: mass, momentum and energy, to round-off."""
     mesh = box2d(6, 5, perturb=0.2) if d == 2 else box3d(4, 3, 3, perturb=0.2)
     stream = FreeStream.at_angles(0.4, 1.0, 1.0, 5.0, dimension=d)
-    patches: dict[str, Boundary] = {name: FarField(stream) for name in control_volumes(mesh).patches}
+    patches: dict[str, BoundaryCondition] = {name: FarField(stream) for name in control_volumes(mesh).patches}
     patches["ymin"] = SlipWall()
     flow = flow_of(mesh, patches, Gas(constant=1.0))
     bumps = np.random.default_rng(1).uniform(0.9, 1.1, (flow.volumes.cells, d + 2))
@@ -73,8 +74,8 @@ def test_gas_at_rest(device: str) -> None:
 def test_shear() -> None:
     """Gas between a wall at rest and one that slides: both feel ``mu U / h``, in opposite directions."""
     gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.01))
-    walls: dict[str, Boundary] = {"ymin": NoSlipWall(), "ymax": NoSlipWall(velocity=(0.3, 0.0))}
-    sides: dict[str, Boundary] = {name: SlipWall() for name in ("xmin", "xmax")}
+    walls: dict[str, BoundaryCondition] = {"ymin": NoSlipWall(), "ymax": NoSlipWall(velocity=(0.3, 0.0))}
+    sides: dict[str, BoundaryCondition] = {name: SlipWall() for name in ("xmin", "xmax")}
     flow = flow_of(box2d(6, 8), walls | sides, gas)
     flow.start(lambda x: np.stack([np.ones(len(x)), 0.3 * x[:, 1], 0 * x[:, 0], np.ones(len(x))], axis=1))
     found = SurfaceForces(flow, {name: [name] for name in walls}, pressure=1.0).now()

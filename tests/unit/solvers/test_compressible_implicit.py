@@ -11,7 +11,7 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.compressible_boundary import Boundary, FarField, PressureOutlet, SlipWall, TotalInlet
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, PressureOutlet, SlipWall, TotalInlet
 from fluxloom.fv.compressible_fluxes import Roe
 from fluxloom.fv.compressible_implicit import lessen
 from fluxloom.fv.control_volumes import control_volumes
@@ -45,7 +45,7 @@ def uniform(turbulent: bool = False) -> SteadySteps:
 def jet(device: str = "cpu", cells: int = 6, **options: Any) -> SteadySteps:
     """Gas with more pressure on one side than on the other enters a channel: smooth, without a limiter."""
     cv = control_volumes(box2d(cells, cells // 2, (2.0, 1.0), perturb=0.1))
-    sides: dict[str, Boundary] = {
+    sides: dict[str, BoundaryCondition] = {
         "xmin": TotalInlet(lambda x: 1.2 + 0.1 * x[:, 1], 1.0, direction=(1.0, 0.0)), "xmax": PressureOutlet(1.0),
         "ymin": SlipWall(), "ymax": SlipWall(),
     }  # fmt: skip

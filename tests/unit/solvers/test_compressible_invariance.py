@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane
+from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_fluxes import AUSM, HLLC
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -122,7 +122,7 @@ def half_and_whole(
     for one in (mesh, with_image(mesh, "ymin")):
         volumes = control_volumes(one.with_points(one.points @ matrix.T))
         wall = NoSlipWall() if viscosity else SlipWall()
-        sides: dict[str, Boundary] = {name: SlipWall() if name == "xmin" else wall for name in volumes.patches}
+        sides: dict[str, BoundaryCondition] = {name: SlipWall() if name == "xmin" else wall for name in volumes.patches}
         if "ymin" in one.patches and one is mesh:
             sides["ymin"] = SymmetryPlane()
         places = volumes.centres[: volumes.cells] @ matrix

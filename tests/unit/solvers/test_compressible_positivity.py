@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import Divergence
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SupersonicOutlet
+from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall, SupersonicOutlet
 from fluxloom.fv.compressible_fluxes import AUSM, HLLC, Roe, Rusanov
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -42,7 +42,7 @@ def flow_in(mesh: MeshData, boundary: Any, gas: Gas | None = None, **scheme: Any
 def tube(name: str, n: int = 60, **scheme: Any) -> tuple[CompressibleFlow, np.ndarray, np.ndarray]:
     """Return a tube at its end, the exact density there, and what mass and energy are off by, as parts of them."""
     left, right, at, end = TUBES[name]
-    ends: dict[str, Boundary] = {"xmin": SupersonicOutlet(), "xmax": SupersonicOutlet(),
+    ends: dict[str, BoundaryCondition] = {"xmin": SupersonicOutlet(), "xmax": SupersonicOutlet(),
                                  "ymin": SlipWall(), "ymax": SlipWall()}  # fmt: skip
     flow = flow_in(box2d(n, 1, (1.0, 1.0 / n)), ends, cfl=0.5, **scheme)
     flow.keep_balance()

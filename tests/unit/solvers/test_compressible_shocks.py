@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import Boundary, SlipWall, SupersonicInlet, SupersonicOutlet
+from fluxloom.fv.compressible_boundary import BoundaryCondition, SlipWall, SupersonicInlet, SupersonicOutlet
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_kernels import steepness
 from fluxloom.fv.control_volumes import control_volumes
@@ -63,7 +63,7 @@ def ends_of(mach: float) -> tuple[np.ndarray, np.ndarray, float]:
     return behind, np.array([1.0, 0.0, 0.0, 1.0]), mach * sound
 
 
-def duct(behind: np.ndarray) -> dict[str, Boundary]:
+def duct(behind: np.ndarray) -> dict[str, BoundaryCondition]:
     """Return boundaries of a duct with a shock that runs to the right."""
     wall = SlipWall()
     return {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": wall, "ymax": wall}

@@ -10,7 +10,7 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import Boundary, FarField, SlipWall
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux, Roe, Rusanov
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
@@ -37,7 +37,7 @@ def flow_of(
     far: FarField | None = None, device: str = "cpu", around: int = 32, scheme: CompressibleScheme = SMOOTH
 ) -> CompressibleFlow:  # fmt: skip
     """Return the flow past an airfoil on rings of quads up to four chords, from a uniform stream."""
-    sides: dict[str, Boundary] = {"airfoil": SlipWall(), "far_field": far or FarField(STREAM, vortex=VORTEX)}
+    sides: dict[str, BoundaryCondition] = {"airfoil": SlipWall(), "far_field": far or FarField(STREAM, vortex=VORTEX)}
     volumes = control_volumes(naca_mesh("0012", around, around // 2, 4.0))
     flow = CompressibleFlow(Context(device, threads=1, tuning=False), volumes, sides, GAS, scheme)
     flow.start(STREAM.state(GAS, 2))
@@ -150,7 +150,7 @@ def test_wrong_ones() -> None:
 def test_one_plane_that_stands_still() -> None:
     def built(mesh: MeshData, stream: FreeStream, rotation: Rotation | None) -> None:
         volumes = control_volumes(mesh)
-        sides: dict[str, Boundary] = dict.fromkeys(volumes.patches, SlipWall())
+        sides: dict[str, BoundaryCondition] = dict.fromkeys(volumes.patches, SlipWall())
         name = next(iter(sides))
         sides[name] = FarField(stream, vortex=PointVortex([next(x for x in sides if x != name)]))
         CompressibleFlow(Context("cpu", threads=1, tuning=False), volumes, sides, GAS, SMOOTH, rotation=rotation)

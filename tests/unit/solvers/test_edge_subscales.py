@@ -23,6 +23,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom_lab.problems.lid_cavity import lid_walls
 from fluxloom_lab.verify.edge_flow_time import IN_TIME
 
 Array = npt.NDArray[np.float64]
@@ -83,7 +84,7 @@ def test_first_pressure(context: fl.Context) -> None:
 @pytest.mark.long
 def test_steady_flow_does_not_know_the_step(context: fl.Context) -> None:
     """Subscales of a steady flow are ``e / rho``, whatever the step."""
-    lid = {name: NoSlip((1.0, 0.0)) if name == "ymax" else NoSlip() for name in ("xmin", "xmax", "ymin", "ymax")}
+    lid = lid_walls(("xmin", "xmax", "ymin", "ymax"))
     found = []
     for dt in (0.04, 0.02):
         mesh = point_mesh(context, box2d(6, 6, kind="triangle", perturb=0.2))

@@ -14,11 +14,11 @@ import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
-from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom_lab.problems.lid_cavity import lid_walls
 
 Array = npt.NDArray[np.float64]
 
@@ -206,7 +206,7 @@ def test_devices_agree(d: int) -> None:
 
 def test_coefficients_follow_the_velocity_of_a_flow() -> None:
     mesh = mesh_of(2, 3, "reference")
-    flow = EdgeFlow(mesh, 0.01, {k: NoSlip((1.0, 0.0)) if k == "ymax" else NoSlip() for k in mesh.patches})
+    flow = EdgeFlow(mesh, 0.01, lid_walls(mesh.patches))
     flow.initialise()
     smoke = EdgeTransport(mesh, flow.u, 1e-3, {"ymax": 1.0}, operators=flow.operators)
     smoke.initialise(0.0)

@@ -17,6 +17,7 @@ from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.problems.lid_cavity import lid_walls
 
 BOTH = (("xmin", "xmax"), ("ymin", "ymax"))
 LENGTH = 2 * np.pi
@@ -96,7 +97,7 @@ def test_what_is_closed_keeps_its_content(ctx: fl.Context, scheme: Any) -> None:
     sides = dict.fromkeys(volumes.patches, Adiabatic())
     closed = Scalar("closed", 0.02, sides, initial=lambda x: np.sin(5 * x[:, 0]))
     heated = Scalar("heated", 0.02, sides | {"ymin": FixedFlux(0.7)}, source=0.3)
-    walls = dict.fromkeys(volumes.patches, NoSlip()) | {"ymax": NoSlip((1.0, 0.0))}
+    walls = lid_walls(volumes.patches)
     flow = Incompressible(ctx, volumes, 0.05, walls, stop=TIGHT, scheme=scheme, scalars=[closed, heated])
     flow.initialise((0.0, 0.0))
     start = flow.scalars["closed"].content()

@@ -16,15 +16,11 @@ from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetr
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.exact.taylor_green import plane_vortices
 
 BOTH = (("xmin", "xmax"), ("ymin", "ymax"))
 TIGHT = Stop(rtol=1e-11)
 LENGTH = 2 * np.pi
-
-
-def vortices(x: np.ndarray) -> np.ndarray:
-    """Taylor and Green's vortices, ``(sin x cos y, -cos x sin y)``."""
-    return np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +33,11 @@ def decay(ctx: fl.Context, n: int, scheme: Any) -> float:
     nu = 0.1
     volumes = control_volumes(box2d(n, n, (LENGTH, LENGTH)), BOTH)
     flow = Incompressible(ctx, volumes, nu, stop=TIGHT, scheme=scheme)
-    flow.initialise(vortices)
+    flow.initialise(plane_vortices)
     steps = 2 * n
     for _ in range(steps):
         assert flow.step(0.5 / steps).converged
-    wanted = np.exp(-2 * nu * 0.5) * vortices(volumes.centres[: volumes.cells])
+    wanted = np.exp(-2 * nu * 0.5) * plane_vortices(volumes.centres[: volumes.cells])
     assert flow.state().imbalance < 1e-9
     return float(np.sqrt(((flow.velocity() - wanted) ** 2).sum(axis=1).mean()))
 
@@ -59,7 +55,7 @@ def error_of_steps(ctx: fl.Context, n: int, steps: int) -> float:
 
     def run(count: int) -> np.ndarray:
         flow = Incompressible(ctx, volumes, 0.05, stop=TIGHT)
-        flow.initialise(lambda x: vortices(x) + np.array([0.7, 0.3]))
+        flow.initialise(lambda x: plane_vortices(x) + np.array([0.7, 0.3]))
         for _ in range(count):
             flow.step(0.8 / count)
         return flow.velocity()
@@ -103,7 +99,7 @@ def test_energy_changes_by_steps_in_time_alone(ctx: fl.Context, kind: str, pertu
     drift = []
     for steps in (20, 40, 80):
         flow = Incompressible(ctx, volumes, 0.0, stop=TIGHT, form="symmetric")
-        flow.initialise(lambda x: vortices(x) + np.array([0.4, -0.2]))
+        flow.initialise(lambda x: plane_vortices(x) + np.array([0.4, -0.2]))
         for _ in range(40):
             flow.step(0.5 / steps)
         start = flow.state()

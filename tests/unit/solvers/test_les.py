@@ -14,6 +14,7 @@ from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.exact.taylor_green import space_vortices
 
 LENGTH = 2 * np.pi
 TIGHT = Stop(rtol=1e-11)
@@ -40,19 +41,13 @@ def ctx() -> fl.Context:
     return fl.Context("cpu", tuning=False)
 
 
-def vortices(x: np.ndarray) -> np.ndarray:
-    """Taylor and Green's in three dimensions."""
-    a, b, c = x.T
-    return np.stack([np.sin(a) * np.cos(b) * np.cos(c), -np.cos(a) * np.sin(b) * np.cos(c), 0 * a], axis=1)
-
-
 def test_a_constant_eddy_viscosity_is_more_viscosity(ctx: fl.Context) -> None:
     sides = [("xmin", "xmax"), ("ymin", "ymax"), ("zmin", "zmax")]
     volumes = control_volumes(box3d(6, 5, 4, (LENGTH,) * 3, perturb=0.1), sides)
     found = []
     for nu, model in ((0.05, None), (0.02, Simple(0.03))):
         flow = Incompressible(ctx, volumes, nu, model=model, stop=TIGHT)
-        flow.initialise(vortices)  # the model's viscosity is there from here on
+        flow.initialise(space_vortices)  # the model's viscosity is there from here on
         for _ in range(4):
             flow.step(0.05)
         found.append(flow.velocity())
@@ -80,7 +75,7 @@ def test_models_take_energy_from_the_flow(ctx: fl.Context, model: Wale | Sigma) 
     energies = []
     for chosen in (None, model):
         flow = Incompressible(ctx, volumes, 1e-3, model=chosen, stop=TIGHT)
-        flow.initialise(lambda x: vortices(x) + 0.3 * np.sin(x[:, [1, 2, 0]]))
+        flow.initialise(lambda x: space_vortices(x) + 0.3 * np.sin(x[:, [1, 2, 0]]))
         for _ in range(5):
             flow.step(0.05)
         energies.append(flow.state().kinetic_energy)
