@@ -17,7 +17,7 @@ import numpy as np
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.together import Team, TimedComm, run_together
+from fluxloom.dsl.together import Team, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_rates, weights_from_run
 from fluxloom.perf.tuner import Knob, Point, tabu
 
@@ -31,7 +31,6 @@ __all__ = [
     "Team",
     "TimedComm",
     "balance",
-    "run_together",
 ]
 
 GRANULES = (16, 64)

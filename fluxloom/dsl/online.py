@@ -55,7 +55,8 @@ class OnlineTuning:
             ...
 
     Each call runs the loop exactly once. The first call of every new grouping is not timed: it loads a
-    kernel. When the search is over the loop keeps the best grouping and calls cost nothing more.
+    kernel. When the search is over the loop keeps the best grouping and calls cost nothing more. Two rows an item
+    (``Schedule(pairs=True)``) are not among the groupings: `fluxloom.tune` tries them.
 
     Parameters
     ----------
@@ -99,8 +100,9 @@ class OnlineTuning:
         self._strategy = loop.strategy if loop.races.racing else None
         if not device.items or choose_grouping(loop.bound, self._strategy, now, now.block) is None:
             raise PlanError(f"{loop.name}: there are no rows to group on {device.name!r}, nothing to tune call by call")
-        start = Grouping(min(now.block, MOST_BLOCK), now.lanes, max(1, now.rows * now.lanes // now.block))
-        self.loop, self._base = loop, now
+        repeat = 1 if now.pairs else max(1, now.rows * now.lanes // now.block)
+        start = Grouping(min(now.block, MOST_BLOCK), now.lanes, repeat)
+        self.loop, self._base = loop, replace(now, pairs=False)
         self.calls: list[OnlineTrial] = []
         self._tuner = OnlineTuner(start, limit=limit, allowed=self._allowed)
         self._file = TuningFile(path) if record else None

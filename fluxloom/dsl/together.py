@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Channel, Comm, Message
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["Team", "TimedComm", "run_together"]
+__all__ = ["Team", "TimedComm"]
 
 
 @dataclass
@@ -107,12 +107,6 @@ class Team:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def run_together(runs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run functions once at the same time, each in a thread of its own, and return their results; see `Team`."""
-    with Team(runs) as team:
-        return team()
 
 
 class TimedComm(Comm):

@@ -138,8 +138,7 @@ def gather_pays(bound: Bound, races: RaceInfo) -> bool:
     if "gather" not in races.allowed:
         return False
     elements, legs = races.tables[0].shape
-    repeats = float(elements * (legs - 1))
-    return repeating_pays(bound, races, repeats)
+    return repeating_pays(bound, races, float(elements * (legs - 1)))
 
 
 def _reduces(bound: Bound) -> bool:

@@ -97,10 +97,6 @@ class Operators:
         first, second = self._shares
         return self.two_sided(first[:, None] * normals, second[:, None] * normals)
 
-    def normal_component(self, k: int) -> csr_array:
-        """Return ``Gamma_k``, ``(faces, elements)``."""
-        return self.normal_components().matrix(self.volumes.elements, k)
-
     @cached_property
     def _shares(self) -> tuple[Array, Array]:
         """Of the values of the first and of the second element in that at a face."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     )
     from fluxloom.graph.inverse import InverseMap, RaggedInverse, SlicedInverse, inverse_map, inverse_ragged, sliced
     from fluxloom.graph.native import check_range
-    from fluxloom.graph.permute import first_touch_order, invert_permutation, permute_rows, renumber
     from fluxloom.graph.tiles import TilePlan, TileSegments, target_tiles, tile_segments, tiled_elements
 
 __all__ = [
@@ -58,15 +57,11 @@ __all__ = [
     "element_graph",
     "ell_fill",
     "ell_inverse",
-    "first_touch_order",
     "flat_inverse",
     "inverse_map",
     "inverse_ragged",
-    "invert_permutation",
     "is_injective",
     "pair_entries",
-    "permute_rows",
-    "renumber",
     "rows_to_csr",
     "sliced",
     "target_graph",
@@ -86,6 +81,5 @@ if not TYPE_CHECKING:
         "fluxloom.graph.gather": "BlockTargets EllInverse FlatInverse block_targets ell_fill ell_inverse flat_inverse",
         "fluxloom.graph.inverse": "InverseMap RaggedInverse SlicedInverse inverse_map inverse_ragged sliced",
         "fluxloom.graph.native": "check_range",
-        "fluxloom.graph.permute": "first_touch_order invert_permutation permute_rows renumber",
         "fluxloom.graph.tiles": "TilePlan TileSegments target_tiles tile_segments tiled_elements",
     })  # fmt: skip

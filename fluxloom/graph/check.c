@@ -1,4 +1,4 @@
-/* Checks of tables, permutations, counting sort. Every function returns int64_t. */
+/* Checks of tables, counting sort. Every function returns int64_t. */
 #include <stdint.h>
 #include <string.h>
 
@@ -52,35 +52,6 @@ int64_t graph_count_met(const int32_t *entry, int64_t size, uint8_t *met)
         found += !met[entry[i]];
         met[entry[i]] = 1;
     }
-    return found;
-}
-
-/* inverse[order[i]] = i, for entries in range. Returns the first i whose entry was there before, or -1. */
-int64_t graph_invert(const int32_t *order, int64_t n, int32_t *inverse)
-{
-    for (int64_t i = 0; i < n; i++)
-        inverse[i] = -1;
-    for (int64_t i = 0; i < n; i++) {
-        if (inverse[order[i]] >= 0)
-            return i;
-        inverse[order[i]] = (int32_t)i;
-    }
-    return -1;
-}
-
-/* Targets in order of first appearance, then the others in ascending order. Returns how many appear. */
-int64_t graph_first_touch(const int32_t *entry, int64_t size, int64_t n_targets, uint8_t *met, int32_t *order)
-{
-    int64_t found = 0;
-    for (int64_t i = 0; i < size; i++)
-        if (!met[entry[i]]) {
-            met[entry[i]] = 1;
-            order[found++] = entry[i];
-        }
-    int64_t next = found;
-    for (int64_t t = 0; t < n_targets; t++)
-        if (!met[t])
-            order[next++] = (int32_t)t;
     return found;
 }
 

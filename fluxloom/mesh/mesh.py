@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -269,8 +269,3 @@ def _block(name: str, array: npt.NDArray[np.integer], what: str) -> IntArray:
     if not np.issubdtype(block.dtype, np.integer) and block.size:
         raise MeshError(f"{what}: node numbers of {name} must be integers, got {block.dtype}")
     return np.ascontiguousarray(narrowed(block))
-
-
-def concatenate_blocks(blocks: Sequence[IntArray]) -> IntArray:
-    """Return several ``(m, k)`` blocks of the same width as one."""
-    return blocks[0] if len(blocks) == 1 else np.concatenate(list(blocks))

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["linear_times", "shares_from_weights", "sum_of_rates", "weights_from_rates", "weights_from_run"]
+__all__ = ["linear_times", "shares_from_weights", "weights_from_rates", "weights_from_run"]
 
 
 def shares_from_weights(weights: Sequence[float]) -> tuple[float, ...]:
@@ -62,11 +62,6 @@ def weights_from_run(weights: Sequence[float], seconds: Sequence[float]) -> tupl
     if len(weights) != len(seconds) or not all(isfinite(s) and s > 0 for s in seconds):
         raise FluxloomError(f"{len(weights)} weights and the times {list(seconds)}: give a positive time for each")
     return weights_from_rates([share / s for share, s in zip(shares_from_weights(weights), seconds, strict=True)])
-
-
-def sum_of_rates(seconds: Sequence[float]) -> float:
-    """Return the least time of processes together, from that of each alone with everything: ``1 / Σ 1/t``."""
-    return 1.0 / sum(1.0 / s for s in seconds)
 
 
 def linear_times(runs: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[tuple[float, float]]:

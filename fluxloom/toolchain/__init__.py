@@ -3,7 +3,6 @@
 from fluxloom.toolchain.build import Library as Library
 from fluxloom.toolchain.build import load_library as load_library
 from fluxloom.toolchain.cache import Cache as Cache
-from fluxloom.toolchain.cache import cache_directory as cache_directory
 from fluxloom.toolchain.cache import open_cache as open_cache
 from fluxloom.toolchain.cache import user_folder as user_folder
 from fluxloom.toolchain.compiler import Compiler as Compiler
@@ -12,5 +11,4 @@ from fluxloom.toolchain.flags import compile_flags as compile_flags
 from fluxloom.toolchain.flags import level_flags as level_flags
 from fluxloom.toolchain.flags import optimises as optimises
 from fluxloom.toolchain.flags import report_flags as report_flags
-from fluxloom.toolchain.report import missed_lines as missed_lines
 from fluxloom.toolchain.report import vectorised_lines as vectorised_lines

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["Cache", "cache_directory", "content_digest", "disk_error", "open_cache", "user_folder"]
+__all__ = ["Cache", "content_digest", "disk_error", "open_cache", "user_folder"]
 
 _MARK = b"fluxloom"
 _SEAL = len(_MARK) + 32
@@ -190,11 +190,6 @@ def open_cache() -> Cache:
         chosen = os.path.join(os.environ.get("XDG_CACHE_HOME", "") or "~/.cache", "fluxloom")
     found = user_folder(chosen)
     return _open(os.path.abspath(found) if found else "", os.environ.get("TMPDIR", ""))
-
-
-def cache_directory() -> Path:
-    """Return the folder that new entries are written to: ``open_cache().folder``."""
-    return open_cache().folder
 
 
 @functools.lru_cache(maxsize=16)

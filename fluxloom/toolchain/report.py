@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["missed_lines", "vectorised_lines"]
+__all__ = ["vectorised_lines"]
 
 _LINE = re.compile(r"^[^\n]*?:(\d+):(\d+): (optimized|missed|remark|note):\s+(.*?)\s*$", re.MULTILINE)
 _WIDTH = re.compile(r"using (\d+) byte|vectorization width: (\d+)")
@@ -34,17 +34,6 @@ def vectorised_lines(report: str) -> dict[int, str]:
         if line not in found or rank > found[line][0]:
             found[line] = rank, text
     return {line: text for line, (_, text) in sorted(found.items())}
-
-
-def missed_lines(report: str) -> dict[int, tuple[str, ...]]:
-    """Return why each source line was not vectorised, in the report's order; lines that were are left out."""
-    done = vectorised_lines(report)
-    found: dict[int, list[str]] = {}
-    for line, kind, text in _messages(report):
-        missed = kind == "missed" or (kind == "remark" and "vectorized loop" not in text)
-        if missed and line not in done and text not in found.setdefault(line, []):
-            found[line].append(text)
-    return {line: tuple(texts) for line, texts in sorted(found.items())}
 
 
 def _messages(report: str) -> list[tuple[int, str, str]]:

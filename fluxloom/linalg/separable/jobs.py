@@ -47,8 +47,33 @@ class Job:
     factor: float = 1.0
 
 
+class _Tabled:
+    """What is known of the tables of a stage, whatever it computes."""
+
+    level: int
+    phase: Phase
+    kernel: Kernel
+    targets: Table
+    begin: Table
+
+    @property
+    def size(self) -> int:
+        """Number of jobs or sums."""
+        return self.targets.size
+
+    @property
+    def longest(self) -> int:
+        """Roots of the longest job, columns of the longest sum."""
+        return int(np.diff(self.begin).max(initial=0))
+
+    @property
+    def name(self) -> str:
+        """For profilers."""
+        return f"{self.phase}.{self.level}.{self.kernel}"
+
+
 @dataclass(frozen=True, eq=False)
-class Chains:
+class Chains(_Tabled):
     """The jobs of one kernel at one level, which are independent, as tables.
 
     Attributes
@@ -81,24 +106,9 @@ class Chains:
     kept: Table
     pinned: int = -1
 
-    @property
-    def size(self) -> int:
-        """Number of jobs."""
-        return self.targets.size
-
-    @property
-    def longest(self) -> int:
-        """Roots of the longest job."""
-        return int(np.diff(self.begin).max(initial=0))
-
-    @property
-    def name(self) -> str:
-        """For profilers."""
-        return f"{self.phase}.{self.level}.{self.kernel}"
-
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(_Tabled):
     """Weighted sums of columns: ``u[target] = keep * u[target] + sum weight * u[column]``.
 
     Attributes
@@ -133,21 +143,6 @@ class Sums:
         columns = np.array([column for column, _ in entries], dtype=np.int32)
         weights = np.array([weight for _, weight in entries], dtype=np.float64)
         return cls(level, phase, keep, targets, begin.astype(np.int32), columns, weights)
-
-    @property
-    def size(self) -> int:
-        """Number of sums."""
-        return self.targets.size
-
-    @property
-    def longest(self) -> int:
-        """Columns of the longest sum."""
-        return int(np.diff(self.begin).max(initial=0))
-
-    @property
-    def name(self) -> str:
-        """For profilers."""
-        return f"{self.phase}.{self.level}.{self.kernel}"
 
 
 Stage = Chains | Sums

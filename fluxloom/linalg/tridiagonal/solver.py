@@ -15,7 +15,7 @@ from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.arguments import device_of, whole
 from fluxloom.linalg.tridiagonal.auto import method_of
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.oracle import lost_row
+from fluxloom.linalg.tridiagonal.lost_row import lost_row
 
 __all__ = ["MOST_TOGETHER", "TridiagonalSolver"]
 

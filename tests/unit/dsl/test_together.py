@@ -13,7 +13,7 @@ import pytest
 from fluxloom.comm.base import Comm, Message, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, FluxloomError
-from fluxloom.dsl.together import Team, TimedComm, run_together
+from fluxloom.dsl.together import Team, TimedComm
 
 
 def test_functions_really_run_at_the_same_time() -> None:
@@ -24,7 +24,8 @@ def test_functions_really_run_at_the_same_time() -> None:
         meeting.wait()
         return k, threading.current_thread().name
 
-    found = run_together([lambda k=k: run(k) for k in range(3)])
+    with Team([lambda k=k: run(k) for k in range(3)]) as team:
+        found = team()
     assert [k for k, _ in found] == [0, 1, 2]
     assert len({name for _, name in found}) == 3
 
@@ -64,7 +65,8 @@ def test_errors_come_out_when_all_have_ended() -> None:
 
 
 def test_nothing_to_run() -> None:
-    assert run_together([]) == []
+    with Team([]) as team:
+        assert team() == []
 
 
 def test_only_what_needs_others_is_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,49 +156,6 @@ def test_tiles_are_checked() -> None:
         graph.tile_segments(graph.target_tiles([table], 3, 1), 0)
 
 
-# ------------------------------------------------------------------------------------- permutations
-
-
-@unhurried
-@given(st.permutations(range(20)))
-def test_invert_permutation(order: list[int]) -> None:
-    array = np.array(order, dtype=np.int32)
-    assert np.array_equal(graph.invert_permutation(array), np.argsort(array))
-
-
-def test_what_is_no_permutation() -> None:
-    with pytest.raises(DatError, match=r"permutation\[2\] is 0, which was there before"):
-        graph.invert_permutation(np.array([0, 1, 0], dtype=np.int32))
-    with pytest.raises(DatError, match="is 3"):
-        graph.invert_permutation(np.array([0, 3, 1], dtype=np.int32))
-    with pytest.raises(DatError, match="dimension"):
-        graph.invert_permutation(np.zeros((1, 1), dtype=np.int32))
-
-
-@unhurried
-@given(tables())
-def test_permuted_tables(given_table: tuple[np.ndarray, int]) -> None:
-    table, n = given_table
-    rows = np.random.default_rng(1).permutation(len(table)).astype(np.int32)
-    assert np.array_equal(graph.permute_rows(table, rows), table[rows])
-    numbering = np.random.default_rng(2).permutation(n).astype(np.int32)
-    assert np.array_equal(graph.renumber(table, numbering), numbering[table])
-    assert graph.renumber(table[:, 0].copy(), numbering).shape == (len(table),)
-    if len(table):
-        with pytest.raises(DatError):
-            graph.renumber(table, numbering[: table.max()])
-        with pytest.raises(DatError):
-            graph.permute_rows(table, np.array([len(table)], dtype=np.int32))
-
-
-@unhurried
-@given(tables())
-def test_first_touch_order(given_table: tuple[np.ndarray, int]) -> None:
-    table, n = given_table
-    touched = list(dict.fromkeys(table.ravel().tolist()))
-    assert graph.first_touch_order(table, n).tolist() == touched + [t for t in range(n) if t not in touched]
-
-
 # ------------------------------------------------------------------------------------------ checks
 
 

@@ -15,7 +15,7 @@ from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.linalg.tridiagonal import plain_thomas
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.oracle import lost_row, thomas
+from fluxloom.linalg.tridiagonal.lost_row import lost_row
 from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
 from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
 
@@ -126,12 +126,9 @@ def test_all_loops_over_systems_are_vectors() -> None:
 
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 3, 40])
-def test_oracle(rows: int, periodic: bool) -> None:
+def test_no_row_is_lost_where_there_is_a_solution(rows: int, periodic: bool) -> None:
     systems = random_systems(replace(EACH, periodic=periodic), layout(rows, 1, 1, 3, "noir"), rows)
-    wanted = systems.solution(1.0)[:, 0]
-    a, b, c = systems.a[:, 0], systems.b[:, 0], systems.c[:, 0]
-    a, b, c = (np.array(v) for v in (a, b, c))
-    np.testing.assert_allclose(thomas(a, b, c, systems.y[:, 0], periodic=periodic), wanted, rtol=0, atol=1e-14)
+    a, b, c = (np.array(v[:, 0]) for v in (systems.a, systems.b, systems.c))
     assert lost_row(a, b, c, periodic=periodic) == -1
 
 
