@@ -30,11 +30,14 @@ class TurbulenceModel(Strategy, what="turbulence model", group="fluxloom.turbule
 
     if TYPE_CHECKING:  # a member has to have them: those of the family would be wrong formulas
 
-        def eddy_viscosity(self, nut: Any, nu: Any) -> Any: ...  # noqa: D102
+        def eddy_viscosity(self, nut: Any, nu: Any) -> Any:
+            """Return the kinematic eddy viscosity ``nu_t``, m^2/s."""
 
-        def diffusivity(self, nut: Any, nu: Any) -> Any: ...  # noqa: D102
+        def diffusivity(self, nut: Any, nu: Any) -> Any:
+            """Return ``nu_d``, with which the variable diffuses, times ``sigma``, m^2/s."""
 
-        def source(self, nut: Any, nu: Any, omega: Any, y: Any) -> Any: ...  # noqa: D102
+        def source(self, nut: Any, nu: Any, omega: Any, y: Any) -> Any:
+            """Return production less destruction, m^2/s^2."""
 
     @property
     def sigma(self) -> float:
