@@ -63,11 +63,11 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
     d, gas = flow.dimension, flow.gas
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
-    kinds, rows, states = boundary_table(flow.volumes, flow.boundaries, gas)
+    kinds, rows, formulas = boundary_table(flow.volumes, flow.boundaries, gas)
     speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
 
     def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
-        return np.isin(kinds, [k for k, state in enumerate(states) if isinstance(state, which)])
+        return np.isin(kinds, [k for k, formula in enumerate(formulas) if isinstance(formula, which)])
 
     free, warm, mass = of(FarFieldState, GivenState), of(TemperatureState), of(MassFlowState)
     given = np.column_stack([rows[free, : d + 1], rows[free, 1 + d]])
