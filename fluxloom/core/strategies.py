@@ -15,6 +15,7 @@ Members of other packages have a name through an entry point of the family's gro
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
@@ -22,7 +23,9 @@ from typing import Any, ClassVar, TypeVar
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
-__all__ = ["Strategy", "require_strategy", "strategy_called", "strategy_class", "strategy_name", "strategy_words"]
+__all__ = [
+    "Strategy", "is_ours", "require_strategy", "strategy_called", "strategy_class", "strategy_name", "strategy_words",
+]  # fmt: skip
 
 S = TypeVar("S", bound="Strategy")
 
@@ -60,11 +63,20 @@ def strategy_class(family: type[S], name: str) -> type[S]:
         When there is none, with what was probably meant; when what is there is no member.
     """
     if ":" not in name:
-        return family.choices[name]
+        try:
+            return family.choices[name]
+        except FluxloomError as error:
+            raise FluxloomError(f'{error}; a class of your own is named by its place, "file:Class"') from None
     try:
         found = load_object(name)
+    except SyntaxError as error:
+        raise FluxloomError(f"{family.choices.what} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from None
     except (ImportError, AttributeError) as error:
-        raise FluxloomError(f"{family.choices.what} {name!r} cannot be loaded: {error}") from None
+        file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
+        where = f" (in {file})" if file else ""
+        if ".py:" in name:
+            where += f'; write "{name.replace(".py:", ":")}"'
+        raise FluxloomError(f"{family.choices.what} {name!r} cannot be loaded: {error}{where}") from None
     if not (isinstance(found, type) and issubclass(found, family) and is_dataclass(found)):
         wanted = f"a frozen dataclass that derives from {family.__name__} is wanted"
         raise FluxloomError(f"{family.choices.what} {name!r}: {wanted}, not {found!r}")
@@ -114,4 +126,10 @@ def require_strategy(what: str, value: object, family: type[Strategy], *, option
     elif isinstance(value, type) and issubclass(value, family):
         hint = f"; write {what}={value.__name__}()"
     known = ", ".join(f"{family.choices[name].__name__}" for name in family.choices)
-    raise SolverError(f"{what}: a {family.choices.what} is wanted ({known}), not {value!r}{hint}")
+    own = f"or a frozen dataclass of your own that derives from {family.__name__}"
+    raise SolverError(f"{what}: a {family.choices.what} is wanted ({known}, {own}), not {value!r}{hint}")
+
+
+def is_ours(value: Strategy) -> bool:
+    """Whether a member came with this package: it is tested, and need not be tried."""
+    return type(value).__module__.partition(".")[0] == __name__.partition(".")[0]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.core.strategies import Strategy
+from fluxloom.core.strategies import Strategy, is_ours, strategy_name
 from fluxloom.fv.compressible_outside import (
     PARAMETERS,
     DensityState,
@@ -31,6 +31,7 @@ from fluxloom.fv.compressible_outside import (
 )
 from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches
 from fluxloom.fv.point_vortex import PointVortex
@@ -409,8 +410,26 @@ def boundary_table(
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
         centres = volumes.centres[elements.start : elements.stop]
         kinds[place] = states.index(boundaries[name].formula)
-        rows[place] = boundaries[name].rows(PatchFaces(name, centres, normals[place], gas))
+        rows[place] = _rows(boundaries[name], PatchFaces(name, centres, normals[place], gas))
     return kinds, rows, states
+
+
+def _rows(boundary: BoundaryCondition, faces: PatchFaces) -> Array:
+    """Return the numbers of the faces of a patch; of conditions of others once they and the formula are tried."""
+    if is_ours(boundary):
+        return boundary.rows(faces)
+    about, shape = f"patch {faces.name!r}: {strategy_name(boundary)}", (len(faces.places), PARAMETERS)
+    try:
+        found = np.asarray(boundary.rows(faces), dtype=np.float64)
+    except SolverError:
+        raise
+    except Exception as error:
+        raise SolverError(f"{about}: rows: {type(error).__name__}: {error}") from error
+    if found.shape != shape or not np.isfinite(found).all():
+        raise SolverError(f"{about}: rows: finite numbers {shape} are wanted, as faces.row makes them, not {found!r}")
+    if len(found):
+        try_condition(about, boundary.formula, found[0], faces.normals[0])
+    return found
 
 
 _OURS = (

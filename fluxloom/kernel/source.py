@@ -338,8 +338,9 @@ def _lookup(source: FunctionSource, node: ast.expr, name: str) -> object:
         return names[name]
     if hasattr(builtins, name):
         return getattr(builtins, name)
+    near = did_you_mean(name, [*source.parameter_names, *sorted(source.assigned), *names])
     raise source.error(
-        node, f"{name!r} is not defined{did_you_mean(name, [*names, *source.parameter_names])}",
+        node, f"{name!r} is not defined{near}",
         "a kernel takes its names when it is defined: define helpers and constants above it",
     )  # fmt: skip
 

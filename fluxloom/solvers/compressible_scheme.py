@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.core.strategies import Strategy, require_strategy
+from fluxloom.core.strategies import Strategy, is_ours, require_strategy
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_fluxes import Flux, Roe
@@ -94,6 +94,7 @@ class CompressibleScheme:
         require_strategy("limiter", self.limiter, Limiter, optional=True)
         require_strategy("time", self.time, TimeScheme)
         require_strategy("turbulence", self.turbulence, TurbulenceModel, optional=True)
+        self._try_formulas()
         require_strategy("loops", self.loops, FluxLoops)
         if self.storage not in STORAGE:
             hint = did_you_mean(self.storage, STORAGE)
@@ -102,3 +103,14 @@ class CompressibleScheme:
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
         if not (isfinite(self.cfl) and self.cfl > 0.0):
             raise SolverError(f"cfl: a number above 0 is wanted, not {self.cfl!r}")
+
+    def _try_formulas(self) -> None:
+        """Try formulas of others before they are compiled."""
+        trials: tuple[tuple[Any, str], ...] = (
+            (self.flux, "try_flux"), (self.limiter, "try_limiter"), (self.turbulence, "try_turbulence"),
+        )  # fmt: skip
+        for value, trial in trials:
+            if value is not None and not is_ours(value):
+                from fluxloom.fv import formula_trials
+
+                getattr(formula_trials, trial)(value)

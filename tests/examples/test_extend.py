@@ -121,3 +121,14 @@ def test_a_turbulence_model(tmp_path: Path) -> None:
             found[name] = np.asarray(file["VTKHDF/CellData/nu_tilde"])
     assert found["ours"].max() > 20 * 2e-5
     assert found["own"].max() == pytest.approx(found["ours"].max(), rel=0.02)
+
+
+def test_a_formula_that_has_changed_makes_another_case(tmp_path: Path) -> None:
+    files_of("flux.md", tmp_path)
+    words = [sys.executable, "-m", "fluxloom", "run", "tube.toml", "--output", "out", "--no-picture"]
+    run(tmp_path, *words[1:])
+    formula = tmp_path / "hll.py"
+    formula.write_text(formula.read_text().replace("slow * fast * jump", "1.01 * slow * fast * jump"))
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "hll:HLL" in done.stderr

@@ -11,7 +11,7 @@ from pydantic import PlainSerializer, PlainValidator, ValidationError, create_mo
 
 from fluxloom.app.case import Table
 from fluxloom.app.case_errors import mistakes_of
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 
 __all__ = ["Chosen", "StrategyTable", "choose", "chosen", "strategy_of", "strategy_table"]
@@ -111,6 +111,9 @@ def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Str
         return given if isinstance(given, family) else None
     kind, numbers = _named(family, given, optional)
     keys = _keys_of(kind)
+    for name in numbers.keys() - keys.model_fields.keys():
+        if name in vars(kind) and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
+            raise ValueError(f"{given['type']}: {name} is no field, it has no type: write {name}: float in the class")
     try:
         return strategy_of(kind, keys.model_validate(numbers))
     except ValidationError as error:
@@ -127,7 +130,8 @@ def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Str
     if not isinstance(given, dict):
         raise ValueError(f'must be a name in quotes or a table {{ type = "..." }}, got {given!r} (allowed: {known})')
     if not isinstance(given.get("type"), str):
-        raise ValueError(f'the table needs type = "..." (allowed: {known})')
+        hint = next((f"; is it misspelt as {key!r}?" for key in given if did_you_mean("type", [key])), "")
+        raise ValueError(f'the table needs type = "..."{hint} (allowed: {known})')
     if optional and given["type"] == "none":
         raise ValueError(f"none: no key {next(key for key in given if key != 'type')!r} (it has none)")
     try:
@@ -161,6 +165,8 @@ def _is_family(hint: Any) -> bool:
 
 def _in_a_file(hint: Any) -> Any:
     """Return the type of a key."""
+    if hint is tuple:
+        return list[Any]
     if get_origin(hint) is tuple:
         return list[_in_a_file(get_args(hint)[0])]
     inner = _inner(hint)
@@ -176,4 +182,5 @@ def _value(hint: Any, value: Any) -> Any:
     """Return the value of a field from that of its key."""
     if isinstance(value, Table):
         return strategy_of(_inner(hint), value)
-    return tuple(_value(get_args(hint)[0], item) for item in value) if isinstance(value, list) else value
+    of = next(iter(get_args(hint)), Any)
+    return tuple(_value(of, item) for item in value) if isinstance(value, list) else value

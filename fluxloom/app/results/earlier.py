@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +139,7 @@ def digests_of_inputs(case: Mapping[str, Any]) -> dict[str, str]:
             for item in value:
                 look(item)
         elif isinstance(value, str) and 0 < len(value) < 4096 and "\n" not in value and value not in found:
-            path = Path(value)
+            path = _named_file(value)
             try:
                 if path.is_file():
                     found[value] = _digest(path)
@@ -147,6 +148,13 @@ def digests_of_inputs(case: Mapping[str, Any]) -> dict[str, str]:
 
     look(case)
     return found
+
+
+def _named_file(value: str) -> Path:
+    """Return the file that a value names, itself or as the place of a class, ``"module:Class"``."""
+    module, between, _ = value.partition(":")
+    file = getattr(sys.modules.get(module), "__file__", None) if between else None
+    return Path(file or value)
 
 
 def _digest(path: Path) -> str:
