@@ -107,7 +107,7 @@ def test_advices() -> None:
         ({"body": {"a": {"shape": "box", "low": [1, 1], "high": [2, 2], "diameter": 1}}}, "has no diameter"),
         ({"body": {"a": CHANNEL["body"]["disk"] | {"motion": "free", "density": 2.0}}}, 'needs condition = "immersed"'),
         ({"movie": {"rate": 3}}, "there is no film"),
-        ({"lattice": {"magic": 0.2, "collision": "bgk"}}, 'of collision = "trt"'),
+        ({"lattice": {"magic": 0.2, "collision": "bgk"}}, "lattice.collision: bgk: no key 'magic'"),
         ({"particles": {"count": 3}}, "particles need"),
         ({"partition": {"method": "rcb"}}, "a lattice is cut into boxes"),
         ({"immersed": {"delta": "peskin"}}, "no body has condition"),
