@@ -188,6 +188,25 @@ def test_few_operations(lattice: Lattice) -> None:
             assert (lowered.flops, lowered.arrays) == (flops, ())
 
 
+def test_a_sweep_compiles_once() -> None:
+    """Numbers of an operator are no part of the code; whether there is a model, and whether anything is kept, are."""
+    same: list[tuple[Collision, ...]] = [
+        (BGK(), TRT(), TRT(0.25)),
+        (BGK(0.1), BGK(0.2)),
+        (TRT(0.1, 0.1), TRT(0.2, 0.2)),
+        (MRT(), MRT(bulk=1.3, odd=1.5)),
+        (Cumulant(), Cumulant(bulk=1.1)),
+        (Cumulant(odd=1.2), Cumulant(odd=1.3)),
+    ]
+    shapes = {"f": ArgShape(9, (9,), Kind.REAL), "out": ArgShape(None, (9,), Kind.REAL)}
+    kernel, found = pull.leaving_out(["field"]), []
+    for operators in same:
+        every = [kernel.lower(shapes, Constants(D2Q9, c, VISCOSITY, "float64").of(pull)).digest for c in operators]
+        assert len(set(every)) == 1
+        found.append(every[0])
+    assert len(set(found)) == len(same)
+
+
 def test_mistakes() -> None:
     for collision in (CentralMoments(), Cumulant()):
         with pytest.raises(SolverError, match="no D3Q19; it needs all products"):
