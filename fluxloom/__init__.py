@@ -99,6 +99,16 @@ if TYPE_CHECKING:
     from fluxloom.kernel.intrinsics import tan as tan
     from fluxloom.kernel.intrinsics import tanh as tanh
     from fluxloom.kernel.intrinsics import zeros as zeros
+    from fluxloom.lbm.collisions import BGK as BGK
+    from fluxloom.lbm.collisions import MRT as MRT
+    from fluxloom.lbm.collisions import TRT as TRT
+    from fluxloom.lbm.collisions import CentralMoments as CentralMoments
+    from fluxloom.lbm.collisions import Collision as Collision
+    from fluxloom.lbm.collisions import Cumulant as Cumulant
+    from fluxloom.lbm.collisions import Regularised as Regularised
+    from fluxloom.lbm.lattices import D2Q9 as D2Q9
+    from fluxloom.lbm.lattices import D3Q19 as D3Q19
+    from fluxloom.lbm.lattices import D3Q27 as D3Q27
     from fluxloom.linalg import poisson as poisson
     from fluxloom.linalg import tridiagonal as tridiagonal
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
@@ -133,6 +143,8 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
             "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
             "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
         ),
+        "fluxloom.lbm.collisions": "BGK MRT TRT CentralMoments Collision Cumulant Regularised",
+        "fluxloom.lbm.lattices": "D2Q9 D3Q19 D3Q27",
         "fluxloom.linalg.matrix": "SparseMatrix",
         "fluxloom.linalg.poisson": "",
         "fluxloom.linalg.rings": "RingProduct",

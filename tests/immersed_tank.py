@@ -11,7 +11,8 @@ from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import BGK
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.lbm.space import Space
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.steps_moments import macros, stream
 from fluxloom.lbm.streaming import streaming
 
 
@@ -23,7 +24,7 @@ class Tank:
         d = lattice.dimensions
         self.force, self.viscosity = tuple(force), viscosity
         self.collision = collision if collision is not None else BGK()
-        self.forcing = "field" if field else "uniform" if force else "none"
+        self.field = field
         grid = context.grid(shape, "cells", periodic=True)
         scheme = streaming(scheme)
         names = "ab"[: scheme.buffers]
@@ -42,25 +43,24 @@ class Tank:
         a, b = space.populations(parity), space.populations(parity + 1)
         match space.streaming.name:
             case "pull":
-                return [self._loop("pull", a[self.stencil], out=(b,))]
+                return [self._loop(pull, a[self.stencil], out=(b,))]
             case "push":
-                return [self._loop("push", a, out=(b[self.ahead],))]
+                return [self._loop(push, a, out=(b[self.ahead],))]
             case "in-place":
-                return [self._loop("odd", a[self.ahead]) if parity else self._loop("even", a)]
+                return [self._loop(odd, a[self.ahead]) if parity else self._loop(even, a)]
         a, b = space.buffers
         return [
-            self._loop("stream", a[self.stencil], out=(b,), force=False),
-            self._loop("macros", b, out=(self.excess, self.motion)),
-            self._loop("collide", b, self.excess, self.motion, out=(a,)),
+            self._loop(stream, a[self.stencil], out=(b,)),
+            self._loop(macros, b, out=(self.excess, self.motion)),
+            self._loop(collide, b, self.excess, self.motion, out=(a,)),
         ]
 
-    def _loop(self, name, f, *more, out=(), force=True):
+    def _loop(self, kernel, f, *more, out=()):
         space = self.space
-        kernels = step_kernels(space.lattice, self.collision, self.forcing)
-        uniform = self.force if self.forcing == "uniform" else ()
-        field = (self.force_field,) if force and self.forcing == "field" else ()
-        constants = kernels.constants_of(name, self.viscosity, space.buffers[0].scalar.numpy, uniform)
-        return Loop(getattr(kernels, name), space.grid, f, *more, *field, *out, **constants)
+        uniform = self.force if self.force and not self.field else None
+        field = () if kernel is stream else (self.force_field if self.field else None,)
+        constants = Constants(space.lattice, self.collision, self.viscosity, space.buffers[0].scalar.numpy, uniform)
+        return Loop(kernel, space.grid, f, *more, *field, *out, **constants.of(kernel))
 
     def immerse(self, boundary):
         self.boundary = boundary

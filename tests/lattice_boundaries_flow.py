@@ -10,13 +10,15 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom.dsl.loop import Loop
+from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, parts_of
 from fluxloom.lbm.box import AXES, Box
 from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D2Q9, Lattice
 from fluxloom.lbm.space import Space
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.steps_moments import macros, stream
 from fluxloom.lbm.streaming import streaming as streaming_of
 from fluxloom.lbm.units import storage_unit
 
@@ -59,25 +61,24 @@ class Flow:
         self.steps = 0
 
     def _loops(self, collision: Collision, viscosity: float, dtype: str) -> list[list[Loop]]:
-        kernels = step_kernels(self.space.lattice, collision, "uniform" if self.force.any() else "none")
-        force = tuple(self.force) if self.force.any() else ()
+        force = tuple(self.force) if self.force.any() else None
+        constants = Constants(self.space.lattice, collision, viscosity, dtype, force)
         ctx, grid, lattice = self.space.context, self.space.grid, self.space.lattice
         behind, ahead = ctx.stencil(grid, lattice.sources), ctx.stencil(grid, lattice.velocities)
 
-        def loop(name: str, *arguments: Any) -> Loop:
-            constants: dict[str, Any] = kernels.constants_of(name, viscosity, dtype, force)
-            return Loop(getattr(kernels, name), grid, *arguments, **constants)
+        def loop(kernel: Kernel, *arguments: Any) -> Loop:
+            return Loop(kernel, grid, *arguments, **constants.of(kernel))
 
         a, b = self.space.buffers[0], self.space.buffers[-1]
         match self.space.streaming.name:
             case "in-place":
-                return [[loop("even", a)], [loop("odd", a[ahead])]]
+                return [[loop(even, a, None)], [loop(odd, a[ahead], None)]]
             case "pull":
-                return [[loop("pull", a[behind], b)], [loop("pull", b[behind], a)]]
+                return [[loop(pull, a[behind], None, b)], [loop(pull, b[behind], None, a)]]
             case "push":
-                return [[loop("push", a, b[ahead])], [loop("push", b, a[ahead])]]
+                return [[loop(push, a, None, b[ahead])], [loop(push, b, None, a[ahead])]]
         above, u = (ctx.dat(grid, shape=(n,), dtype=self.space.real) for n in (1, lattice.dimensions))
-        return [[loop("stream", a[behind], b), loop("macros", b, above, u), loop("collide", b, above, u, a)]]
+        return [[loop(stream, a[behind], b), loop(macros, b, None, above, u), loop(collide, b, above, u, None, a)]]
 
     def _starts(self) -> None:
         for part in self.parts.values():

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 import fluxloom as fl
 from fluxloom.dsl.loop import Loop
+from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.steps_moments import equilibrium, equilibrium_ahead, macros, stream
 from fluxloom.lbm.streaming import streaming as streaming_of
 
 Array = npt.NDArray[Any]
@@ -39,11 +41,10 @@ class PeriodicBox:
         force: Sequence[float] | Array = (),
     ) -> None:
         field = isinstance(force, np.ndarray)
-        kind = "field" if field else "uniform" if len(force) else "none"
         self.ctx = fl.Context("cpu", threads=1, tuning=False)
         self.lattice, self.scheme = lattice, scheme
-        self.kernels = step_kernels(lattice, collision, kind)
-        self.values = (viscosity, dtype, () if field else tuple(force))
+        uniform = tuple(float(x) for x in force) if len(force) and not field else None
+        self.constants = Constants(lattice, collision, viscosity, dtype, uniform)
         grid = self.grid = self.ctx.grid(shape, "cells", periodic=True)
         self.sources = self.ctx.stencil(grid, lattice.sources, "sources")
         self.ahead = self.ctx.stencil(grid, lattice.velocities, "ahead")
@@ -55,39 +56,38 @@ class PeriodicBox:
         self.force = self.ctx.dat(grid, name="force", shape=axes, dtype=real)
         if field:
             self.force.write(force)
-        self.acting = [self.force] if field else []
+        self.acting = self.force if field else None
         self.steps = 0
         self.loops = self._loops()
 
-    def _loop(self, kernel: str, *arguments: Any) -> Loop:
-        constants: dict[str, Any] = dict(self.kernels.constants_of(kernel, *self.values))
-        return Loop(getattr(self.kernels, kernel), self.grid, *arguments, **constants)
+    def _loop(self, kernel: Kernel, *arguments: Any) -> Loop:
+        return Loop(kernel, self.grid, *arguments, **self.constants.of(kernel))
 
     def _loops(self) -> list[list[Loop]]:
         """Return the loops of an even step and of an odd one."""
         a, b = self.f[0], self.f[-1]
         if self.scheme == "in-place":
-            return [[self._loop("even", a, *self.acting)], [self._loop("odd", a[self.ahead], *self.acting)]]
+            return [[self._loop(even, a, self.acting)], [self._loop(odd, a[self.ahead], self.acting)]]
         if self.scheme == "three-phase":
             three = [
-                self._loop("stream", a[self.sources], b),
-                self._loop("macros", b, *self.acting, self.above, self.u),
-                self._loop("collide", b, self.above, self.u, *self.acting, a),
+                self._loop(stream, a[self.sources], b),
+                self._loop(macros, b, self.acting, self.above, self.u),
+                self._loop(collide, b, self.above, self.u, self.acting, a),
             ]
             return [three, three]
         pairs = ((a, b), (b, a))
         if self.scheme == "push":
-            return [[self._loop("push", f, *self.acting, out[self.ahead])] for f, out in pairs]
-        return [[self._loop("pull", f[self.sources], *self.acting, out)] for f, out in pairs]
+            return [[self._loop(push, f, self.acting, out[self.ahead])] for f, out in pairs]
+        return [[self._loop(pull, f[self.sources], self.acting, out)] for f, out in pairs]
 
     def start(self, density: Array | float, velocity: Array | float) -> None:
         """Start in equilibrium."""
         self.above.write(np.broadcast_to(np.subtract(density, 1.0), self.grid.shape))
         self.u.write(np.broadcast_to(velocity, (*self.grid.shape, self.lattice.dimensions)))
         if self.scheme in ("push", "in-place"):
-            self._loop("equilibrium_ahead", self.above, self.u, self.f[0][self.ahead])()
+            self._loop(equilibrium_ahead, self.above, self.u, self.f[0][self.ahead])()
         else:
-            self._loop("equilibrium", self.above, self.u, self.f[0])()
+            self._loop(equilibrium, self.above, self.u, self.f[0])()
 
     def step(self, count: int) -> None:
         """Advance."""
@@ -98,7 +98,7 @@ class PeriodicBox:
 
     def departed(self) -> Array:
         """Return what left each cell last, ``(*shape, q)``, less the weights."""
-        unit = self.kernels.constants(*self.values)["unit"]
+        unit = self.constants.rates.unit
         two = self.scheme in ("pull", "push")
         stored = self.f[self.steps % 2 if two else 0].read().astype(np.float64) / unit
         axes = tuple(range(self.lattice.dimensions))

@@ -23,204 +23,137 @@ collision, and as much above it after.
 
 from __future__ import annotations
 
-from itertools import product
-from math import prod
-from typing import Any
-
-from fluxloom.core.errors import SolverError
-from fluxloom.kernel.frontend import Func, func
+from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.collisions_orders import Subgrid, turned_time
-from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.collisions_orders import relaxation_time
 
-__all__ = ["central_collision", "check_product", "force_shifts", "moments_of", "stresses"]
-
-LINE = (1 / 6, 2 / 3, 1 / 6)
-"""Weights of the velocities -1, 0 and 1."""
-
-EVEN = (1.0, 0.0, 1 / 3)
-"""Their moments of order 0, 1 and 2."""
+__all__ = ["relax_central", "relax_stresses", "set_velocity", "shift", "to_moments", "to_populations"]
 
 
-def check_product(name: str, lattice: Lattice) -> None:
-    """Raise `SolverError` if a lattice has not all products of three velocities along each axis."""
-    if lattice.q != 3**lattice.dimensions:
-        raise SolverError(
-            f"{name}: no {lattice.name}; it needs all products of velocities, which D2Q9 and D3Q27 have "
-            "(on D3Q19 take trt or mrt)"
-        )
+@func
+def to_moments(g, m, u, table, unit):
+    """Set the central moments ``m`` of populations; ``table`` is a `ProductMoments`."""
+    for i in range(len(m)):
+        m[i] = g[table.places[i]]
+    for a in range(table.axes):
+        for n in range(len(m) // 3):
+            low = table.starts[a][n]
+            mid, high = low + table.steps[a], low + 2 * table.steps[a]
+            s, d = m[high] + m[low], m[high] - m[low]
+            m[low] = s + m[mid]
+            full = m[low]
+            if table.offsets[a][n] > 0.0:
+                full += table.offsets[a][n] * unit
+            m[mid] = d - u[a] * full
+            m[high] = s - u[a] * (d + m[mid])
 
 
-def moments_of(lattice: Lattice) -> tuple[Func[..., Any], Func[..., Any]]:
-    """Return the transform of populations ``g`` to central moments ``m``, and back.
+@func
+def to_populations(m, g, u, table, unit):
+    """Set the populations of central moments, which are lost."""
+    for r in range(table.axes):
+        a = table.axes - 1 - r
+        for n in range(len(m) // 3):
+            low = table.starts[a][n]
+            mid, high = low + table.steps[a], low + 2 * table.steps[a]
+            full = m[low]
+            if table.offsets[a][n] > 0.0:
+                full += table.offsets[a][n] * unit
+            d = u[a] * full + m[mid]
+            s = u[a] * (d + m[mid]) + m[high]
+            m[mid] = m[low] - s
+            m[high] = 0.5 * (s + d)
+            m[low] = 0.5 * (s - d)
+    for i in range(len(m)):
+        g[table.places[i]] = m[i]
 
-    ``m`` has ``3^d`` values; that of orders ``(a, b, c)`` is the one of number ``9 a + 3 b + c``.
+
+@func
+def shift(m, force, table, lowest):
+    """Add what half of the force is in the odd moments from the order ``lowest`` up."""
+    for i in range(len(m)):
+        if table.along[i] >= 0 and table.orders[i] >= lowest:
+            m[i] += table.halves[i] * force[table.along[i]]
+
+
+@func
+def relax_stresses(m, excess, u, one, table, rates, by):
+    r"""Relax the moments of second order.
+
+    ``by`` is the operator: with ``has_subgrid`` there is a subgrid model, which the rate of the trace follows where
+    ``bulk`` is None. With ``corrected`` the error of the diagonal stresses is taken out, which is there because ``c^3 =
+    c`` on the lattice (M. Geier et al. 2015, here for any number of axes): with ``N`` the distance from equilibrium,
+    ``D_a = -3 (\omega_s dev N + \omega_b tr N / d)_a / 2 \rho`` is the gradient of ``u_a`` along its own axis, and ``3
+    \rho u_a^2 D_a`` is subtracted with the factors ``1 - \omega / 2``.
     """
-    axes, q = lattice.dimensions, lattice.q
-    digits = tuple(product(range(3), repeat=axes))
-    places = tuple(lattice.velocities.index(tuple(n - 1 for n in digit)) for digit in digits)
-    steps = tuple(3 ** (axes - 1 - a) for a in range(axes))
-    starts = tuple(tuple(i for i, digit in enumerate(digits) if digit[a] == 0) for a in range(axes))
-    offsets = tuple(
-        tuple(prod(EVEN[n] if b < a else LINE[n] for b, n in enumerate(digits[i]) if b != a) for i in starts[a])
-        for a in range(axes)
-    )
-    lines = q // 3
-
-    @func
-    def forward(g, m, u, unit):
-        for i in range(q):
-            m[i] = g[places[i]]
+    axes = table.axes
+    shear, bulk = rates.shear_kept, rates.bulk_kept
+    n, c = zeros(axes), zeros(axes)
+    for a in range(axes):
+        n[a] = m[2 * table.steps[a]] - (1.0 / 3.0) * excess
+    if by.has_subgrid:
+        strain = 0.0
         for a in range(axes):
-            for n in range(lines):
-                low = starts[a][n]
-                mid, high = low + steps[a], low + 2 * steps[a]
-                s, d = m[high] + m[low], m[high] - m[low]
-                m[low] = s + m[mid]
-                full = m[low]
-                if offsets[a][n] > 0.0:
-                    full += offsets[a][n] * unit
-                m[mid] = d - u[a] * full
-                m[high] = s - u[a] * (d + m[mid])
-
-    @func
-    def backward(m, g, u, unit):
-        for r in range(axes):
-            a = axes - 1 - r
-            for n in range(lines):
-                low = starts[a][n]
-                mid, high = low + steps[a], low + 2 * steps[a]
-                full = m[low]
-                if offsets[a][n] > 0.0:
-                    full += offsets[a][n] * unit
-                d = u[a] * full + m[mid]
-                s = u[a] * (d + m[mid]) + m[high]
-                m[mid] = m[low] - s
-                m[high] = 0.5 * (s + d)
-                m[low] = 0.5 * (s - d)
-        for i in range(q):
-            g[places[i]] = m[i]
-
-    return forward, backward
-
-
-def force_shifts(lattice: Lattice) -> Func[..., Any]:
-    """Return the helper that adds what half of the force is in the odd moments from some order up."""
-    q, axes = lattice.q, lattice.dimensions
-    digits = tuple(product(range(3), repeat=axes))
-    orders = tuple(sum(digit) for digit in digits)
-    along = tuple(digit.index(1) if digit.count(1) == 1 else -1 for digit in digits)
-    shares = tuple(0.5 * prod(EVEN[n] for n in digit if n != 1) for digit in digits)
-
-    @func
-    def shift(m, force, least):
-        for i in range(q):
-            if along[i] >= 0 and orders[i] >= least:
-                m[i] += shares[i] * force[along[i]]
-
-    return shift
-
-
-def stresses(lattice: Lattice, subgrid: Subgrid, corrected: bool) -> Func[..., Any]:
-    r"""Return the helper that relaxes the moments of second order.
-
-    Parameters
-    ----------
-    subgrid
-        ``model`` and ``bulk``: whether there is a subgrid model, and whether the rate of the trace follows it.
-    corrected
-        Whether the error of the diagonal stresses is taken out, which is there because ``c^3 = c`` on the lattice (M.
-        Geier et al. 2015, here for any number of axes): with ``N`` the distance from equilibrium,
-        ``D_a = -3 (\omega_s dev N + \omega_b tr N / d)_a / 2 \rho`` is the gradient of ``u_a`` along its own axis, and
-        ``3 \rho u_a^2 D_a`` is subtracted with the factors ``1 - \omega / 2``.
-    """
-    axes, model, bulk_follows = lattice.dimensions, subgrid.model, subgrid.bulk
-    steps = tuple(3 ** (axes - 1 - a) for a in range(axes))
-
-    @func
-    def relax_stresses(m, above, u, one, shear, bulk, eddy):
-        n, c = zeros(axes), zeros(axes)
-        for a in range(axes):
-            n[a] = m[2 * steps[a]] - (1.0 / 3.0) * above
-        if model:
-            strain = 0.0
-            for a in range(axes):
-                strain += n[a] * n[a]
-                for b in range(a + 1, axes):
-                    strain += 2.0 * m[steps[a] + steps[b]] * m[steps[a] + steps[b]]
-            kept = 1.0 - 1.0 / turned_time(strain * one * one, 1.0 / (1.0 - shear), eddy)
-            if bulk_follows:
-                bulk = kept
-            shear = kept
-        trace = n[0]
-        for a in range(1, axes):
-            trace += n[a]
-        mean = (1.0 / axes) * trace
-        for a in range(axes):
-            c[a] = shear * (n[a] - mean) + bulk * mean
-        if corrected:
-            total = 0.0
-            for a in range(axes):
-                n[a] = -4.5 * u[a] * u[a] * ((1.0 - shear) * (n[a] - mean) + (1.0 - bulk) * mean)
-                total += n[a]
-            total = (1.0 / axes) * total
-            for a in range(axes):
-                c[a] -= (0.5 + 0.5 * shear) * (n[a] - total) + (0.5 + 0.5 * bulk) * total
-        for a in range(axes):
-            m[2 * steps[a]] = c[a] + (1.0 / 3.0) * above
+            strain += n[a] * n[a]
             for b in range(a + 1, axes):
-                m[steps[a] + steps[b]] = shear * m[steps[a] + steps[b]]
-
-    return relax_stresses
-
-
-def central_collision(lattice: Lattice, with_force: bool, subgrid: Subgrid, corrected: bool) -> Func[..., Any]:
-    """Return the operator.
-
-    Parameters
-    ----------
-    with_force
-        Whether it adds a force.
-    subgrid
-        ``model`` and ``bulk`` as everywhere; ``odd`` and ``even``: whether anything is kept of these orders.
-    corrected
-        See `stresses`.
-    """
-    q, axes, odd_kept, even_kept = lattice.q, lattice.dimensions, subgrid.odd, subgrid.even
-    digits = tuple(product(range(3), repeat=axes))
-    orders = tuple(sum(digit) for digit in digits)
-    targets = tuple(prod(EVEN[n] for n in digit) for digit in digits)
-    forward, backward = moments_of(lattice)
-    shift, relax_stresses = force_shifts(lattice), stresses(lattice, subgrid, corrected)
-
-    @func
-    def relax_others(m, above, odd, even):
-        for i in range(q):
-            if orders[i] % 2 == 1:
-                if orders[i] > 1 and odd_kept:
-                    m[i] = odd * m[i]
-                else:
-                    m[i] = 0.0
-            elif orders[i] > 2:
-                if even_kept:
-                    m[i] = even * (m[i] - targets[i] * above) + targets[i] * above if targets[i] > 0.0 else even * m[i]
-                else:
-                    m[i] = targets[i] * above if targets[i] > 0.0 else 0.0
-
-    @func
-    def relax(g, above, j, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy):
-        m, u = zeros(q), zeros(axes)
-        one = 1.0 / (unit + above)
+                strain += 2.0 * m[table.steps[a] + table.steps[b]] * m[table.steps[a] + table.steps[b]]
+        shear = 1.0 - 1.0 / relaxation_time(strain * one * one, 1.0 / (1.0 - rates.shear_kept), rates.eddy)
+        if by.bulk is None:
+            bulk = shear
+    trace = n[0]
+    for a in range(1, axes):
+        trace += n[a]
+    mean = (1.0 / axes) * trace
+    for a in range(axes):
+        c[a] = shear * (n[a] - mean) + bulk * mean
+    if by.corrected:
+        total = 0.0
         for a in range(axes):
-            u[a] = one * (j[a] + 0.5 * force[a]) if with_force else one * j[a]
-        forward(g, m, u, unit)
-        if with_force:
-            shift(m, force, 3)
-        m[0] = above
-        relax_stresses(m, above, u, one, keep_shear, keep_bulk, eddy)
-        relax_others(m, above, 2.0 * half_odd, 2.0 * half_even)
-        if with_force:
-            shift(m, force, 1)
-        backward(m, g, u, unit)
+            n[a] = -4.5 * u[a] * u[a] * ((1.0 - shear) * (n[a] - mean) + (1.0 - bulk) * mean)
+            total += n[a]
+        total = (1.0 / axes) * total
+        for a in range(axes):
+            c[a] -= (0.5 + 0.5 * shear) * (n[a] - total) + (0.5 + 0.5 * bulk) * total
+    for a in range(axes):
+        m[2 * table.steps[a]] = c[a] + (1.0 / 3.0) * excess
+        for b in range(a + 1, axes):
+            m[table.steps[a] + table.steps[b]] = shear * m[table.steps[a] + table.steps[b]]
 
-    return relax
+
+@func
+def set_velocity(u, momentum, force, one):
+    """Set the velocity, with half of the force."""
+    for a in range(len(u)):
+        u[a] = one * momentum[a] if force is None else one * (momentum[a] + 0.5 * force[a])
+
+
+@func
+def relax_others(m, excess, table, rates, by):
+    """Relax the moments of other orders; ``by``, the operator, tells whether anything is kept of them."""
+    odd, even = 2.0 * rates.half_odd, 2.0 * rates.half_even
+    for i in range(len(m)):
+        target = table.targets[i]
+        if table.orders[i] % 2 == 1:
+            m[i] = odd * m[i] if table.orders[i] > 1 and by.keeps_odd else 0.0
+        elif table.orders[i] > 2:
+            if by.keeps_even:
+                m[i] = even * (m[i] - target * excess) + target * excess if target > 0.0 else even * m[i]
+            else:
+                m[i] = target * excess if target > 0.0 else 0.0
+
+
+@func
+def relax_central(g, excess, momentum, force, lattice, rates, by):
+    """Make populations after collision; ``by`` is the operator."""
+    table, m, u = lattice.product, zeros(lattice.q), zeros(lattice.dimensions)
+    one = 1.0 / (rates.unit + excess)
+    set_velocity(u, momentum, force, one)
+    to_moments(g, m, u, table, rates.unit)
+    if force is not None:
+        shift(m, force, table, 3)
+    m[0] = excess
+    relax_stresses(m, excess, u, one, table, rates, by)
+    relax_others(m, excess, table, rates, by)
+    if force is not None:
+        shift(m, force, table, 1)
+    to_populations(m, g, u, table, rates.unit)

@@ -17,15 +17,11 @@ constants which cancel are not added first.
 
 from __future__ import annotations
 
-from typing import Any
-
-from fluxloom.kernel.frontend import Func, func
+from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.collisions_central import force_shifts, moments_of, stresses
-from fluxloom.lbm.collisions_orders import Subgrid
-from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.collisions_central import relax_stresses, set_velocity, shift, to_moments, to_populations
 
-__all__ = ["cumulant_collision"]
+__all__ = ["relax_cumulants"]
 
 STRESSES = (18, 6, 2)
 """Numbers of the moments 200, 020 and 002."""
@@ -47,10 +43,10 @@ THIRD = ((0, 15, 11), (21, 0, 5), (19, 7, 0))
 
 
 @func
-def square_product(p, q, shear, above, unit, one):
+def square_product(p, q, shear, excess, unit, one):
     """Products of ``kappa_220``, less its value at rest, from the distances ``p`` and ``q`` of 200 and 020."""
     third = (1.0 / 3.0) * unit
-    return (p * q + 2.0 * shear * shear + third * (p + q) - third * (1.0 / 3.0) * above) * one
+    return (p * q + 2.0 * shear * shear + third * (p + q) - third * (1.0 / 3.0) * excess) * one
 
 
 @func
@@ -72,7 +68,7 @@ def fifth_product(m, a, unit, one):
 
 
 @func
-def sixth_product(m, above, unit, one, odd):
+def sixth_product(m, excess, unit, one, odd):
     """Products of ``kappa_222``, less its value at rest; ``odd``: whether moments of order 3 are not zero."""
     third, ninth = (1.0 / 3.0) * unit, (1.0 / 9.0) * unit
     pairs = 0.0
@@ -86,109 +82,74 @@ def sixth_product(m, above, unit, one, odd):
         if odd:
             pairs += 2.0 * m[THIRD[a][b]] * m[THIRD[a][c]]
         cubes += 4.0 * shear * shear * (p + third) + 2.0 * third * (m[STRESSES[b]] * m[STRESSES[c]] + third * p)
-    share = above * one
-    return (pairs - cubes * one) * one + (1.0 / 27.0) * unit * share * (1.0 - 2.0 * share)
+    part = excess * one
+    return (pairs - cubes * one) * one + (1.0 / 27.0) * unit * part * (1.0 - 2.0 * part)
 
 
-def cumulant_collision(lattice: Lattice, with_force: bool, subgrid: Subgrid) -> Func[..., Any]:
-    """Return the operator.
-
-    Parameters
-    ----------
-    with_force
-        Whether it adds a force.
-    subgrid
-        ``model`` and ``bulk`` as everywhere; ``odd`` and ``even``: whether anything is kept of these orders.
-    """
-    q, axes, singles = lattice.q, lattice.dimensions, tuple(3**a for a in range(lattice.dimensions))
-    forward, backward = moments_of(lattice)
-    shift, relax_stresses = force_shifts(lattice), stresses(lattice, subgrid, True)
-    take, put = (_take_plane(subgrid), _put_plane()) if axes == 2 else (_take(subgrid), _put(subgrid))
-
-    @func
-    def relax(g, above, j, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy):
-        m, u = zeros(q), zeros(axes)
-        one = 1.0 / (unit + above)
-        for a in range(axes):
-            u[a] = one * (j[a] + 0.5 * force[a]) if with_force else one * j[a]
-        forward(g, m, u, unit)
-        if with_force:
-            shift(m, force, 3)
-        m[0] = above
-        take(m, above, unit, one, 2.0 * half_odd, 2.0 * half_even)
-        relax_stresses(m, above, u, one, keep_shear, keep_bulk, eddy)
-        put(m, above, unit, one)
-        for a in range(axes):
-            m[singles[a]] = 0.0
-        if with_force:
-            shift(m, force, 1)
-        backward(m, g, u, unit)
-
-    return relax
+@func
+def to_cumulants(m, excess, rates, one, by):
+    """Make relaxed cumulants of the moments of order 3 and up; ``by``, the operator, tells whether anything is kept."""
+    unit, odd, even = rates.unit, 2.0 * rates.half_odd, 2.0 * rates.half_even
+    sixth = even * (m[26] - sixth_product(m, excess, unit, one, True)) if by.keeps_even else 0.0
+    for a in range(3):
+        b, c = (a + 1) % 3, (a + 2) % 3
+        m[FIFTH[a]] = odd * (m[FIFTH[a]] - fifth_product(m, a, unit, one)) if by.keeps_odd else 0.0
+        if by.keeps_even:
+            planes = square_product(m[STRESSES[b]], m[STRESSES[c]], m[SHEARS[a]], excess, unit, one)
+            m[PLANES[a]] = even * (m[PLANES[a]] - planes)
+            m[TWISTS[a]] = even * (m[TWISTS[a]] - twist_product(m, a, unit, one))
+        else:
+            m[PLANES[a]] = 0.0
+            m[TWISTS[a]] = 0.0
+    for one_of in range(3):
+        for two_of in range(3):
+            if one_of != two_of:
+                m[THIRD[one_of][two_of]] = odd * m[THIRD[one_of][two_of]] if by.keeps_odd else 0.0
+    m[13] = odd * m[13] if by.keeps_odd else 0.0
+    m[26] = sixth
 
 
-def _take(subgrid: Subgrid) -> Func[..., Any]:
-    """Return the helper that makes relaxed cumulants of the moments of order 3 and up."""
-    odd_kept, even_kept = subgrid.odd, subgrid.even
-
-    @func
-    def take(m, above, unit, one, odd, even):
-        sixth = even * (m[26] - sixth_product(m, above, unit, one, True)) if even_kept else 0.0
-        for a in range(3):
-            b, c = (a + 1) % 3, (a + 2) % 3
-            m[FIFTH[a]] = odd * (m[FIFTH[a]] - fifth_product(m, a, unit, one)) if odd_kept else 0.0
-            if even_kept:
-                planes = square_product(m[STRESSES[b]], m[STRESSES[c]], m[SHEARS[a]], above, unit, one)
-                m[PLANES[a]] = even * (m[PLANES[a]] - planes)
-                m[TWISTS[a]] = even * (m[TWISTS[a]] - twist_product(m, a, unit, one))
-            else:
-                m[PLANES[a]] = 0.0
-                m[TWISTS[a]] = 0.0
-        for one_of in range(3):
-            for two_of in range(3):
-                if one_of != two_of:
-                    m[THIRD[one_of][two_of]] = odd * m[THIRD[one_of][two_of]] if odd_kept else 0.0
-        m[13] = odd * m[13] if odd_kept else 0.0
-        m[26] = sixth
-
-    return take
+@func
+def from_cumulants(m, excess, unit, one, by):
+    """Make moments of the cumulants of order 4 and up, lower ones first."""
+    for a in range(3):
+        b, c = (a + 1) % 3, (a + 2) % 3
+        m[PLANES[a]] += square_product(m[STRESSES[b]], m[STRESSES[c]], m[SHEARS[a]], excess, unit, one)
+        m[TWISTS[a]] += twist_product(m, a, unit, one)
+        if by.keeps_odd:
+            m[FIFTH[a]] += fifth_product(m, a, unit, one)
+    m[26] += sixth_product(m, excess, unit, one, by.keeps_odd)
 
 
-def _put(subgrid: Subgrid) -> Func[..., Any]:
-    """Return the helper that makes moments of the cumulants of order 4 and up, lower ones first."""
-    odd_kept = subgrid.odd
-
-    @func
-    def put(m, above, unit, one):
-        for a in range(3):
-            b, c = (a + 1) % 3, (a + 2) % 3
-            m[PLANES[a]] += square_product(m[STRESSES[b]], m[STRESSES[c]], m[SHEARS[a]], above, unit, one)
-            m[TWISTS[a]] += twist_product(m, a, unit, one)
-            if odd_kept:
-                m[FIFTH[a]] += fifth_product(m, a, unit, one)
-        m[26] += sixth_product(m, above, unit, one, odd_kept)
-
-    return put
+@func
+def to_cumulants_in_plane(m, excess, rates, one, by):
+    """Make relaxed cumulants of the moments 21, 12 and 22."""
+    odd, even = 2.0 * rates.half_odd, 2.0 * rates.half_even
+    m[8] = even * (m[8] - square_product(m[6], m[2], m[4], excess, rates.unit, one)) if by.keeps_even else 0.0
+    m[7] = odd * m[7] if by.keeps_odd else 0.0
+    m[5] = odd * m[5] if by.keeps_odd else 0.0
 
 
-def _take_plane(subgrid: Subgrid) -> Func[..., Any]:
-    """Return the helper that makes relaxed cumulants of the moments 21, 12 and 22."""
-    odd_kept, even_kept = subgrid.odd, subgrid.even
-
-    @func
-    def take(m, above, unit, one, odd, even):
-        m[8] = even * (m[8] - square_product(m[6], m[2], m[4], above, unit, one)) if even_kept else 0.0
-        m[7] = odd * m[7] if odd_kept else 0.0
-        m[5] = odd * m[5] if odd_kept else 0.0
-
-    return take
-
-
-def _put_plane() -> Func[..., Any]:
-    """Return the helper that makes the moment 22 of its cumulant."""
-
-    @func
-    def put(m, above, unit, one):
-        m[8] += square_product(m[6], m[2], m[4], above, unit, one)
-
-    return put
+@func
+def relax_cumulants(g, excess, momentum, force, lattice, rates, by):
+    """Make populations after collision; ``by`` is the operator."""
+    table, m, u = lattice.product, zeros(lattice.q), zeros(lattice.dimensions)
+    one = 1.0 / (rates.unit + excess)
+    set_velocity(u, momentum, force, one)
+    to_moments(g, m, u, table, rates.unit)
+    if force is not None:
+        shift(m, force, table, 3)
+    m[0] = excess
+    if table.axes == 2:
+        to_cumulants_in_plane(m, excess, rates, one, by)
+        relax_stresses(m, excess, u, one, table, rates, by)
+        m[8] += square_product(m[6], m[2], m[4], excess, rates.unit, one)
+    else:
+        to_cumulants(m, excess, rates, one, by)
+        relax_stresses(m, excess, u, one, table, rates, by)
+        from_cumulants(m, excess, rates.unit, one, by)
+    for a in range(table.axes):
+        m[table.steps[a]] = 0.0
+    if force is not None:
+        shift(m, force, table, 1)
+    to_populations(m, g, u, table, rates.unit)

@@ -13,75 +13,76 @@ Review E 65 (2002) 046308) ``V = J + F / 2``, and
    \left(1 - \tfrac{\omega_-}{2}\right) 3 w\, c F
 
 is added. In the odd part what depends on the rate cancels: with ``a = n w``, where ``n = 1 / w`` of the last direction,
-``\omega_- e_-`` and the force give ``a c X``, ``X = scale J + 3 F / n``, ``scale = 3 \omega_- / n``. The even part is
-``a (share A + 3 c V c W - V W)``, ``W = (1.5 share V + 3 (1 - \omega_+ / 2) F / n) / R``, ``share = \omega_+ / n``.
+``\omega_- e_-`` and the force give ``a c X``, ``X = o J + 3 F / n``, ``o = 3 \omega_- / n`` (``odd_gain``). The even
+part is ``a (e A + 3 c V c W - V W)``, ``W = (1.5 e V + 3 (1 - \omega_+ / 2) F / n) / R``, ``e = \omega_+ / n``
+(``even_gain``).
 That nothing is multiplied by a third is on purpose: its rounding would be a trend of the mass.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from fluxloom.kernel.frontend import Func, func
+from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.moments import along, product, whole_weights
+from fluxloom.lbm.moments import along, product
 
-__all__ = ["pair_collision"]
+__all__ = ["relax_pairs"]
 
 
-def pair_collision(lattice: Lattice, with_force: bool) -> Func[..., Any]:
-    """Return the operator, which takes sums and differences and leaves populations after collision.
+@func
+def relax_pair(g, k, wave, flow, rates):
+    """Make populations of a pair: ``wave`` and ``flow`` are what its even and odd part gain."""
+    sums = rates.half_even * g[k] + wave
+    differences = rates.half_odd * g[k + 1] + flow
+    g[k] = sums + differences
+    g[k + 1] = sums - differences
 
-    Parameters
-    ----------
-    with_force
-        Whether it adds a force.
-    """
-    q, axes, velocities, ratios, inverse = lattice.q, lattice.dimensions, *whole_weights(lattice)
 
-    @func
-    def relax_pair(g, k, wave, flow, half_odd, half_even):
-        """Make populations of a pair: ``wave`` and ``flow`` are what its even and odd part gain."""
-        sums = half_even * g[k] + wave
-        differences = half_odd * g[k + 1] + flow
-        g[k] = sums + differences
-        g[k + 1] = sums - differences
+@func
+def relax_rest(g, excess, base, lattice, rates):
+    """Make the population at rest; ``rest_gain`` takes the rounding of the other constants from the mass."""
+    g[0] = 2.0 * rates.half_even * g[0] + (lattice.ratios[0] * base + rates.rest_gain * excess)
 
-    @func
-    def relax_rest(g, above, base, half_even, rest):
-        """Make the population at rest; ``rest`` takes the rounding of the other constants from the mass."""
-        g[0] = 2.0 * half_even * g[0] + (ratios[0] * base + rest * above)
 
-    @func
-    def free(g, above, j, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy):
-        x = zeros(axes)
-        for a in range(axes):
-            x[a] = scale * j[a]
-        third = curve / (unit + above)
-        bend = 3.0 * third
-        base = share * above - third * product(x, x)
-        relax_rest(g, above, base, half_even, rest)
-        for k in range(1, q, 2):
-            p = along(velocities[k], x)
-            relax_pair(g, k, ratios[k] * (base + bend * (p * p)), ratios[k] * p, half_odd, half_even)
+@func
+def relax_free(g, excess, momentum, lattice, rates):
+    """Collide without a force."""
+    x = zeros(lattice.dimensions)
+    for a in range(lattice.dimensions):
+        x[a] = rates.odd_gain * momentum[a]
+    third = rates.curvature / (rates.unit + excess)
+    bend = 3.0 * third
+    base = rates.even_gain * excess - third * product(x, x)
+    relax_rest(g, excess, base, lattice, rates)
+    for k in range(1, lattice.q, 2):
+        p = along(lattice.velocities[k], x)
+        relax_pair(g, k, lattice.ratios[k] * (base + bend * (p * p)), lattice.ratios[k] * p, rates)
 
-    @func
-    def forced(g, above, j, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy):
-        v, w, x = zeros(axes), zeros(axes), zeros(axes)
-        one = 1.0 / (unit + above)
-        square, both = 1.5 * share * one, (1.5 * inverse + 3.0 * inverse * half_even) * one
-        for a in range(axes):
-            v[a] = j[a] + 0.5 * force[a]
-            w[a] = square * v[a] + both * force[a]
-            x[a] = scale * j[a] + 3.0 * inverse * force[a]
-        base = share * above - product(v, w)
-        for a in range(axes):
-            w[a] = 3.0 * w[a]
-        relax_rest(g, above, base, half_even, rest)
-        for k in range(1, q, 2):
-            c = velocities[k]
-            wave = base + along(c, v) * along(c, w)
-            relax_pair(g, k, ratios[k] * wave, ratios[k] * along(c, x), half_odd, half_even)
 
-    return forced if with_force else free
+@func
+def relax_forced(g, excess, momentum, force, lattice, rates):
+    """Collide with a force."""
+    v, w, x = zeros(lattice.dimensions), zeros(lattice.dimensions), zeros(lattice.dimensions)
+    one = 1.0 / (rates.unit + excess)
+    square = 1.5 * rates.even_gain * one
+    both = (1.5 * lattice.least + 3.0 * lattice.least * rates.half_even) * one
+    for a in range(lattice.dimensions):
+        v[a] = momentum[a] + 0.5 * force[a]
+        w[a] = square * v[a] + both * force[a]
+        x[a] = rates.odd_gain * momentum[a] + 3.0 * lattice.least * force[a]
+    base = rates.even_gain * excess - product(v, w)
+    for a in range(lattice.dimensions):
+        w[a] = 3.0 * w[a]
+    relax_rest(g, excess, base, lattice, rates)
+    for k in range(1, lattice.q, 2):
+        c = lattice.velocities[k]
+        wave = base + along(c, v) * along(c, w)
+        relax_pair(g, k, lattice.ratios[k] * wave, lattice.ratios[k] * along(c, x), rates)
+
+
+@func
+def relax_pairs(g, excess, momentum, force, lattice, rates):
+    """Make populations after collision of sums and differences of pairs (`fluxloom.lbm.moments.pair_sums`)."""
+    if force is None:
+        relax_free(g, excess, momentum, lattice, rates)
+    else:
+        relax_forced(g, excess, momentum, force, lattice, rates)

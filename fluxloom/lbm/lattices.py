@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fluxloom.lbm.lattices_product import ProductMoments
+
 __all__ = ["D2Q9", "D3Q19", "D3Q27", "LATTICES", "SOUND_SPEED_SQUARED", "Lattice"]
 
 SOUND_SPEED_SQUARED = 1.0 / 3.0
@@ -52,6 +54,26 @@ class Lattice:
     def sources(self) -> tuple[Velocity, ...]:
         """Where what arrives at a cell comes from: minus each velocity, the stencil of pull streaming."""
         return tuple(_against(c) for c in self.velocities)
+
+    @property
+    def least(self) -> float:
+        """The least weight, that of the last velocity."""
+        return self.weights[-1]
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Weights over the least one, which are whole numbers."""
+        return tuple(float(round(weight / self.least)) for weight in self.weights)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it has all products of three velocities along each axis."""
+        return self.q == 3**self.dimensions
+
+    @property
+    def product(self) -> ProductMoments:
+        """Tables of its central moments; of a lattice that has all products of velocities."""
+        return ProductMoments(self.velocities)
 
 
 def _against(velocity: Velocity) -> Velocity:

@@ -1,154 +1,197 @@
-r"""Kernels of a step, for each scheme of streaming: populations arrive, collide and leave in one pass.
+"""Kernels of a step, for each scheme of streaming: populations arrive, collide and leave in one pass.
 
-`step_kernels` makes them of a lattice, a collision operator and a kind of force. Where populations are between two
-steps is told in `fluxloom.lbm.streaming`. A force :math:`F` per volume adds :math:`F` to the momentum of a cell in a
-step; the velocity of equilibrium has half of it, :math:`\rho u = \sum c_i f_i + F / 2` (Z. Guo, C. Zheng, B. Shi,
-Physical Review E 65 (2002) 046308).
+Where populations are between two steps is told in `fluxloom.lbm.streaming`, and the force in `fluxloom.lbm.body_force`.
+What a lattice, an operator, a viscosity and a force are to the kernels, `Constants` tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import isfinite
+from functools import cached_property
+from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.kernel.frontend import Kernel
+from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.kernel.frontend import Kernel, func, kernel
+from fluxloom.kernel.intrinsics import zeros
+from fluxloom.lbm.body_force import UniformForce, set_force, uniform_force
 from fluxloom.lbm.collisions import Collision
-from fluxloom.lbm.collisions_rates import words
+from fluxloom.lbm.collisions_rates import Relaxation, relaxation
 from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.steps_field import field_kernels
-from fluxloom.lbm.steps_moments import moment_kernels
-from fluxloom.lbm.steps_plain import plain_kernels
-from fluxloom.lbm.steps_slots import slots_of
-from fluxloom.lbm.steps_uniform import uniform_kernels
 
-__all__ = ["FORCES", "StepKernels", "step_kernels"]
+__all__ = ["Constants", "collide", "even", "odd", "pull", "push"]
 
-FORCES = {"none": plain_kernels, "uniform": uniform_kernels, "field": field_kernels}
-"""Kinds of force: none, the same everywhere (run-time constants), one of each cell (a dat, one component an axis)."""
 
-FORCE_WORDS = ("force_x", "force_y", "force_z")
+@func
+def relax(g, field, uniform, lattice, collision, rates):
+    """Collide."""
+    if field is None and uniform is None:
+        relax_with(g, field, lattice, collision, rates)
+    else:
+        force = zeros(lattice.dimensions)
+        set_force(force, field, uniform, rates.unit)
+        relax_with(g, force, lattice, collision, rates)
+
+
+@func
+def relax_with(g, force, lattice, collision, rates):
+    """Collide with a force or None."""
+    momentum = zeros(lattice.dimensions)
+    excess = collision.moments(g, momentum, lattice)
+    collision(g, excess, momentum, force, lattice, rates)
+
+
+@func
+def relax_given(g, above, u, field, uniform, lattice, collision, rates):
+    """Collide with moments that are known: ``rho - 1``, and the velocity, which has half of the force."""
+    if field is None and uniform is None:
+        relax_given_with(g, above, u, field, lattice, collision, rates)
+    else:
+        force = zeros(lattice.dimensions)
+        set_force(force, field, uniform, rates.unit)
+        relax_given_with(g, above, u, force, lattice, collision, rates)
+
+
+@func
+def relax_given_with(g, above, u, force, lattice, collision, rates):
+    """Collide with known moments, and a force or None."""
+    momentum = zeros(lattice.dimensions)
+    collision.moments(g, momentum, lattice)
+    excess = rates.unit * above[0]
+    for a in range(lattice.dimensions):
+        momentum[a] = (rates.unit + excess) * u[a]
+        if force is not None:
+            momentum[a] -= 0.5 * force[a]
+    collision(g, excess, momentum, force, lattice, rates)
+
+
+@kernel
+def pull(
+    f: Read, field: Read | None, out: Write,
+    *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
+    uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations arrive through the legs of the sources, collide and stay."""
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[k][k]
+    relax(g, field, uniform, lattice, collision, rates)
+    for k in range(lattice.q):
+        out[k] = g[k]
+
+
+@kernel
+def push(
+    f: Read, field: Read | None, out: Write,
+    *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
+    uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations of the cell collide and leave through the legs of the velocities."""
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[k]
+    relax(g, field, uniform, lattice, collision, rates)
+    for k in range(lattice.q):
+        out[k][k] = g[k]
+
+
+@kernel
+def even(
+    f: RW, field: Read | None,
+    *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
+    uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations of the cell collide and change places with their opposites."""
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[k]
+    relax(g, field, uniform, lattice, collision, rates)
+    for k in range(lattice.q):
+        f[lattice.opposite[k]] = g[k]
+
+
+@kernel
+def odd(
+    f: RW, field: Read | None,
+    *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
+    uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations arrive turned through the legs of the velocities, and leave through them."""
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[lattice.opposite[k]][lattice.opposite[k]]
+    relax(g, field, uniform, lattice, collision, rates)
+    for k in range(lattice.q):
+        f[k][k] = g[k]
+
+
+@kernel
+def collide(
+    f: Read, above: Read, u: Read, field: Read | None, out: Write,
+    *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
+    uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations of the cell collide; their moments are given."""
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[k]
+    relax_given(g, above, u, field, uniform, lattice, collision, rates)
+    for k in range(lattice.q):
+        out[k] = g[k]
 
 
 @dataclass(frozen=True)
-class StepKernels:
-    """Kernels of one lattice, collision operator and kind of force.
-
-    Arguments come in this order: populations, moments, the force if it is a field, then what is written. Constants are
-    those of `constants_of`.
+class Constants:
+    """What the kernels of a step, and of `fluxloom.lbm.steps_moments`, take beside dats.
 
     Attributes
     ----------
-    pull
-        ``(f[sources], [force], out)``: populations arrive from the neighbours and stay in the cell.
-    push
-        ``(f, [force], out[velocities])``: populations of the cell leave to the neighbours.
-    even, odd
-        ``(f, [force])`` and ``(f[velocities], [force])``: the two steps in place.
-    stream, macros, collide
-        ``(f[sources], out)``, ``(f, [force], above, u)``, ``(f, above, u, [force], out)``: three phases. ``above`` is
-        ``rho - 1``, ``u`` has half the force.
-    arriving
-        ``(f[sources], above, u)``: moments of what the next step with ``pull`` will see, without the force.
-    equilibrium, equilibrium_ahead
-        ``(above, u, f)`` and ``(above, u, f[velocities])``: populations that leave a cell in equilibrium, in its own
-        memory or already where they go to. A uniform force has half its momentum in them, so that the velocity at the
-        start is the one given.
-    """
-
-    lattice: Lattice
-    collision: Collision
-    force: str
-    pull: Kernel
-    push: Kernel
-    even: Kernel
-    odd: Kernel
-    stream: Kernel
-    macros: Kernel
-    collide: Kernel
-    arriving: Kernel
-    equilibrium: Kernel
-    equilibrium_ahead: Kernel
-
-    def constants_of(
-        self, kernel: str, viscosity: float, dtype: npt.DTypeLike, force: Sequence[float] = ()
-    ) -> dict[str, float]:
-        """Return the values of the keyword-only parameters of a kernel.
-
-        Parameters
-        ----------
-        kernel
-            Its name, ``"pull"``.
-        viscosity
-            Kinematic, in lattice units.
-        dtype
-            Of the populations: it sets the unit of storage and how rates are rounded.
-        force
-            Uniform force along each axis of the grid, slowest first, per volume in lattice units; none: zero.
-
-        Raises
-        ------
-        SolverError
-            If there is no such kernel, the viscosity is not positive, or the force does not fit.
-        """
-        found = getattr(self, kernel, None)
-        if not isinstance(found, Kernel):
-            known = ", ".join(KERNELS)
-            raise SolverError(f"there is no step kernel {kernel!r}{did_you_mean(kernel, KERNELS)} (there are: {known})")
-        values = self.constants(viscosity, dtype, force)
-        return {constant.name: values[constant.name] for constant in found.constants}
-
-    def constants(self, viscosity: float, dtype: npt.DTypeLike, force: Sequence[float] = ()) -> dict[str, float]:
-        """Return the values of all constants; see `constants_of`."""
-        rates = self.collision.rates(viscosity)
-        values = words(self.lattice, rates, self.collision.smagorinsky, dtype)
-        return values | self.force_constants(values["unit"], force)
-
-    def force_constants(self, unit: float, force: Sequence[float] = ()) -> dict[str, float]:
-        """Return the constants that a uniform force is given by, in the unit of storage."""
-        return {name: unit * value for name, value in zip(FORCE_WORDS, self._force(force), strict=True)}
-
-    def _force(self, force: Sequence[float]) -> tuple[float, ...]:
-        """Return the force along x, y and z."""
-        axes = self.lattice.dimensions
-        along = tuple(float(value) for value in force) or (0.0,) * axes
-        if len(along) != axes or not all(map(isfinite, along)):
-            raise SolverError(f"{self.lattice.name} needs a force of {axes} finite components, not {tuple(force)}")
-        if self.force != "uniform" and any(along):
-            raise SolverError(f"a uniform force {along} is given to kernels made for the force {self.force!r}")
-        return (*reversed(along), 0.0)[:3]
-
-
-KERNELS = tuple(name for name, kind in StepKernels.__annotations__.items() if kind == "Kernel")
-"""Names of the kernels."""
-
-
-@cache
-def step_kernels(lattice: Lattice, collision: Collision, force: str = "none") -> StepKernels:
-    """Return the kernels of a step; equal arguments give the same ones.
-
-    Parameters
-    ----------
-    lattice
-        From `fluxloom.lbm.lattices`.
-    collision
-        From `fluxloom.lbm.collisions`.
+    lattice, collision
+        From `fluxloom.lbm.lattices` and `fluxloom.lbm.collisions`.
+    viscosity
+        Kinematic, in lattice units.
+    dtype
+        Of the populations: it sets the unit of storage and how rates are rounded.
     force
-        ``"none"``, ``"uniform"`` or ``"field"``, see `FORCES`.
+        Uniform force along each axis of the grid, slowest first, per volume in lattice units; None: kernels have none,
+        or that of a field.
 
     Raises
     ------
     SolverError
-        If there is no such force, or the operator does not exist on the lattice.
+        If the operator does not exist on the lattice, the viscosity is not positive, or the force does not fit.
     """
-    if force not in FORCES:
-        raise SolverError(f"force {force!r}{did_you_mean(force, FORCES)} (allowed: {', '.join(FORCES)})")
-    collision.check(lattice)
-    slots = slots_of(lattice)
-    operator = collision.operator(lattice, force != "none")
-    kernels = FORCES[force](lattice, slots, operator) | moment_kernels(lattice, slots, force)
-    return StepKernels(lattice, collision, force, **kernels)
+
+    lattice: Lattice
+    collision: Collision
+    viscosity: float
+    dtype: npt.DTypeLike
+    force: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        self.collision.check(self.lattice)
+        self._values  # noqa: B018  # its checks
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        rates = relaxation(self.lattice, self.collision.rates(self.viscosity), self.dtype)
+        force = None if self.force is None else uniform_force(self.force, self.lattice.dimensions, rates.unit)
+        return {
+            "lattice": self.lattice, "collision": self.collision, "rates": rates, "unit": rates.unit, "uniform": force,
+        }  # fmt: skip
+
+    @property
+    def rates(self) -> Relaxation:
+        """The rates as kernels take them."""
+        return self._values["rates"]
+
+    @property
+    def uniform(self) -> UniformForce | None:
+        """The uniform force as kernels take it."""
+        return self._values["uniform"]
+
+    def of(self, kernel: Kernel) -> dict[str, Any]:
+        """Return the values of the keyword-only parameters of a kernel."""
+        return {constant.name: self._values[constant.name] for constant in kernel.constants}

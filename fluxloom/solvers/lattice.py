@@ -9,6 +9,7 @@ sides and bodies where that loop will look for it: see `fluxloom.lbm.streaming`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,7 @@ from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
 from fluxloom.lbm.space import Space
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants
 from fluxloom.lbm.units import storage_unit
 from fluxloom.linalg.direct import Relay
 from fluxloom.solvers import lattice_checks as checks
@@ -57,7 +58,7 @@ class LatticeBoltzmann:
     lattice
         From `fluxloom.lbm.lattices`.
     collision
-        From `fluxloom.lbm.collisions`.
+        From `fluxloom.lbm.collisions`, `BGK` by default; or one of your own.
     streaming
         ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"`` (the AA pattern), which needs half of the memory.
     dtype
@@ -96,6 +97,8 @@ class LatticeBoltzmann:
         Cells of the flow; and those of memory, which has a layer more across axes that are not joined.
     fluid
         Which cells of the box are fluid.
+    constants
+        What the kernels of a step take beside dats.
     steps
         Steps done.
     """
@@ -131,7 +134,9 @@ class LatticeBoltzmann:
         self.box = Box(shape, checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
         checks.check_half(self.dtype, self.force, self.box, self.viscosity)
-        self.forcing = "field" if field else "uniform" if len(force) else "none"
+        self.field = field
+        given = self.force if len(force) and not field else None
+        self.constants = Constants(lattice, self.collision, self.viscosity, self.dtype, given)
         self.schedule = schedule
         self.immersed: Any = None
         labels = labelled(self.box, boundaries, bodies)
@@ -149,11 +154,10 @@ class LatticeBoltzmann:
         names = ("a", "b")[: self.streaming.buffers]
         buffers = tuple(memory.dat(n, lattice.q, dtype=dtype, layout=layout) for n in names)
         self.unit = storage_unit(dtype)
-        self.kernels = step_kernels(lattice, self.collision, self.forcing)
         self.real = "float64" if buffers[0].scalar.size == 8 else "float32"
         self.excess = memory.dat("excess", dtype=self.real)  # density less one
         self.motion = memory.dat("velocity", lattice.dimensions, dtype=self.real)
-        acting = None if self.forcing == "none" else self.pull
+        acting = self.pull if self.field or self.constants.force is not None else None
         self.space = Space(
             self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed,
             self.force,
@@ -178,16 +182,6 @@ class LatticeBoltzmann:
         """
         return self.memory.dat("force", self.lattice.dimensions, dtype=self.real, values=self.force)
 
-    @property
-    def uniform_force(self) -> tuple[float, ...]:
-        """The force that the kernels of a step have as constants; none where they read a field."""
-        return self.force if self.forcing == "uniform" else ()
-
-    @property
-    def force_words(self) -> Mapping[str, float]:
-        """The constants by which kernels of a step know the force that is the same everywhere."""
-        return self.kernels.force_constants(self.unit, self.uniform_force)
-
     @cached_property
     def _acting(self) -> Global:
         """The force that is the same everywhere."""
@@ -196,7 +190,7 @@ class LatticeBoltzmann:
     @property
     def pull(self) -> Global | Dat:
         """The force that populations have taken up in their last collision."""
-        if self.forcing == "field" or self.immersed is not None:
+        if self.field or self.immersed is not None:
             return self.force_field
         return self._acting
 
@@ -367,9 +361,10 @@ class LatticeBoltzmann:
         SolverError
             If the flow was made without one.
         """
-        if self.forcing != "uniform":
+        if self.constants.force is None:
             raise SolverError("set_force: make the flow with force=..., zeros if need be, to change it later")
         self.force = checks.check_force(force, self.lattice.dimensions)
+        self.constants = replace(self.constants, force=self.force)
         self._acting.value = np.array(self.force)
         self._steps.set_force()
         self.conditions.set_force(self.force)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.dsl.loop import Loop
+from fluxloom.kernel.frontend import Kernel
+from fluxloom.lbm.steps import collide, even, odd, pull, push
+from fluxloom.lbm.steps_moments import macros, stream
 
 if TYPE_CHECKING:
     from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -17,12 +20,12 @@ def bulk_loops(flow: LatticeBoltzmann) -> tuple[tuple[Loop, ...], tuple[Loop, ..
     name = flow.streaming.name
     if name == "in-place":
         (f,) = flow.space.buffers
-        return (_loop(flow, "even", f),), (_loop(flow, "odd", f[flow.ahead]),)
+        return (_loop(flow, even, f),), (_loop(flow, odd, f[flow.ahead]),)
     a, b = flow.space.buffers
     if name == "pull":
-        return (_loop(flow, "pull", a[flow.stencil], out=(b,)),), (_loop(flow, "pull", b[flow.stencil], out=(a,)),)
+        return (_loop(flow, pull, a[flow.stencil], out=(b,)),), (_loop(flow, pull, b[flow.stencil], out=(a,)),)
     if name == "push":
-        return (_loop(flow, "push", a, out=(b[flow.ahead],)),), (_loop(flow, "push", b, out=(a[flow.ahead],)),)
+        return (_loop(flow, push, a, out=(b[flow.ahead],)),), (_loop(flow, push, b, out=(a[flow.ahead],)),)
     three = _three(flow)
     return three, three
 
@@ -31,18 +34,13 @@ def _three(flow: LatticeBoltzmann) -> tuple[Loop, ...]:
     """Return streaming into the second buffer, moments there, and the collision back into the first one."""
     a, b = flow.space.buffers
     return (
-        Loop(flow.kernels.stream, flow.memory.set, a[flow.stencil], b, **_constants(flow, "stream")),
-        _loop(flow, "macros", b, out=(flow.excess, flow.motion)),
-        _loop(flow, "collide", b, flow.excess, flow.motion, out=(a,)),
+        Loop(stream, flow.memory.set, a[flow.stencil], b, schedule=flow.schedule, **flow.constants.of(stream)),
+        _loop(flow, macros, b, out=(flow.excess, flow.motion)),
+        _loop(flow, collide, b, flow.excess, flow.motion, out=(a,)),
     )
 
 
-def _constants(flow: LatticeBoltzmann, kernel: str) -> dict[str, Any]:
-    found = flow.kernels.constants_of(kernel, flow.viscosity, flow.dtype, flow.uniform_force)
-    return {**found, "schedule": flow.schedule}
-
-
-def _loop(flow: LatticeBoltzmann, kernel: str, f: Any, *more: Any, out: tuple[Any, ...] = ()) -> Loop:
-    """Return a loop of a kernel: populations, what more it reads, the force, and what it writes."""
-    field = [flow.force_field] if flow.forcing == "field" else []
-    return Loop(getattr(flow.kernels, kernel), flow.memory.set, f, *more, *field, *out, **_constants(flow, kernel))
+def _loop(flow: LatticeBoltzmann, kernel: Kernel, f: Any, *more: Any, out: tuple[Any, ...] = ()) -> Loop:
+    """Return a loop of a kernel: populations, what more it reads, the force of each cell, and what it writes."""
+    field = flow.force_field if flow.field else None
+    return Loop(kernel, flow.memory.set, f, *more, field, *out, schedule=flow.schedule, **flow.constants.of(kernel))

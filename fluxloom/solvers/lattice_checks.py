@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import require_strategy
 from fluxloom.lbm.boundaries import Body, Sponge
 from fluxloom.lbm.box import AXES, Box, side_names
-from fluxloom.lbm.collisions import BGK, COLLISIONS, Collision
+from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom.lbm.lattices import LATTICES, SOUND_SPEED_SQUARED, Lattice
 from fluxloom.lbm.streaming import STREAMING, Streaming, streaming
 
@@ -75,14 +76,7 @@ def check_collision(collision: Any, lattice: Lattice) -> Collision:
     """Return a collision operator, by default `BGK`; raise `SolverError` for anything else, or if it does not fit."""
     if collision is None:
         return BGK()
-    if isinstance(collision, type):
-        raise SolverError(f"collision={collision.__name__}: that is the class; give one of it: {collision.__name__}()")
-    if not (hasattr(collision, "rates") and hasattr(collision, "operator")):
-        name = str(collision).lower()
-        made = f"{COLLISIONS[name].__name__}()" if name in COLLISIONS else "an operator, as TRT(),"
-        raise SolverError(
-            f"collision={collision!r}{did_you_mean(name, COLLISIONS)}: give {made} of fluxloom.lbm.collisions"
-        )
+    require_strategy("collision", collision, Collision)
     collision.check(lattice)
     return collision
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel
@@ -72,7 +73,7 @@ class Looks:
             stiff = "" if flow.immersed is None else flow.immersed.softer
             raise Divergence(
                 f"step {flow.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
-                f"(now {flow.viscosity:.3g}) or take another collision (now {flow.collision.name}){stiff}",
+                f"(now {flow.viscosity:.3g}) or take another collision (now {strategy_name(flow.collision)}){stiff}",
                 step=flow.steps,
             )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.output import form_of
+from fluxloom.lbm.steps_moments import equilibrium, equilibrium_ahead
 from fluxloom.solvers.lattice_checks import check_start
 
 if TYPE_CHECKING:
@@ -37,25 +38,20 @@ class Start:
         check_start(density, velocity, flow.box.shape, *part)
         flow.memory.write(flow.excess, np.subtract(density, 1.0))
         flow.memory.write(flow.motion, velocity)
-        if flow.forcing == "field":  # half of it is in the velocity, as kernels with a uniform one see to themselves
+        if flow.field:  # half of it is in the velocity, as kernels with a uniform one see to themselves
             rho = 1.0 + flow.excess.read()[..., None]
             flow.motion.write(flow.motion.read() + 0.5 * flow.force_field.read() / rho)
         self._equilibrium()
 
     def set_force(self) -> None:
         """Take the force that acts everywhere now."""
-        words = self._flow.force_words
-        self._equilibrium.set(**{name: words[name] for name in words if name in self._equilibrium.constants})
+        self._equilibrium.set(uniform=self._flow.constants.uniform)
 
     @cached_property
     def _equilibrium(self) -> Loop:
         flow = self._flow
         form, _ = form_of(flow.streaming, flow.lattice, 0)
-        name = "equilibrium_ahead" if form == "ahead" else "equilibrium"
-        constants: dict[str, Any] = {
-            **flow.kernels.constants_of(name, flow.viscosity, flow.dtype, flow.uniform_force),
-            "schedule": flow.schedule,
-        }  # fmt: skip
         target = flow.space.populations(0)
-        seen = target[flow.ahead] if form == "ahead" else target
-        return Loop(getattr(flow.kernels, name), flow.memory.set, flow.excess, flow.motion, seen, **constants)
+        kernel, seen = (equilibrium_ahead, target[flow.ahead]) if form == "ahead" else (equilibrium, target)
+        constants = flow.constants.of(kernel)
+        return Loop(kernel, flow.memory.set, flow.excess, flow.motion, seen, schedule=flow.schedule, **constants)

@@ -56,9 +56,9 @@ class Steps:
 
     def set_force(self) -> None:
         """Give the loops over all cells the force that acts everywhere now, in the chains that are there too."""
-        words = self._flow.force_words
         for loop in unique([loop for loops in self.bulk for loop in loops]):
-            loop.set(**{name: words[name] for name in words if name in loop.constants})
+            if "uniform_x" in loop.constants:
+                loop.set(uniform=self._flow.constants.uniform)
 
     def parts(self, parity: int) -> tuple[list[Step], list[Step], list[Step]]:
         """Return what runs before the loop over all cells, that loop, and what runs after."""

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.lbm.box import side_names
+from fluxloom.lbm.collisions import Collision
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom_lab.bench.lbm_choice import Choice
 from fluxloom_lab.bench.options import LAYOUTS
@@ -36,7 +38,7 @@ def lattice_flow(context: Context, choice: Choice, shape: tuple[int, ...], sched
     if choice.layout:
         named["layout"] = LAYOUTS[choice.layout]
     if choice.collision != "bgk":
-        named["collision"] = _collision(choice.collision)
+        named["collision"] = strategy_called(Collision, choice.collision)
     if choice.streaming != "pull":
         named["streaming"] = choice.streaming
     if choice.force == "uniform":
@@ -56,17 +58,6 @@ def lattice_flow(context: Context, choice: Choice, shape: tuple[int, ...], sched
     else:
         shear_wave(flow, shape)
     return flow
-
-
-def _collision(name: str) -> Any:
-    """Return a collision with its usual parameters."""
-    from fluxloom.lbm import collisions
-
-    known = {
-        "bgk": collisions.BGK, "trt": collisions.TRT, "mrt": collisions.MRT, "central": collisions.CentralMoments,
-        "cumulant": collisions.Cumulant,
-    }  # fmt: skip
-    return known[name]()
 
 
 def _cavity(shape: tuple[int, ...]) -> dict[str, Any]:

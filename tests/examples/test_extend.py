@@ -132,3 +132,42 @@ def test_a_formula_that_has_changed_makes_another_case(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "hll:HLL" in done.stderr
+
+
+def test_a_collision(tmp_path: Path) -> None:
+    """The vortex decays as it should on file and in Python; without strength it is BGK, and the force is all there."""
+    files_of("collision.md", tmp_path)
+    run(tmp_path, "-m", "fluxloom", "run", "vortex.toml", "--output", "out", "--no-picture", "--overwrite")
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["status"].startswith("end reached")
+    names, *rows = (line.split(",") for line in (tmp_path / "out" / "history.csv").read_text().splitlines())
+    history = np.array(rows, dtype=float)
+    time, energy = (history[:, names.index(name)] for name in ("time", "kinetic_energy"))
+    later = time > 0.8  # it starts in equilibrium, without stresses
+    assert -np.polyfit(time[later], np.log(energy[later]), 1)[0] == pytest.approx(4 * 0.05, rel=1e-3)
+    script = run(tmp_path, "-c", SCRIPT)
+    decay, limit, entropic, gained = (float(word) for word in script.split())
+    assert decay == pytest.approx(1.0, abs=1e-3)
+    assert limit < 1e-14
+    assert entropic > 1e-6
+    assert gained < 1e-15
+
+
+SCRIPT = """
+import numpy as np
+import fluxloom as fl
+from entropic import Entropic
+from fluxloom.lbm.steps import Constants, pull
+from vortex import decay
+
+def collide(operator, g, force=None):
+    f, out = np.zeros((9, 9)), np.zeros(9)
+    np.fill_diagonal(f, g)
+    pull(f, None, out, **Constants(fl.D2Q9, operator, 0.05, "float64", force).of(pull))
+    return out
+
+g, c = 0.02 * np.random.default_rng(3).standard_normal(9), np.array(fl.D2Q9.velocities)
+bgk = collide(fl.BGK(), g)
+forced = collide(Entropic(), g, (0.01, -0.02))
+off = [abs(collide(Entropic(0.0), g) - bgk).max(), abs(collide(Entropic(), g) - bgk).max()]
+print(decay, *off, max(abs(forced.sum() - g.sum()), abs((forced - g) @ c - [0.01, -0.02]).max()))
+"""

@@ -12,7 +12,7 @@ from tests.lattice_periodic_box import PeriodicBox
 SCHEMES = ("pull", "push", "three-phase", "in-place")
 OPERATORS: tuple[Collision, ...] = (BGK(), TRT(), MRT(), Regularised(), CentralMoments(corrected=True), Cumulant())
 
-operators = pytest.mark.parametrize("collision", OPERATORS, ids=lambda collision: collision.name)
+operators = pytest.mark.parametrize("collision", OPERATORS, ids=lambda collision: collision.type_name)
 long = pytest.mark.long
 
 

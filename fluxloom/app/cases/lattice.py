@@ -23,9 +23,9 @@ from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Sponge, Velocity, Wall
-from fluxloom.lbm.collisions import COLLISIONS, TRT, Collision
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -56,7 +56,7 @@ class LatticeApplication:
             more += 1 + d  # taken to be written or drawn while the next steps run
         rows = [
             ("cells", f"{cells:,} in {d} dimensions, of {units.dx:.4g}; a step is {units.dt:.4g}"),
-            ("lattice", f"{lattice.name}, {case.lattice.collision}: {lattice_row(case, units)}"),
+            ("lattice", f"{lattice.name}, {strategy_name(case.lattice.collision)}: {lattice_row(case, units)}"),
         ]
         return Estimate(
             cells=cells,
@@ -101,15 +101,14 @@ def _flow(
     """Return the flow, which has no populations yet; ``field``: there are immersed bodies, whose force is a field."""
     lattice = _lattice(case)
     with explained("lattice"):
-        collision = _collision(case)
-        collision.check(lattice)
+        case.lattice.collision.check(lattice)
     bodies = bodies_of(case, units)
     conditions = {name: _side(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
     try:
         with explained("boundary, body"):
             return LatticeBoltzmann(
-                context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=collision,
-                streaming=case.lattice.streaming, dtype=case.lattice.precision,
+                context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice,
+                collision=case.lattice.collision, streaming=case.lattice.streaming, dtype=case.lattice.precision,
                 layout=AoS() if case.lattice.layout == "aos" else SoA(), boundaries=conditions, bodies=bodies,
                 force=units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else (),
                 field=field and case.lattice.streaming == "in-place", shares=shares,
@@ -121,18 +120,11 @@ def _flow(
 
 def _lattice(case: LatticeCase) -> Lattice:
     table, d = case.lattice, case.mesh.dimension
-    product = table.collision in ("central", "cumulant")
-    lattice = _LATTICES[table.name] if table.name != "auto" else D2Q9 if d == 2 else D3Q27 if product else D3Q19
+    in_space = D3Q27 if table.collision.needs_product else D3Q19
+    lattice = _LATTICES[table.name] if table.name != "auto" else D2Q9 if d == 2 else in_space
     if lattice.dimensions != d:
         raise CaseError(f"lattice.name: {lattice.name} has {lattice.dimensions} dimensions, the mesh {d}")
     return lattice
-
-
-def _collision(case: LatticeCase) -> Collision:
-    table = case.lattice
-    if table.collision == "trt" and table.magic:
-        return TRT(magic=table.magic, smagorinsky=table.smagorinsky)
-    return COLLISIONS[table.collision](smagorinsky=table.smagorinsky)
 
 
 def _given(table: LatticeBoundaryTable | LatticeInitialTable, key: str, units: Units) -> Callable[[Array], Array]:

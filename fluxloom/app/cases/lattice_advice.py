@@ -9,6 +9,7 @@ import numpy as np
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import SOUND, Units
+from fluxloom.core.strategies import strategy_name
 
 __all__ = ["advices"]
 
@@ -16,15 +17,9 @@ _COMPRESSIBLE = 0.18
 _SLOW = 2.0
 _FEW = 10.0
 
-_LOST = {"bgk": 20.0, "trt": 40.0, "mrt": 40.0, "regularised": 20.0, "central": 40.0, "cumulant": 80.0}
-"""Reynolds number of a cell from which on cavities were lost within 25 of their times: of 16 cells in space, at
-velocities of 0.05 and 0.1; all lived at half of it."""
-
-_LOST_IN_PLANE = {"bgk": 20.0, "trt": 40.0, "mrt": 80.0, "regularised": 40.0, "central": 640.0, "cumulant": 320.0}
-"""The same of 40 cells in the plane."""
-
 _SAFE = 0.4
-"""Share of it that is safe: finer cavities are lost earlier, with TRT at 21 of 40 with 48 cells in space."""
+"""What part of the Reynolds number of a cell at which coarse cavities were lost (`Collision.lost_from`) is safe: finer
+ones are lost earlier, with TRT at 21 of 40 with 48 cells in space."""
 
 _PLACES = 17
 """Points along each axis at which formulas of velocities are looked at."""
@@ -49,16 +44,16 @@ def advices(case: LatticeCase, units: Units) -> list[str]:
 
 def _coarse(case: LatticeCase, reynolds: float) -> str:
     """Return a word about cells that are too coarse for the collision; none where they are not."""
-    name, smooth = case.lattice.collision, not case.boundary and not case.body and not case.particles.count
-    lost = (_LOST if case.mesh.dimension == 3 else _LOST_IN_PLANE)[name]
-    if case.lattice.smagorinsky or (smooth and name in ("central", "cumulant")) or reynolds <= _SAFE * lost:
+    operator, smooth = case.lattice.collision, not case.boundary and not case.body and not case.particles.count
+    lost = operator.lost_from[case.mesh.dimension - 2]
+    if operator.has_subgrid or (smooth and operator.needs_product) or reynolds <= _SAFE * lost:
         return ""
-    other = "" if name in ("central", "cumulant") else 'collision = "cumulant" or "central", '
+    other = "" if operator.needs_product else 'collision = "cumulant" or "central", '
     return (
-        f"Reynolds number of a cell {reynolds:.3g} (velocity times spacing by viscosity): with {name} flows between "
-        f"walls stay finite up to {_SAFE * lost:.3g} or so (coarse cavities were lost from {lost:.3g} on, finer ones "
-        f"earlier): {reynolds / (_SAFE * lost):.2g} times as many cells along each axis, {other}or a smagorinsky "
-        "constant"
+        f"Reynolds number of a cell {reynolds:.3g} (velocity times spacing by viscosity): with "
+        f"{strategy_name(operator)} flows between walls stay finite up to {_SAFE * lost:.3g} or so (coarse cavities "
+        f"were lost from {lost:.3g} on, finer ones earlier): {reynolds / (_SAFE * lost):.2g} times as many cells along "
+        f"each axis, {other}or a smagorinsky constant"
     )
 
 

@@ -30,6 +30,7 @@ from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.watch import Watch
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.core.status import Goal
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
@@ -329,9 +330,10 @@ class LatticeRunner:
         """Return what to change when the solution is lost."""
         elastic = () if self.boundary is None else self.boundary.elastic
         stiff = [f"lower body.{name}.stiffness and its bending; " for name in elastic]
+        collision = strategy_name(self.case.lattice.collision)
         return "".join(stiff) + (
             f"lower time.lattice_velocity (now {self.units.velocity / self.units.speed:.3g}), take more cells, another "
-            f"lattice.collision (now {self.case.lattice.collision!r}) or a smagorinsky constant; the relaxation time "
+            f"lattice.collision (now {collision!r}) or a smagorinsky constant; the relaxation time "
             f"is {self.units.relaxation:.6g}, and 1/2 is the limit"
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -16,7 +17,9 @@ from fluxloom.app.cases.lattice_output_tables import (
     LatticeOutputTable,
     LatticePartitionTable,
 )
+from fluxloom.app.cases.strategy_tables import chosen
 from fluxloom.app.cases.wall_motion import MotionTable
+from fluxloom.lbm.collisions import TRT, Collision
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
@@ -29,6 +32,11 @@ Positive = Annotated[float, Field(gt=0)]
 Vector = Annotated[list[float], Field(max_length=3)]
 Cells = Annotated[int, Field(ge=1, le=100_000)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+
+if TYPE_CHECKING:
+    ChosenCollision = Collision
+else:
+    ChosenCollision = chosen(Collision)
 
 _SCHEMES = {
     "velocity": ("regularised", "zou-he", "bounce-back"),
@@ -135,11 +143,7 @@ class LatticeTable(Table):
     name
         ``"auto"``: D2Q9 in the plane, D3Q19 in space.
     collision
-        ``"bgk"``, ``"trt"``, ``"mrt"``, ``"regularised"``, ``"central"`` or ``"cumulant"`` (D2Q9 and D3Q27).
-    magic
-        Of trt; 0: 3/16.
-    smagorinsky
-        Constant of the subgrid model; 0: none.
+        What a cell does to the populations that have arrived; see `fluxloom.lbm.collisions`.
     streaming
         ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"``, which needs half of the memory.
     precision
@@ -151,19 +155,20 @@ class LatticeTable(Table):
     """
 
     name: Literal["auto", "D2Q9", "D3Q19", "D3Q27"] = "auto"
-    collision: Literal["bgk", "trt", "mrt", "regularised", "central", "cumulant"] = "trt"
-    magic: Number = 0.0
-    smagorinsky: Annotated[float, Field(ge=0, le=1)] = 0.0
+    collision: ChosenCollision = TRT()
     streaming: Literal["pull", "push", "three-phase", "in-place"] = "pull"
     precision: Literal["float16", "float32", "float64"] = "float32"
     layout: Literal["soa", "aos"] = "soa"
     cells: Literal["all", "fluid"] = "all"
+    moved = MappingProxyType(dict.fromkeys(("magic", "smagorinsky"), "collision"))
 
-    @model_validator(mode="after")
-    def _consistent(self) -> LatticeTable:
-        if self.magic and self.collision != "trt":
-            raise ValueError('magic is of collision = "trt"; leave it out')
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, given: Any) -> Any:
+        """Leave out the 0 that stood for a default, where the number was a key of its own."""
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if not (key in cls.moved and value == 0)}
 
 
 class LatticeTimeTable(Table):

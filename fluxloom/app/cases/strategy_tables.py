@@ -11,6 +11,7 @@ from pydantic import PlainSerializer, PlainValidator, ValidationError, create_mo
 
 from fluxloom.app.case import Table
 from fluxloom.app.case_errors import mistakes_of
+from fluxloom.core.access import Const
 from fluxloom.core.errors import FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 
@@ -167,8 +168,9 @@ def _in_a_file(hint: Any) -> Any:
     """Return the type of a key."""
     if hint is tuple:
         return list[Any]
-    if get_origin(hint) is tuple:
-        return list[_in_a_file(get_args(hint)[0])]
+    if get_origin(hint) in (tuple, Const):
+        inside = _in_a_file(get_args(hint)[0])
+        return list[inside] if get_origin(hint) is tuple else inside
     inner = _inner(hint)
     if inner is None:
         return hint

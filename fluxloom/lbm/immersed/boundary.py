@@ -148,8 +148,8 @@ class ImmersedBoundary:
         ----------
         flow
             A `fluxloom.solvers.lattice.LatticeBoltzmann`: read are ``space``, ``stencil``, ``ahead``, ``excess``,
-            ``motion``, ``force_field``, ``force``, ``forcing``, ``collision`` and ``viscosity``. The force field is
-            kept by this object.
+            ``motion``, ``force_field``, ``force``, ``field``, ``collision`` and ``viscosity``. The force field is kept
+            by this object.
 
         Raises
         ------
@@ -206,10 +206,10 @@ class ImmersedBoundary:
         check_springs(self.bodies, self.delta, flow.viscosity)
         if self.mode == "local" and space.streaming.name == "in-place":
             raise SolverError("in-place streaming overwrites what a step would be done again from: use mode='field'")
-        if (self.mode == "field") != (flow.forcing == "field"):
+        if (self.mode == "field") != flow.field:
             raise SolverError(
                 "mode='field' needs a flow made with field=True, mode='local' one without: its own loop then adds no "
-                f"force of a cell (the flow has forcing {flow.forcing!r}, the boundary mode {self.mode!r})"
+                f"force of a cell (the flow was made with field={flow.field}, the boundary has mode {self.mode!r})"
             )
 
     # ------------------------------------------------------------------------------------------- steps

@@ -7,9 +7,11 @@ from typing import Any
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
+from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.immersed.data import Fields, Step
 from fluxloom.lbm.immersed.kernels import arriving_turned
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants, collide, pull, push
+from fluxloom.lbm.steps_moments import arriving, macros
 
 __all__ = ["ARRIVING", "Redo"]
 
@@ -43,16 +45,14 @@ class Redo:
             seen = f[flow.ahead]
             return Loop(arriving_turned, self.cells, seen, *moments, name=ARRIVING, unit=space.unit, **constants)
         if ahead:
-            return self._loop("none", "macros", f, *moments, called=ARRIVING)
-        return self._loop("none", "arriving", f[flow.stencil], *moments, called=ARRIVING)
+            return self._loop(macros, f, None, *moments, called=ARRIVING)
+        return self._loop(arriving, f[flow.stencil], *moments, called=ARRIVING)
 
-    def _loop(self, force: str, name: str, *arguments: Any, called: str = "") -> Loop:
+    def _loop(self, kernel: Kernel, *arguments: Any, called: str = "") -> Loop:
         """Return a loop of a kernel of the flow's steps over the cells of the support."""
-        space = self.flow.space
-        kernels = step_kernels(space.lattice, self.flow.collision, force)
-        constants: dict[str, Any] = {}
-        constants |= kernels.constants_of(name, self.flow.viscosity, space.buffers[0].scalar.numpy)
-        return Loop(getattr(kernels, name), self.cells, *arguments, name=called or f"immersed {name}", **constants)
+        flow, space = self.flow, self.flow.space
+        constants = Constants(space.lattice, flow.collision, flow.viscosity, space.buffers[0].scalar.numpy).of(kernel)
+        return Loop(kernel, self.cells, *arguments, name=called or f"immersed {kernel.name}", **constants)
 
     def steps(self, parity: int) -> Sequence[Step]:
         """Return the step of the flow again, with force."""
@@ -60,12 +60,12 @@ class Redo:
         a, b = space.populations(parity), space.populations(parity + 1)
         match space.streaming.name:
             case "pull":
-                return (self._loop("field", "pull", a[flow.stencil], fields.force, b),)
+                return (self._loop(pull, a[flow.stencil], fields.force, b),)
             case "push":
-                return (self._loop("field", "push", a, fields.force, b[flow.ahead]),)
+                return (self._loop(push, a, fields.force, b[flow.ahead]),)
             case _:  # three phases: what has streamed is in the second buffer
                 a, b = space.buffers
                 return (
-                    self._loop("field", "macros", b, fields.force, fields.above, fields.u),
-                    self._loop("field", "collide", b, fields.above, fields.u, fields.force, a),
+                    self._loop(macros, b, fields.force, fields.above, fields.u),
+                    self._loop(collide, b, fields.above, fields.u, fields.force, a),
                 )

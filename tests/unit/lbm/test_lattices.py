@@ -11,7 +11,7 @@ from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import ArgShape, Kind, LoweredKernel
 from fluxloom.lbm.collisions import BGK
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.steps import Constants, pull
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 OPERATIONS = {"D2Q9": 75, "D3Q19": 152, "D3Q27": 232}  # of one cell and step
@@ -21,9 +21,9 @@ lattices = pytest.mark.parametrize("lattice", [D2Q9, D3Q19, D3Q27], ids=lambda l
 
 def lowered(lattice: Lattice) -> LoweredKernel:
     q = lattice.q
-    return step_kernels(lattice, BGK()).pull.lower(
-        {"f": ArgShape(q, (q,), Kind.REAL), "out": ArgShape(None, (q,), Kind.REAL)}
-    )  # fmt: skip
+    constants = Constants(lattice, BGK(), 0.1, "float64").of(pull)
+    shapes = {"f": ArgShape(q, (q,), Kind.REAL), "out": ArgShape(None, (q,), Kind.REAL)}
+    return pull.leaving_out(["field"]).lower(shapes, constants)
 
 
 def bgk(lattice: Lattice, f: np.ndarray, omega: float) -> np.ndarray:

@@ -50,9 +50,9 @@ def context() -> fl.Context:
     [
         ({"lattice": "D2Q9"}, "from fluxloom.lbm.lattices import D2Q9"),
         ({"lattice": "D2Q7"}, "did you mean 'D2Q9'"),
-        ({"collision": TRT}, r"the class; give one of it: TRT\(\)"),
-        ({"collision": "trt"}, r"give TRT\(\)"),
-        ({"collision": 3}, r"give an operator, as TRT\(\)"),
+        ({"collision": TRT}, r"write collision=TRT\(\)"),
+        ({"collision": "trt"}, r"write collision=TRT\(\)"),
+        ({"collision": 3}, r"a collision is wanted \(BGK, TRT, .*\), not 3"),
         ({"streaming": "AA"}, "did you mean 'in-place'"),
         ({"streaming": "Esoteric Pull"}, "AA pattern"),
         ({"streaming": 2}, "a name is wanted"),
