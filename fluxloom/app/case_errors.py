@@ -97,6 +97,7 @@ def _likeliest(document: Document, items: Sequence[Mapping[str, Any]]) -> list[M
     often = Counter(_real_keys(document, _keys(item)) for item in items)
 
     def alien(item: Mapping[str, Any]) -> bool:
+        """Return whether a message is of the kind that a value is not."""
         text, kind = isinstance(item.get("input"), str), str(item["type"])
         return kind.startswith(("float", "int")) if text else kind == "string_type"
 

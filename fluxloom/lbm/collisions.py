@@ -49,8 +49,6 @@ class Collision(Strategy, what="collision", group="fluxloom.collisions"):
     ----------
     needs_product
         Whether it is for lattices with all products of velocities alone.
-    has_subgrid
-        Whether it has a model of the eddies that are smaller than cells.
     lost_from
         Reynolds number of a cell from which on cavities of few cells were lost, in a plane and in space: 40 cells and
         16 cells a side, at velocities of 0.05 and 0.1, within 25 of their times; all lived at half of it. Infinite:
@@ -62,10 +60,12 @@ class Collision(Strategy, what="collision", group="fluxloom.collisions"):
 
     if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
 
-        def __call__(self, g: Any, excess: Any, momentum: Any, force: Any, lattice: Any, rates: Any) -> None: ...  # noqa: D102
+        def __call__(self, g: Any, excess: Any, momentum: Any, force: Any, lattice: Any, rates: Any) -> None:
+            """Leave the populations after the collision in ``g``."""
 
     @property
-    def has_subgrid(self) -> bool:  # noqa: D102
+    def has_subgrid(self) -> bool:
+        """Whether it has a model of the eddies that are smaller than cells."""
         return False
 
     @func

@@ -68,6 +68,7 @@ def _one_of(known: Collection[str]) -> Callable[[str], str]:
     """Return a check of pydantic: a text is a known name."""
 
     def check(name: str) -> str:
+        """Refuse an unknown name."""
         if name not in known:
             raise ValueError(f'unknown value "{name}"{did_you_mean(name, known)} (allowed: {", ".join(known)})')
         return name

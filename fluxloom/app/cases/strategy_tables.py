@@ -47,6 +47,7 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Strat
     """
 
     def check(table: Table) -> Table:
+        """Refuse what the dataclass refuses."""
         try:
             strategy_of(kind, table)
         except FluxloomError as error:
@@ -95,6 +96,7 @@ def chosen(family: type[Strategy], *, optional: bool = False) -> Any:
     """
 
     def check(given: Any) -> Strategy | None:
+        """Return the member that a value names."""
         return choose(family, given, optional=optional)
 
     return Annotated[Any, PlainValidator(check), PlainSerializer(_written), Chosen(family, optional)]
