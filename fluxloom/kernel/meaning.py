@@ -59,9 +59,12 @@ def meaning(source: FunctionSource, real: Real) -> Callable[..., Any]:
     translation = _Translation(source, real)
     function = translation.visit(copy.deepcopy(source.node))
     module = ast.fix_missing_locations(ast.Module([function], []))
-    names = translation.names
+    names, name = translation.names, source.node.name
+    outside = {name: names[name]} if name in names else {}  # what a method may call that has its own name
     exec(compile(module, source.filename, "exec", dont_inherit=True), names)
-    return names[source.node.name]
+    meant = names[name]
+    names |= outside
+    return meant
 
 
 def constant_value(value: Value | Captured, real: Real) -> Any:

@@ -191,6 +191,6 @@ def made(z):
             return twice(x) + z
     return Inner
 """)
-    assert module.Law().twice(3.0) == 7.0
+    assert module.Law().twice(3.0) == module.Law.twice.meaning(np.float64)(module.Law(), 3.0) == 7.0
     assert module.Law.twice.source.name == "twice"
     assert module.made(1.0).twice.source.name == "twice"
