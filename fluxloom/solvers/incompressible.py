@@ -29,6 +29,7 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import Divergence, SolverError, did_you_mean
+from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
@@ -58,7 +59,7 @@ from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
@@ -134,7 +135,7 @@ class Incompressible:
         *,
         force: Sequence[float] = (),
         stop: Stop | None = None,
-        preconditioner: Recipe | None = None,
+        preconditioner: Preconditioner | None = None,
         scheme: Scheme = "adams-bashforth",
         model: EddyViscosity | None = None,
         pressure: Callable[[Incompressible], PressureSolver] | None = None,
@@ -143,6 +144,7 @@ class Incompressible:
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
+        require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
@@ -262,7 +264,7 @@ class Incompressible:
         behind = elements.local(known.owners[elements.owned])
         self.behind = self.context.map(self.elements, self.elements, behind[:, None], "behind")
 
-    def _pressure(self, stop: Stop | None, preconditioner: Recipe | None) -> PressureSolver:
+    def _pressure(self, stop: Stop | None, preconditioner: Preconditioner | None) -> PressureSolver:
         return ConjugateGradient(
             self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
             stop=stop if stop is not None else Stop(rtol=1e-6), nullspace="constant" if self.floating else "none",

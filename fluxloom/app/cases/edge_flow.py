@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from fluxloom.app.cases.flow_choices import (
     check_balance,
     eddy_model,
     initial_velocity,
-    pressure_recipe,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
@@ -32,7 +32,9 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.given import sliding
-from fluxloom.linalg.status import Stop
+from fluxloom.linalg.bicgstab import BiCGStab
+from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.krylov import Krylov
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -45,6 +47,8 @@ _BYTES = {2: 4_000, 3: 8_000}
 """Of a point by dimension: operators, loops and matrices, on the host while they are assembled and on the device."""
 
 _TYPES = "wall, inflow, outflow, symmetry or wall_law"
+
+_KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
 
 
 class EdgeFlowApplication:
@@ -96,14 +100,11 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     """Return the solver of a case. Collective."""
     pressure, d = case.pressure, mesh.dimension
     check_length("fluid.force", len(case.fluid.force), d)
-    # The inverse of the diagonal is what the solver takes by itself, anew in each step.
-    recipe = None if pressure.preconditioner == "jacobi" else pressure_recipe(pressure)
-    with explained("mesh", f'pressure.preconditioner = "{pressure.preconditioner}"'):
+    with explained("mesh", pressure.named):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
             scheme=_scheme(case), model=eddy_model(case.les),
-            stop=Stop(rtol=pressure.rtol, iterations=pressure.iterations), preconditioner=recipe,
-            krylov=pressure.solver,
+            stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
         )  # fmt: skip
 
 

@@ -15,7 +15,12 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
+from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
+from fluxloom.core.strategies import strategy_name
+from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.operators import Preconditioner
+from fluxloom.linalg.status import Stop
 
 __all__ = [
     "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
@@ -121,7 +126,7 @@ class FlowBoundaryTable(GivenVelocityTable):
         return self
 
 
-class KrylovTable(Table):
+class KrylovTable(strategy_table(Stop, without=("atol",))):
     """How conjugate gradients find the pressure.
 
     Attributes
@@ -131,21 +136,22 @@ class KrylovTable(Table):
     iterations
         At most; the run fails where they do not suffice.
     preconditioner
-        ``"jacobi"``, ``"chebyshev"``, ``"approximate_inverse"``, ``"ssor"``, ``"smoothed_aggregation"`` (multigrid,
-        needs pyamg) or ``"none"``.
+        What makes a step converge faster; ``"smoothed_aggregation"`` is multigrid, and needs pyamg.
     """
 
     rtol: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
-    preconditioner: Literal[
-        "jacobi", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation", "none"
-    ] = "jacobi"  # fmt: skip
+    preconditioner: Annotated[Preconditioner, Chosen(Preconditioner)] = Jacobi()
+
+    @property
+    def named(self) -> str:
+        """The key and what it says."""
+        return f'pressure.preconditioner = "{strategy_name(self.preconditioner)}"'
 
     @property
     def divided(self) -> str:
         """What of it depends on the ranks, in words; empty: nothing does."""
-        apart = self.preconditioner in ("ssor", "smoothed_aggregation")
-        return f'pressure.preconditioner = "{self.preconditioner}" works rank by rank' if apart else ""
+        return "" if self.preconditioner.rank_independent else f"{self.named} works rank by rank"
 
 
 class PressureTable(KrylovTable):

@@ -213,7 +213,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ("viscosity = 0.1", "viscosity = -0.1", "fluid.viscosity: must be at least 0, got -0.1"),
         ("viscosity = 0.1", "viscsity = 0.1", "fluid.viscsity: [fluid] has no key 'viscsity'; did you mean 'viscosi"),
         ("[fluid]\nviscosity = 0.1\n", "", "[fluid] is missing (keys: viscosity, force, mean_velocity, gravity)"),
-        ('"jacobi"', '"jacobian"', "pressure.preconditioner: unknown value \"jacobian\"; did you mean 'jacobi'?"),
+        ('"jacobi"', '"jacobian"', "pressure.preconditioner: unknown preconditioner 'jacobian'; did you mean 'jacobi'"),
         ('"jacobi"', '"jacobi"\nrtol = 0', "pressure.rtol: must be greater than 0, got 0"),
         ('"jacobi"', '"jacobi"\niterations = 0', "pressure.iterations: must be at least 1, got 0"),
         ("dt = 0.01", "dt = -1", "time.dt: must be at least 0, got -1"),

@@ -14,7 +14,7 @@ import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.linalg import Stop
+from fluxloom.linalg import BiCGStab, ConjugateGradient, Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_boundary import WallLaw
@@ -103,7 +103,7 @@ def test_both_krylov_methods_find_the_same(context: fl.Context, lid: Any) -> Non
     if isinstance(lid, Inflow):
         sides |= {"ymax": Symmetry(), "xmin": lid, "xmax": Outflow()}
     found = []
-    for krylov in ("cg", "bicgstab"):
+    for krylov in (ConjugateGradient, BiCGStab):
         flow = flow_on(context, sides, krylov=krylov)
         flow.initialise()
         iterations = [flow.step(0.02).require("pressure").iterations for _ in range(3)]
@@ -156,7 +156,8 @@ def test_stable_steps(context: fl.Context) -> None:
      (lambda c: flow_on(c, {"xmin": NoSlip()}), "patch 'xmax' has no boundary"),
      (lambda c: flow_on(c).initialise(lambda x: x[:2]), "velocity"),
      (lambda c: flow_on(c).step(0.0), "dt: a positive number"),
-     (lambda c: flow_on(c, krylov="bicgstap"), "krylov: 'bicgstap'; did you mean 'bicgstab'"),
+     (lambda c: flow_on(c, krylov="bicgstab"), "krylov: a method such as ConjugateGradient or BiCGStab is wanted"),
+     (lambda c: flow_on(c, preconditioner="ssor"), r"not 'ssor'; write preconditioner=SSOR\(\)"),
      (lambda c: flow_on(c).step("a"), "dt: a positive number is wanted, not 'a'"),  # pyright: ignore[reportArgumentType]
      (lambda c: flow_on(c).stable_step(-1.0), "courant: a positive number is wanted, not -1.0"),
      (lambda c: flow_on(c, nu=np.nan), "viscosity: nan is not finite"),

@@ -17,7 +17,7 @@ from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
@@ -34,7 +34,9 @@ def vortices(x: Array) -> Array:
     return np.stack([s * d, -c * t], axis=1)
 
 
-def flow_on(context: fl.Context, *, open_end: bool = False, recipe: Recipe | None = None, n: int = 6) -> EdgeFlow:
+def flow_on(
+    context: fl.Context, *, open_end: bool = False, recipe: Preconditioner | None = None, n: int = 6
+) -> EdgeFlow:  # fmt: skip
     """Return vortices between planes, or a flow from an inlet to an outlet between walls."""
     mesh = box2d(n + 1, n, kind="triangle", perturb=0.2)
     sides: dict[str, EdgePatch] = dict.fromkeys(mesh.patches, Symmetry())
