@@ -32,6 +32,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fe.shared_edges import operators_on
+from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal, Jacobi
 from fluxloom.linalg.krylov import Krylov
@@ -42,7 +43,7 @@ from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import stable_step
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step, surplus
+from fluxloom.solvers.flow_types import FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
 
@@ -116,6 +117,7 @@ class EdgeFlow:
         krylov: type[Krylov] = ConjugateGradient,
         operators: EdgeOperators | None = None,
     ) -> None:
+        require_strategy("model", model, EddyViscosity, optional=True)
         require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
         if not (isinstance(krylov, type) and issubclass(krylov, Krylov)):
             raise SolverError(f"krylov: a method such as ConjugateGradient or BiCGStab is wanted, not {krylov!r}")

@@ -18,7 +18,7 @@ from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import given_values
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
@@ -29,7 +29,6 @@ from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.solvers.edge_subscales import TrackedSubscales
-from fluxloom.solvers.flow_types import EddyViscosity
 
 __all__ = ["EdgeLoops", "Field", "vectors"]
 

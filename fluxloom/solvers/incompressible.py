@@ -34,7 +34,7 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.incompressible import (
     OUTFLOW,
     boundary_values,
@@ -66,7 +66,7 @@ from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, check_step, finite_vector
+from fluxloom.solvers.flow_types import FlowState, PressureSolver, check_step, finite_vector
 
 __all__ = ["Form", "Incompressible", "Scheme"]
 
@@ -144,6 +144,7 @@ class Incompressible:
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
+        require_strategy("model", model, EddyViscosity, optional=True)
         require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")

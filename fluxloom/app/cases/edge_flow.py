@@ -18,7 +18,6 @@ from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase,
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
     check_balance,
-    eddy_model,
     initial_velocity,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
@@ -103,7 +102,7 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     with explained("mesh", pressure.named):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
-            scheme=_scheme(case), model=eddy_model(case.les),
+            scheme=_scheme(case), model=case.les.model,
             stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What tables of incompressible flow say, as solvers take it: velocities, eddies."""
+"""What tables of incompressible flow say, as solvers take it: velocities."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
-    LesTable,
 )
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
-from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.solvers.flow_types import EddyViscosity, surplus
+from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "eddy_model", "initial_velocity"]
+__all__ = ["check_balance", "initial_velocity"]
 
 Array = npt.NDArray[np.float64]
-
-
-def eddy_model(table: LesTable) -> EddyViscosity | None:
-    """Return the subgrid model."""
-    models = {"smagorinsky": Smagorinsky, "wale": Wale, "qr": Qr, "sigma": Sigma, "s3pqr": S3pqr}
-    if table.model == "none":
-        return None
-    return models[table.model](c=table.constant) if table.constant else models[table.model]()
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:

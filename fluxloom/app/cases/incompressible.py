@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity
+from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
@@ -139,7 +139,7 @@ def _solver(
     with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
         return Incompressible(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
-            scheme=case.time.scheme, model=eddy_model(case.les),
+            scheme=case.time.scheme, model=case.les.model,
             pressure=fourier if pressure.solver == "fourier" else None,
             scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,6 +19,7 @@ from fluxloom.app.cases.incompressible_extras import (
 from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.core.strategies import strategy_name
+from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
@@ -208,19 +210,18 @@ class LesTable(Table):
     Attributes
     ----------
     model
-        ``"smagorinsky"``, ``"wale"``, ``"qr"``, ``"sigma"``, ``"s3pqr"`` or ``"none"``.
-    constant
-        Of the model; 0: its own.
+        What gives it.
     """
 
-    model: Literal["none", "smagorinsky", "wale", "qr", "sigma", "s3pqr"] = "none"
-    constant: Annotated[float, Field(ge=0, le=10)] = 0.0
+    model: Annotated[EddyViscosity | None, Chosen(EddyViscosity, optional=True)] = None
+    moved = MappingProxyType({"constant": "model"})
 
-    @model_validator(mode="after")
-    def _consistent(self) -> LesTable:
-        if self.model == "none" and self.constant:
-            raise ValueError("constant is there but model is not: give model, or leave constant out")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _own_constant(cls, given: Any) -> Any:
+        """Leave out the constant 0 of files of before, which stood for that of the model itself."""
+        own = isinstance(given, dict) and given.get("constant", 1) == 0
+        return {key: value for key, value in given.items() if key != "constant"} if own else given
 
 
 class SpaceTable(Table):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
@@ -156,15 +157,13 @@ def test_stays_in_its_bounds_where_cells_are_fine_enough(ctx: fl.Context) -> Non
     assert extremes(1e-4)[1] > 1.05
 
 
-@fl.kernel
-def constant(gradient: Read, volume: Read, nut: Write):
+@dataclass(frozen=True)
+class Constant(EddyViscosity):
     """An eddy viscosity that is the same everywhere."""
-    nut[0] = 0.03
 
-
-class Constant:
-    def loop(self, cells: Any, gradient: fl.Dat, volume: fl.Dat, nut: fl.Dat) -> fl.Loop:
-        return fl.Loop(constant, cells, gradient, volume, nut)
+    @fl.func
+    def __call__(self, g, area):
+        return 0.03
 
 
 def test_an_eddy_viscosity_carries_scalars_too(ctx: fl.Context) -> None:
