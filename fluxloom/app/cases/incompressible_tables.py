@@ -20,6 +20,7 @@ from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
@@ -195,7 +196,7 @@ class TimeTable(Table):
     steady: Annotated[float, Field(ge=0)] = 0.0
     courant: Annotated[float, Field(gt=0, le=5)] = 0.35
     diffusion: Annotated[float, Field(gt=0, le=5)] = 0.2
-    scheme: Literal["adams-bashforth", "runge-kutta"] = "adams-bashforth"
+    scheme: Annotated[ProjectionScheme, Chosen(ProjectionScheme)] = AdamsBashforth()
 
     @model_validator(mode="after")
     def _consistent(self) -> TimeTable:

@@ -15,6 +15,7 @@ from fluxloom.app.cases.incompressible_tables import IncompressibleCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
+from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import DampedJacobi, SmoothedAggregation
 from fluxloom.mesh import box2d, write
 from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, YMIN, Write, advanced, built, writer
@@ -304,7 +305,7 @@ def test_preconditioners_have_numbers(channel: Write) -> None:
 def test_scheme_and_model(channel: Write) -> None:
     les = ("[run]", '[les]\nmodel = "smagorinsky"\nconstant = 0.2\n[run]')
     runner = build(channel(("dt = 0.01", 'dt = 0.01\nscheme = "runge-kutta"'), les))
-    assert runner.solver.scheme == "runge-kutta"
+    assert runner.solver.scheme == RungeKutta()
     assert runner.solver.model == Smagorinsky(0.2)
     runner.advance()
     assert runner.solver.nut.read().max() > 0

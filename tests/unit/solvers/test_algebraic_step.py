@@ -14,6 +14,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.eddy_viscosity import Sigma, Wale
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import Stop
 from fluxloom.linalg.counted_gradient import CountedGradient
 from fluxloom.linalg.generate import lattice_laplacian
@@ -180,9 +181,9 @@ def test_wrong_steps() -> None:
         AlgebraicStep(flow).step(0.0)
     case = CASES["rings"]
     stages = Incompressible(
-        fl.Context("cpu", threads=1), control_volumes(case.mesh(), case.periodic), 0.01, scheme="runge-kutta"
+        fl.Context("cpu", threads=1), control_volumes(case.mesh(), case.periodic), 0.01, scheme=RungeKutta()
     )  # fmt: skip
-    with pytest.raises(SolverError, match="not 'runge-kutta'"):
+    with pytest.raises(SolverError, match=r"not RungeKutta\(\)"):
         AlgebraicStep(stages)
 
 
