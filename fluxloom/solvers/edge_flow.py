@@ -53,8 +53,6 @@ _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
 _LONG = 1e3
 """Of the largest stable step: one beside which ``tau`` is short, to take the divergence away."""
-_TINY = 1e-4
-"""Of the largest stable step: a step that shows how fast the velocity changes."""
 
 
 class EdgeFlow:
@@ -194,11 +192,9 @@ class EdgeFlow:
         loops.old.write(loops.u.read())
         loops.begin_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
-        if loops.subscales is None or not status.converged:
+        if not status.converged:
             return status
-        limit = self.stable_step(1.0)
-        limit = limit if np.isfinite(limit) else 1.0
-        return loops.subscales.begin(_TINY * limit, _LONG * limit, self._solve)
+        return loops.subscales.begin(status, lambda: self.stable_step(1.0), self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

@@ -37,6 +37,7 @@ from fluxloom.linalg.krylov import Krylov
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
@@ -118,7 +119,7 @@ def _scheme(case: EdgeFlowCase) -> EdgeScheme:
     if not case.time.steady or chosen or case.fluid.viscosity == 0.0:
         return found
     shorter = {} if case.scheme.changed(("viscous", "convective")) else {"viscous": 8.0, "convective": 8.0}
-    return replace(found, dynamic=0.0, subscales="tracked", **shorter)
+    return replace(found, dynamic=0.0, subscales=Tracked(), **shorter)
 
 
 def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array]:

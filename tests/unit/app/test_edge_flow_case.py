@@ -302,7 +302,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ('"outflow"', '"outflow"\nkappa = 0.4', 'boundary.xmax: type = "outflow" has no kappa'),
         ('"outflow"', '"wall_law"\ndistance = 0.1\nconstant = 0', "boundary.xmax.constant: must be greater than 0"),
         ('"outflow"', '"wall_law"\ndistance = 0.1\nvelocity = [1, 0]', 'boundary.xmax: type = "wall_law" has no veloc'),
-        ("[run]", '[scheme]\nconvection = "upwind"\n[run]', "scheme.convection: unknown value \"upwind\""),
+        ("[run]", '[scheme]\nconvection = "upwind"\n[run]', "scheme.convection: unknown form of convection 'upwind'"),
         ("[run]", "[scheme]\nviscous = -1\n[run]", "scheme.viscous: a number of at least 0 is wanted, not -1"),
         ("[run]", '[les]\nmodel = "whale"\n[run]', "les.model"),
         ("speed = 1.0\n", "", "forces.both: give both of speed and area, above 0, or neither"),

@@ -23,6 +23,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 from fluxloom_lab.problems.lid_cavity import lid_walls
 from fluxloom_lab.verify.edge_flow_time import IN_TIME
 
@@ -152,8 +153,8 @@ def test_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (partial(EdgeScheme, **{"subscales": "trakced"}), "subscales: no 'trakced'; did you mean 'tracked'"),
-        (partial(EdgeScheme, subscales="tracked", pressure=0.0), "pressure: a number above 0 is wanted with subscales"),
+        (partial(EdgeScheme, **{"subscales": "trakced"}), r"subscales: .* not 'trakced'; write subscales=Tracked\(\)"),
+        (partial(EdgeScheme, subscales=Tracked(), pressure=0.0), "pressure: a number above 0 is wanted with subscales"),
     ],
 )
 def test_wrong_choices(make: partial[EdgeScheme], expected: str) -> None:
