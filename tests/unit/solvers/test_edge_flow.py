@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import Advective, EdgeScheme, SkewSymmetric
+from fluxloom.solvers.edge_scheme import Advective, Convection, EdgeScheme, SkewSymmetric
 from fluxloom_lab.problems.edge_flow_cases import slip_vortices, steady
 
 Array = npt.NDArray[np.float64]
@@ -80,7 +80,14 @@ def test_a_fluid_under_gravity_rests(context: fl.Context) -> None:
     assert flow.force(*SIDES) == pytest.approx([0.0, -2.0], abs=1e-10)
 
 
-@pytest.mark.parametrize("convection", [SkewSymmetric(), Advective()])
+@dataclass(frozen=True)
+class Divergence(Convection):
+    """A form of one's own, ``div (u u)``."""
+
+    skew: float = 1.0  # pyright: ignore[reportIncompatibleMethodOverride]
+
+
+@pytest.mark.parametrize("convection", [SkewSymmetric(), Advective(), Divergence()])
 def test_continuity_is_left_to_rounding(context: fl.Context, convection: Any) -> None:
     """Whatever the start and the scheme, what is left is what the pressure solver leaves."""
     rough = np.random.default_rng(2).normal(size=(42, 2))
