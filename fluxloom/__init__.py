@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from fluxloom.fv.compressible_fluxes import Flux as Flux
     from fluxloom.fv.compressible_fluxes import Roe as Roe
     from fluxloom.fv.compressible_fluxes import Rusanov as Rusanov
+    from fluxloom.fv.eddy_viscosity import EddyViscosity as EddyViscosity
     from fluxloom.fv.gas import ConstantViscosity as ConstantViscosity
     from fluxloom.fv.gas import Gas as Gas
     from fluxloom.fv.gas import Sutherland as Sutherland
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from fluxloom.linalg import poisson as poisson
     from fluxloom.linalg import tridiagonal as tridiagonal
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
+    from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
     from fluxloom.solvers.airfoil import Airfoil as Airfoil
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
@@ -134,6 +136,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.tune": "tune",
         "fluxloom.fv.compressible_boundary": "BoundaryCondition",
         "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
+        "fluxloom.fv.eddy_viscosity": "EddyViscosity",
         "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
         "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",
         "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
@@ -147,6 +150,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.lbm.lattices": "D2Q9 D3Q19 D3Q27",
         "fluxloom.linalg.matrix": "SparseMatrix",
         "fluxloom.linalg.poisson": "",
+        "fluxloom.linalg.operators": "Preconditioner",
         "fluxloom.linalg.rings": "RingProduct",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",

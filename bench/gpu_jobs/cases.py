@@ -8,7 +8,7 @@ __all__ = ["CASES"]
 
 _QUIET = """
 [output]
-vtk = "none"
+format = "none"
 picture = false
 """
 

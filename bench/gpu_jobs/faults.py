@@ -60,7 +60,7 @@ report_every = 50
 method = "rcb"
 
 [output]
-vtk = "none"
+format = "none"
 picture = false
 """
 

@@ -66,7 +66,7 @@ class Settings:
 
 
 def _with_fields(text: str) -> str:
-    return text.replace('vtk = "none"\n', "").replace("image = false\n", "")
+    return text.replace('format = "none"\n', "").replace("image = false\n", "")
 
 
 def lattices(s: Settings) -> Iterator[Job]:

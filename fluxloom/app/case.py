@@ -24,8 +24,8 @@ from fluxloom.dsl.context import device_registry
 from fluxloom.dsl.schedule import Schedule
 
 __all__ = [
-    "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputTable", "PartitionTable", "RunTable", "Table",
-    "parse_shares",
+    "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputFormat", "OutputTable", "PartitionTable",
+    "RunTable", "Table", "parse_shares",
 ]  # fmt: skip
 
 _LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
@@ -39,6 +39,18 @@ class Table(BaseModel):
     """The dataclass of which the table has the keys."""
     moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Keys of before, whose values are numbers of a choice now: the key of that."""
+    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of before that have another name now."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_their_names(cls, given: Any) -> Any:
+        """Give the values of keys of before to those of now."""
+        if not (isinstance(given, dict) and cls.renamed.keys() & given.keys()):
+            return given
+        if both := next((old for old, new in cls.renamed.items() if old in given and new in given), ""):
+            raise ValueError(f"give only one of {both} and {cls.renamed[both]}, which are the same")
+        return {cls.renamed.get(key, key): value for key, value in given.items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -86,6 +98,35 @@ def _known_schedule(text: Any) -> Any:
         except FluxloomError as error:
             raise ValueError(str(error)) from None
     return text
+
+
+class _OutputFormats:
+    """A check of pydantic: a text is ``"auto"``, ``"none"`` or a format of results."""
+
+    @property
+    def known(self) -> list[str]:
+        """The names that there are."""
+        from fluxloom.mesh.io.formats import output_formats
+
+        return ["auto", *output_formats(), "none"]
+
+    def __call__(self, name: Any) -> Any:
+        """Return a text that is one."""
+        if not isinstance(name, str) or name in ("auto", "none"):
+            return name
+        if ":" not in name and name not in self.known:
+            raise ValueError(f"unknown format {_listed(name, self.known)}")
+        from fluxloom.mesh.io.formats import output_format
+
+        try:
+            output_format(name)
+        except FluxloomError as error:
+            raise ValueError(str(error)) from None
+        return name
+
+
+OutputFormat = Annotated[str, BeforeValidator(_OutputFormats())]
+"""The type of a key that chooses in which format results are written."""
 
 
 def _known_ranks(text: Any) -> Any:
@@ -237,8 +278,9 @@ class OutputTable(Table):
     ----------
     directory
         Where, relative to the working directory; empty: ``results/`` and the case's name.
-    vtk
-        Format of the final fields: ``"auto"`` is VTKHDF where h5py is installed, else VTU.
+    format
+        Of the final fields: ``"auto"`` is VTKHDF where h5py is installed, else VTU; also a format of another package,
+        by its name or its place.
     picture
         Whether pictures of the fields and of the residual are drawn.
     residual
@@ -246,14 +288,15 @@ class OutputTable(Table):
     """
 
     directory: str = ""
-    vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "auto"
+    renamed = MappingProxyType({"vtk": "format"})
+    format: OutputFormat = "auto"
     picture: bool = True
     residual: bool = True
 
     @property
     def fields(self) -> bool:
         """Whether fields are written, which need room on the disk."""
-        return self.vtk != "none"
+        return self.format != "none"
 
 
 class CheckpointTable(Table):

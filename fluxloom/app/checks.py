@@ -50,7 +50,7 @@ def check_directory(path: Path, needed: int) -> None:
     if free < needed:
         raise CaseError(
             f"output directory {path}: the run will write about {needed >> 20} MiB but only {free >> 20} MiB are "
-            'free; free some space, set [output] vtk = "none", or choose another'
+            'free; free some space, set [output] format = "none", or choose another'
         )
 
 
@@ -61,7 +61,7 @@ def missing_packages(case: CaseModel) -> Iterator[str]:
     asked = checkpoint is not None and bool(checkpoint.every or checkpoint.seconds)
     wishes = (
         ("pictures", "matplotlib", "viz", case.output.picture or bool(film)),
-        ("final fields in VTKHDF", "h5py", "mesh", case.output.vtk == "vtkhdf"),
+        ("final fields in VTKHDF", "h5py", "mesh", case.output.format == "vtkhdf"),
         ("checkpoints", "h5py", "mesh", asked),
         ("a film .gif", "PIL", "viz", film == "gif"),
         ("a film .mp4", "imageio_ffmpeg", "movie", film == "mp4"),
@@ -69,5 +69,5 @@ def missing_packages(case: CaseModel) -> Iterator[str]:
     for what, package, extra, wanted in wishes:
         if wanted and find_spec(package) is None:
             yield f"{package}, for {what}: pip install 'fluxloom[{extra}]'"
-    if case.output.vtk == "auto" and find_spec("h5py") is None:
+    if case.output.format == "auto" and find_spec("h5py") is None:
         yield "h5py, for final fields in VTKHDF (they are written as VTU): pip install 'fluxloom[mesh]'"

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from fluxloom.comm.disk import require_writable
 from fluxloom.core.errors import CaseError, FluxloomError
+from fluxloom.mesh.io import output_format
 from fluxloom.mesh.io import write as write_mesh
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = [
-    "FULL", "atomic", "prepare_file", "reason_of", "vtk_name", "write_json", "write_vtk",
+    "FULL", "atomic", "fields_name", "prepare_file", "reason_of", "write_fields", "write_json",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -101,28 +102,30 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def vtk_name(format: str, stem: str = "final") -> str:
-    """Return the name of a file of fields for ``[output] vtk``; empty for ``"none"``."""
+def fields_name(format: str, stem: str = "final") -> str:
+    """Return the name of a file of fields for ``[output] format``; empty for ``"none"``."""
     if format == "none":
         return ""
     if format == "auto":
         format = "vtkhdf" if find_spec("h5py") is not None else "vtu"
-    return f"{stem}.{format}"
+    return f"{stem}{output_format(format).suffixes[0]}"
 
 
-def write_vtk(
+def write_fields(
     path: Path,
     mesh: MeshData,
     fields: Mapping[str, npt.NDArray[Any]],
     *,
+    format: str = "auto",
     nodal: bool = False,
     time: float | None = None,
 ) -> None:
-    """Write a mesh with values of cells, or of nodes, at a time, as a VTK file; the suffix tells the format."""
+    """Write a mesh with values of cells, or of nodes, at a time; with ``"auto"`` the suffix tells the format."""
     padded = {name: _spatial(np.asarray(values)) for name, values in fields.items()}
     with atomic(path) as temporary:
         on_cells, on_points = (None, padded) if nodal else (padded, None)
-        write_mesh(temporary, mesh, cell_data=on_cells, point_data=on_points, time=time)
+        chosen = None if format == "auto" else format
+        write_mesh(temporary, mesh, cell_data=on_cells, point_data=on_points, format=chosen, time=time)
 
 
 def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

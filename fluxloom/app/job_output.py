@@ -11,7 +11,7 @@ from fluxloom.app.application import Bounded, Nodal, Runner, Tunable, Writer
 from fluxloom.app.checkpoint import CHECKPOINT, RunCheckpoint
 from fluxloom.app.cli.console import facts, messages, output, table
 from fluxloom.app.failure import all_or_none
-from fluxloom.app.files import vtk_name, write_vtk
+from fluxloom.app.files import fields_name, write_fields
 from fluxloom.app.gathering import gathered
 from fluxloom.app.guards import Guards
 from fluxloom.app.march import March
@@ -95,7 +95,7 @@ class JobOutput:
         """Write the fields at the end, and draw them and the residual."""
         folder = self.folder
         drawn = self.pictures and folder.good
-        name = vtk_name(self.case.output.vtk, folder.stem)
+        name = fields_name(self.case.output.format, folder.stem)
         shown = list(runner.pictures) if drawn else []
         if (folder.good and not end.steps) or not (name or self.pictures):
             return
@@ -112,7 +112,7 @@ class JobOutput:
             mesh, time = runner.mesh(), getattr(runner, "time", None)
             if name:
                 with folder.attempt(name):
-                    write_vtk(folder / name, mesh, fields, nodal=nodal, time=time)
+                    write_fields(folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time)
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
                     from fluxloom.app.pictures import draw_field

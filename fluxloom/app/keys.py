@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, replace
 from itertools import groupby
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.strategy_tables import Chosen
+from fluxloom.app.cases.strategy_tables import Chosen, member_table
 from fluxloom.core.registry import Registry
-from fluxloom.core.strategies import Strategy
+from fluxloom.core.strategies import Strategy, strategy_words, written_fields
 
 __all__ = ["Key", "KeyTable", "key_tables", "page"]
 
@@ -172,14 +172,8 @@ def _mark(field: FieldInfo) -> Chosen | None:
 def _members(family: type[Strategy], path: str) -> Iterator[KeyTable]:
     """Yield the numbers of each member of a family that has any."""
     for name in family.choices.names():
-        kind = family.choices[name]
-        keys = [
-            Key(field.name, _WORDS.get(type(default), "value"), _toml(default), _text(kind, field.name))
-            for field in fields(kind)
-            for default in [field.default if field.default is not MISSING else None]
-        ]
-        if keys:
-            yield KeyTable(f'{path} = {{ type = "{name}" }}', _first(kind), tuple(keys))
+        for table in key_tables(member_table(family.choices[name]), path):
+            yield replace(table, path=f'{path} = {{ type = "{name}" }}') if table.path == path else table
 
 
 # --------------------------------------------------------------------------------------------------- their words
@@ -231,12 +225,20 @@ def _default(field: FieldInfo) -> str:
     return '"none"' if default is None and _mark(field) is not None else _toml(default)
 
 
+def _of(field: Field[Any]) -> Any:
+    """Return the default of a field of a dataclass."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
 def _toml(value: Any) -> str:
     """Return a value as TOML has it."""
     if value is None:
         return "-"
     if isinstance(value, Strategy):
-        return f'"{type(value).type_name}"'
+        numbers = [(field, getattr(value, field.name)) for field in written_fields(type(value))]
+        changed = [f"{field.name} = {_toml(number)}" for field, number in numbers if number != _of(field)]
+        name = strategy_words(value)["type"]
+        return f'{{ type = "{name}", {", ".join(changed)} }}' if changed else f'"{name}"'
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -258,7 +260,7 @@ def _first(kind: type[Any]) -> str:
 def _text(kind: type[Any], name: str) -> str:
     """Return what the documentation of a class, or of those that it is made of, says of one of its attributes."""
     for owner in kind.__mro__:
-        for source in (owner, getattr(owner, "described", None)):
+        for source in (owner, vars(owner).get("described")):
             found = _attributes(source).get(name) if source is not None else None
             if found:
                 return found

@@ -16,7 +16,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
 
-__all__ = ["applications", "load_case", "parse_case"]
+__all__ = ["applications", "load_application", "load_case", "parse_case"]
 
 _ITERATIONS = 1000
 """Of the default case of a solver."""
@@ -63,6 +63,20 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
             raise CaseError(f"{name}: neither a case file nor a solver{hint}")
     with activity("reading the case", str(path)):
         return parse_case(read_toml(path))
+
+
+def load_application(path: str | Path) -> Application:
+    """Return the application of the solver of a case file, whatever else is wrong in it; or of a solver's name.
+
+    Raises
+    ------
+    CaseError
+        Where the file does not name a solver.
+    """
+    known = applications()
+    if not Path(path).exists() and str(path) in known.names():
+        return known[str(path)]
+    return known[_solver_name(read_toml(path), known)]
 
 
 def parse_case(document: Document) -> tuple[CaseModel, Application]:

@@ -31,11 +31,17 @@ class Registry(Generic[T]):
         self._group = group
         self._error = error
         self._items: dict[str, T] = {}
-        self._later: dict[str, Callable[[], T]] = {}
+        self._later: dict[str, tuple[str, Callable[[], T]]] = {}
+        """Places of choices that are loaded when they are asked for, and what loads them."""
         self._loaded = not group
 
     def register(self, name: str, item: T) -> T:
-        """Add a choice and return it; a name may be given once."""
+        """Add a choice and return it; a name may be given once.
+
+        One that was to be loaded later may come by itself, when the module that it is in is imported.
+        """
+        if name in self._later and _package(self._later[name][0]) == _package(getattr(item, "__module__", "")):
+            del self._later[name]
         self._check_new(name)
         self._items[name] = item
         return item
@@ -46,7 +52,12 @@ class Registry(Generic[T]):
         To import what all choices need can take longer than what the chosen one does.
         """
         self._check_new(name)
-        self._later[name] = lambda: load_object(place)()
+        self._later[name] = place, lambda: load_object(place)()
+
+    def place(self, name: str, place: str) -> None:
+        """Add a choice that is imported when it is first asked for: what is at ``"module:name"``."""
+        self._check_new(name)
+        self._later[name] = place, lambda: load_object(place)
 
     def _check_new(self, name: str) -> None:
         if name in self:
@@ -64,8 +75,9 @@ class Registry(Generic[T]):
         if name not in self:
             self._load_entry_points()
         if name in self._later:
-            self._items[name] = self._later[name]()
-            del self._later[name]
+            found = self._later[name][1]()
+            self._later.pop(name, None)
+            self._items[name] = found
         if name not in self._items:
             allowed = ", ".join(self.names())
             raise self._error(f"unknown {self.what} {name!r}{did_you_mean(name, self)} (known: {allowed})")
@@ -88,7 +100,12 @@ class Registry(Generic[T]):
         self._loaded = True
         for entry in entry_points(group=self._group):
             if entry.name not in self:
-                self._later[entry.name] = entry.load
+                self._later[entry.name] = entry.value, entry.load
+
+
+def _package(place: str) -> str:
+    """Return the package of a module, or of a place in one."""
+    return place.partition(":")[0].partition(".")[0]
 
 
 def load_object(place: str) -> Any:

@@ -10,24 +10,30 @@ A family is a class, and so is each of its members; the fields of a member are i
 
 Programs pass ``Roe(0.1)``. A case file says ``flux = "roe"`` or ``flux = { type = "roe", entropy_fix = 0.1 }``.
 Members of other packages have a name through an entry point of the family's group, or are named by their place,
-``type = "my_package.fluxes:HLL"``.
+``type = "my_package.fluxes:HLL"``. A family within another one is a class of both: smoothers are preconditioners.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
 __all__ = [
-    "Strategy", "is_ours", "require_strategy", "strategy_called", "strategy_class", "strategy_name", "strategy_words",
+    "PYTHON_ONLY", "Strategy", "is_ours", "require_strategy", "strategy_called", "strategy_class", "strategy_name",
+    "strategy_words", "written_fields",
 ]  # fmt: skip
 
 S = TypeVar("S", bound="Strategy")
+
+PYTHON_ONLY = MappingProxyType({"key": False})
+"""Metadata of a field that has no key in case files: only programs can give it, such as an array."""
 
 
 class Strategy:
@@ -44,14 +50,33 @@ class Strategy:
     choices: ClassVar[Registry[type[Any]]]
     type_name: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, what: str = "", group: str = "", name: str = "", **rest: Any) -> None:
-        """Make a family (``what`` it is of, and the ``group`` of its entry points), or a member with a ``name``."""
+    def __init_subclass__(
+        cls, *, what: str = "", group: str = "", members: Mapping[str, str] = MappingProxyType({}), name: str = "",
+        **rest: Any,
+    ) -> None:  # fmt: skip
+        """Make a family, or a member with a ``name``.
+
+        Parameters
+        ----------
+        what, group
+            What a family is of, and the group of its entry points.
+        members
+            Names and places, ``"module:Class"``, of those members of a family that are imported when they are asked
+            for.
+        name
+            Of a member in case files.
+        **rest
+            Of other bases.
+        """
         super().__init_subclass__(**rest)
         if what:
             cls.choices = Registry(what, group=group)
+            for known, place in members.items():
+                cls.choices.place(known, place)
         cls.type_name = name
         if name:
-            cls.choices.register(name, cls)
+            for family in [base for base in cls.__mro__ if "choices" in vars(base)]:
+                family.choices.register(name, cls)
 
 
 def strategy_class(family: type[S], name: str) -> type[S]:
@@ -62,13 +87,10 @@ def strategy_class(family: type[S], name: str) -> type[S]:
     FluxloomError
         When there is none, with what was probably meant; when what is there is no member.
     """
-    if ":" not in name:
-        try:
-            return family.choices[name]
-        except FluxloomError as error:
-            raise FluxloomError(f'{error}; a class of your own is named by its place, "file:Class"') from None
     try:
-        found = load_object(name)
+        found = load_object(name) if ":" in name else family.choices[name]
+    except FluxloomError as error:
+        raise FluxloomError(f'{error}; a class of your own is named by its place, "file:Class"') from None
     except SyntaxError as error:
         raise FluxloomError(f"{family.choices.what} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from None
     except (ImportError, AttributeError) as error:
@@ -99,11 +121,16 @@ def strategy_name(value: Strategy | None) -> str:
     return "none" if value is None else value.type_name or type(value).__name__
 
 
+def written_fields(kind: type[Any]) -> list[Field[Any]]:
+    """Return the fields of a dataclass that case files may give: not those that it derives, nor `PYTHON_ONLY` ones."""
+    return [field for field in fields(kind) if field.init and field.metadata.get("key", True)]
+
+
 def strategy_words(value: Strategy) -> dict[str, Any]:
     """Return a member as case files write it: its ``type`` and its numbers."""
     kind = type(value)
     place = kind.type_name or f"{kind.__module__}:{kind.__qualname__}"
-    numbers = {field.name: getattr(value, field.name) for field in fields(value) if field.init}  # type: ignore[arg-type]
+    numbers = {field.name: getattr(value, field.name) for field in written_fields(kind)}
     return {"type": place, **{k: strategy_words(v) if isinstance(v, Strategy) else v for k, v in numbers.items()}}
 
 

@@ -29,15 +29,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import Read, Write
+from fluxloom.core.access import Const, Read, Write
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import Strategy, strategy_name
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
@@ -45,7 +47,7 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import acos, cos, max, min, pow, sqrt, zeros
 
 __all__ = [
-    "Qr", "S3pqr", "Sigma", "Smagorinsky", "Wale", "filter_areas", "qr", "s3pqr", "sigma", "smagorinsky", "wale",
+    "EddyViscosity", "Qr", "S3pqr", "Sigma", "Smagorinsky", "Wale", "eddy_viscosity", "filter_areas",
 ]  # fmt: skip
 
 NOTHING = 1.0e-30
@@ -111,120 +113,50 @@ def filter_areas(volumes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.cbrt(volumes) ** 2
 
 
-# --------------------------------------------------------------------------------------------- kernels
-
-
-@kernel
-def smagorinsky(grad: Read, area: Read, nut: Write, *, c: float):
-    """``nu_t = (C Delta)^2 sqrt(2 S:S)``, ``S = (g + g^T) / 2``."""
-    n = zeros(9)
-    s = zeros(9)
-    size = normalize(grad, n)
-    strain = symmetric(n, s)
-    nut[0] = c * c * area[0] * size * sqrt(2.0 * strain)
-
-
-@kernel
-def wale(grad: Read, area: Read, nut: Write, *, c: float):
-    """``nu_t = (C Delta)^2 (Sd:Sd)^(3/2) / ((S:S)^(5/2) + (Sd:Sd)^(5/4))``.
-
-    ``Sd`` is the symmetric part of ``g g`` without its trace. ``S`` and ``Sd`` vanish together for ``g = 0`` alone.
-    """
-    n = zeros(9)
-    s = zeros(9)
-    square = zeros(9)
-    size = normalize(grad, n)
-    strain = symmetric(n, s)
-    for i in range(3):
-        for j in range(3):
-            square[3 * i + j] = n[3 * i] * n[j] + n[3 * i + 1] * n[3 + j] + n[3 * i + 2] * n[6 + j]
-    mean = (square[0] + square[4] + square[8]) / 3.0
-    for i in range(3):
-        square[4 * i] -= mean
-    a = symmetric(square, s)
-    below = strain * strain * sqrt(strain) + a * sqrt(sqrt(a))
-    ratio = a * sqrt(a) / below if below > 0.0 else 0.0
-    nut[0] = c * c * area[0] * size * ratio
-
-
-@kernel
-def qr(grad: Read, area: Read, nut: Write, *, c: float):
-    """``nu_t = (C Delta)^2 max(r, 0) / q``, ``q = S:S / 2``, ``r = -det S``; zero where ``S = 0``."""
-    n = zeros(9)
-    s = zeros(9)
-    m = zeros(9)
-    size = normalize(grad, n)
-    q = symmetric(n, s)
-    cofactors(s, m)
-    ratio = 2.0 * max(-determinant(s, m), 0.0) / q if q > NOTHING else 0.0
-    nut[0] = c * c * area[0] * size * ratio
-
-
-@kernel
-def sigma(grad: Read, area: Read, nut: Write, *, c: float):
-    """``nu_t = (C Delta)^2 s3 (s1 - s2) (s2 - s3) / s1^2`` with the singular values ``s1 >= s2 >= s3`` of ``g``.
-
-    ``s1`` is that of the closed form of the appendix of the paper, with the invariants ``1, Q, R`` of ``n n^T``::
-
-        s1^2 = 1/3 + 2 sqrt(a1) cos(a3),  a1 = 1/9 - Q/3,  a2 = 1/27 - Q/6 + R/2,  a3 = acos(a2 / a1^(3/2)) / 3
-
-    The others follow from ``s2^2 s3^2 = R / s1^2`` and ``s2^2 + s3^2 = (Q - s2^2 s3^2) / s1^2``: near a wall they are
-    small, and the closed form would lose half of their digits.
-    """
-    n = zeros(9)
-    m = zeros(9)
-    size = normalize(grad, n)
-    q = cofactors(n, m)
-    r = third(determinant(n, m), q)
-    a1 = max(1.0 / 9.0 - q / 3.0, 0.0)
-    a2 = 1.0 / 27.0 - q / 6.0 + 0.5 * r
-    cube = a1 * sqrt(a1)
-    angle = acos(min(max(a2 / cube, -1.0), 1.0)) / 3.0 if cube > 0.0 else 0.0
-    top = 1.0 / 3.0 + 2.0 * sqrt(a1) * cos(angle)
-    product = r / top
-    total = max((q - product) / top, 0.0)
-    product = min(product, 0.25 * total * total)  # of real numbers: what is more is rounding
-    middle = sqrt(0.5 * (total + sqrt(max(total * total - 4.0 * product, 0.0))))
-    least = sqrt(product) / middle if q > NOTHING else 0.0
-    ratio = least * max(sqrt(top) - middle, 0.0) * max(middle - least, 0.0) / top
-    nut[0] = c * c * area[0] * size * ratio
-
-
-@kernel
-def s3pqr(grad: Read, area: Read, nut: Write, *, p: float, c: float):
-    """``nu_t = (C Delta)^2 P^p Q^-(p+1) R^((p+5/2)/3)``; zero where ``Q`` is.
-
-    The invariants of ``g g^T``: ``P`` its trace, ``Q`` the sum of its principal minors, ``R`` its determinant. Of
-    ``n n^T`` the first is one.
-    """
-    n = zeros(9)
-    m = zeros(9)
-    size = normalize(grad, n)
-    q = cofactors(n, m)
-    r = third(determinant(n, m), q)
-    ratio = pow(q, -(p + 1.0)) * pow(r, (p + 2.5) / 3.0) if q > NOTHING else 0.0
-    nut[0] = c * c * area[0] * size * ratio
-
-
 # ---------------------------------------------------------------------------------------------- models
 
 
-def _check(model: str, c: float) -> None:
-    if not math.isfinite(c) or c < 0:
-        raise SolverError(f"{model}: the constant c is a finite number of at least 0, not {c!r}")
+class EddyViscosity(Strategy, what="LES model", group="fluxloom.eddy_viscosities"):
+    """A model of large-eddy simulation.
+
+    A member is a frozen dataclass whose ``__call__`` is a ``@func`` that returns ``nu_t`` of the velocity gradient
+    ``g``, ``g_ij = d u_i / d x_j`` at ``3 i + j``, and the square of the filter's width ``area``, see `filter_areas`.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, g: Any, area: Any) -> Any: ...  # noqa: D102
+
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)`` and ``area``.
+
+        A model that needs more than these may replace it.
+        """
+        return Loop(eddy_viscosity, cells, gradient, area, nut, model=self, name=strategy_name(self))
+
+
+@kernel
+def eddy_viscosity(gradient: Read, area: Read, nut: Write, *, model: Const[EddyViscosity]):
+    """The eddy viscosity of a model."""
+    nut[0] = model(gradient, area[0])
+
+
+def _check(model: str, c: object) -> None:
+    if not isinstance(c, Real) or not math.isfinite(c) or c < 0:
+        raise SolverError(f"{model}: constant is a finite number of at least 0, not {c!r}")
 
 
 @dataclass(frozen=True)
-class Smagorinsky:
+class Smagorinsky(EddyViscosity, name="smagorinsky"):
     r"""The oldest model: ``D = sqrt(2 S:S)``. It does not vanish at walls.
 
     J. Smagorinsky, Monthly Weather Review 91, 1963. For isotropic turbulence D. K. Lilly derives
     :math:`C = (2 / (3 C_K))^{3/4} / \pi`, 0.165 for a Kolmogorov constant of 1.6 (a formula, checked); with mean shear
     smaller values are usual, as 0.1 (J. W. Deardorff, J. Fluid Mech. 41, 1970), which is the default.
 
-    Parameters
+    Attributes
     ----------
-    c
+    constant
         The constant ``C``.
 
     Raises
@@ -233,21 +165,23 @@ class Smagorinsky:
         If the constant is negative or not finite.
     """
 
-    c: float = 0.1
+    constant: float = 0.1
 
     def __post_init__(self) -> None:
-        _check("Smagorinsky", self.c)
+        _check("Smagorinsky", self.constant)
 
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
-
-        ``area`` has the squares of the filter's width, see `filter_areas`.
-        """
-        return Loop(smagorinsky, cells, gradient, area, nut, c=self.c)
+    @func
+    def __call__(self, g, area):
+        """Return ``nu_t = (C Delta)^2 sqrt(2 S:S)``, ``S = (g + g^T) / 2``."""
+        n = zeros(9)
+        s = zeros(9)
+        size = normalize(g, n)
+        strain = symmetric(n, s)
+        return self.constant * self.constant * area * size * sqrt(2.0 * strain)
 
 
 @dataclass(frozen=True)
-class Wale:
+class Wale(EddyViscosity, name="wale"):
     """Wall-adapting local eddy viscosity, of the squared gradient's symmetric part ``Sd``.
 
     F. Nicoud, F. Ducros, Flow, Turbulence and Combustion 62, 1999, section 3. Confirmed by computation: the cubic
@@ -255,9 +189,9 @@ class Wale:
     constant rests on the literature: the paper finds ``C^2`` to be about 10.6 times that of `Smagorinsky`, so 0.325
     belongs to 0.1, and 0.5 to 0.6 are for isotropic turbulence.
 
-    Parameters
+    Attributes
     ----------
-    c
+    constant
         The constant ``C_w``.
 
     Raises
@@ -266,21 +200,36 @@ class Wale:
         If the constant is negative or not finite.
     """
 
-    c: float = 0.325
+    constant: float = 0.325
 
     def __post_init__(self) -> None:
-        _check("Wale", self.c)
+        _check("Wale", self.constant)
 
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+    @func
+    def __call__(self, g, area):
+        """Return ``nu_t = (C Delta)^2 (Sd:Sd)^(3/2) / ((S:S)^(5/2) + (Sd:Sd)^(5/4))``.
 
-        ``area`` has the squares of the filter's width, see `filter_areas`.
+        ``Sd`` is the symmetric part of ``g g`` without its trace. ``S`` and ``Sd`` vanish together for ``g = 0`` alone.
         """
-        return Loop(wale, cells, gradient, area, nut, c=self.c)
+        n = zeros(9)
+        s = zeros(9)
+        square = zeros(9)
+        size = normalize(g, n)
+        strain = symmetric(n, s)
+        for i in range(3):
+            for j in range(3):
+                square[3 * i + j] = n[3 * i] * n[j] + n[3 * i + 1] * n[3 + j] + n[3 * i + 2] * n[6 + j]
+        mean = (square[0] + square[4] + square[8]) / 3.0
+        for i in range(3):
+            square[4 * i] -= mean
+        a = symmetric(square, s)
+        below = strain * strain * sqrt(strain) + a * sqrt(sqrt(a))
+        ratio = a * sqrt(a) / below if below > 0.0 else 0.0
+        return self.constant * self.constant * area * size * ratio
 
 
 @dataclass(frozen=True)
-class Qr:
+class Qr(EddyViscosity, name="qr"):
     r"""The least dissipation that keeps scales below ``Delta`` from growing: ``D = max(r, 0) / q``.
 
     R. Verstappen, J. Sci. Comput. 49, 2011. With Poincare's inequality on a box of width ``Delta``, whose constant is
@@ -288,9 +237,9 @@ class Qr:
     enstrophy does not grow for :math:`C^2 \ge 1 / \pi^2`. The default :math:`C^2 = 3 / (2 \pi^2)` has a factor 3/2
     that rests on the literature alone.
 
-    Parameters
+    Attributes
     ----------
-    c
+    constant
         The constant ``C``; 0.39.
 
     Raises
@@ -299,29 +248,34 @@ class Qr:
         If the constant is negative or not finite.
     """
 
-    c: float = math.sqrt(1.5) / math.pi
+    constant: float = math.sqrt(1.5) / math.pi
 
     def __post_init__(self) -> None:
-        _check("Qr", self.c)
+        _check("Qr", self.constant)
 
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
-
-        ``area`` has the squares of the filter's width, see `filter_areas`.
-        """
-        return Loop(qr, cells, gradient, area, nut, c=self.c)
+    @func
+    def __call__(self, g, area):
+        """Return ``nu_t = (C Delta)^2 max(r, 0) / q``, ``q = S:S / 2``, ``r = -det S``; zero where ``S = 0``."""
+        n = zeros(9)
+        s = zeros(9)
+        m = zeros(9)
+        size = normalize(g, n)
+        q = symmetric(n, s)
+        cofactors(s, m)
+        ratio = 2.0 * max(-determinant(s, m), 0.0) / q if q > NOTHING else 0.0
+        return self.constant * self.constant * area * size * ratio
 
 
 @dataclass(frozen=True)
-class Sigma:
+class Sigma(EddyViscosity, name="sigma"):
     """Of the singular values of the gradient: zero in two dimensions, rotations and axisymmetric strains.
 
     F. Nicoud, H. Baya Toda, O. Cabrit, S. Bose, J. Lee, Phys. Fluids 23, 085106, 2011. Confirmed by computation: where
     it vanishes, the cubic law at walls, the constant within 2 % (see the module).
 
-    Parameters
+    Attributes
     ----------
-    c
+    constant
         The constant ``C_sigma``.
 
     Raises
@@ -330,17 +284,39 @@ class Sigma:
         If the constant is negative or not finite.
     """
 
-    c: float = 1.35
+    constant: float = 1.35
 
     def __post_init__(self) -> None:
-        _check("Sigma", self.c)
+        _check("Sigma", self.constant)
 
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+    @func
+    def __call__(self, g, area):
+        """Return ``nu_t = (C Delta)^2 s3 (s1 - s2) (s2 - s3) / s1^2``, ``s1 >= s2 >= s3`` the singular values of ``g``.
 
-        ``area`` has the squares of the filter's width, see `filter_areas`.
+        ``s1`` is that of the closed form of the appendix of the paper, with the invariants ``1, Q, R`` of ``n n^T``::
+
+            s1^2 = 1/3 + 2 sqrt(a1) cos(a3),  a1 = 1/9 - Q/3,  a2 = 1/27 - Q/6 + R/2,  a3 = acos(a2 / a1^(3/2)) / 3
+
+        The others follow from ``s2^2 s3^2 = R / s1^2`` and ``s2^2 + s3^2 = (Q - s2^2 s3^2) / s1^2``: near a wall they
+        are small, and the closed form would lose half of their digits.
         """
-        return Loop(sigma, cells, gradient, area, nut, c=self.c)
+        n = zeros(9)
+        m = zeros(9)
+        size = normalize(g, n)
+        q = cofactors(n, m)
+        r = third(determinant(n, m), q)
+        a1 = max(1.0 / 9.0 - q / 3.0, 0.0)
+        a2 = 1.0 / 27.0 - q / 6.0 + 0.5 * r
+        cube = a1 * sqrt(a1)
+        angle = acos(min(max(a2 / cube, -1.0), 1.0)) / 3.0 if cube > 0.0 else 0.0
+        top = 1.0 / 3.0 + 2.0 * sqrt(a1) * cos(angle)
+        product = r / top
+        total = max((q - product) / top, 0.0)
+        product = min(product, 0.25 * total * total)  # of real numbers: what is more is rounding
+        middle = sqrt(0.5 * (total + sqrt(max(total * total - 4.0 * product, 0.0))))
+        least = sqrt(product) / middle if q > NOTHING else 0.0
+        ratio = least * max(sqrt(top) - middle, 0.0) * max(middle - least, 0.0) / top
+        return self.constant * self.constant * area * size * ratio
 
 
 VARIANTS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -350,20 +326,22 @@ VARIANTS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class S3pqr:
+class S3pqr(EddyViscosity, name="s3pqr"):
     r"""Of two of the invariants ``P, Q, R`` of ``g g^T``, such that ``D`` is a rate and cubic at walls.
 
     F. X. Trias, D. Folch, A. Gorobets, A. Oliva, Phys. Fluids 27, 065103, 2015. The exponents follow from
     ``P, Q, R = O(1), O(y^2), O(y^6)`` at a wall. The constants are confirmed by computation (see the module). So is
-    that :math:`3 D \le (Q/P)^{1/2}`: with ``c`` = 0.458 = :math:`\sqrt{3 \cdot 0.07}` the model dissipates no more
+    that :math:`3 D \le (Q/P)^{1/2}`: with the constant 0.458 = :math:`\sqrt{3 \cdot 0.07}` the model dissipates no more
     than Vreman's.
 
-    Parameters
+    Attributes
     ----------
     variant
         ``"pq"`` (``p = -5/2``), ``"pr"`` (-1) or ``"qr"`` (0).
-    c
+    constant
         The constant ``C``; that of the variant by default.
+    p, c
+        The exponent of ``P``, and the constant that is used.
 
     Raises
     ------
@@ -372,27 +350,30 @@ class S3pqr:
     """
 
     variant: Literal["pq", "pr", "qr"] = "qr"
-    c: float | None = None
+    constant: float | None = None
+    p: float = field(init=False)
+    c: float = field(init=False)
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             hint = did_you_mean(str(self.variant), VARIANTS)
             raise SolverError(f"S3pqr: unknown variant {self.variant!r}{hint} (known: {', '.join(VARIANTS)})")
-        _check("S3pqr", self.constant)
+        p, own = VARIANTS[self.variant]
+        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "c", own if self.constant is None else self.constant)
+        _check("S3pqr", self.c)
 
-    @property
-    def p(self) -> float:
-        """The exponent of ``P``."""
-        return VARIANTS[self.variant][0]
+    @func
+    def __call__(self, g, area):
+        """Return ``nu_t = (C Delta)^2 P^p Q^-(p+1) R^((p+5/2)/3)``; zero where ``Q`` is.
 
-    @property
-    def constant(self) -> float:
-        """The constant ``C``."""
-        return VARIANTS[self.variant][1] if self.c is None else self.c
-
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
-
-        ``area`` has the squares of the filter's width, see `filter_areas`.
+        The invariants of ``g g^T``: ``P`` its trace, ``Q`` the sum of its principal minors, ``R`` its determinant. Of
+        ``n n^T`` the first is one.
         """
-        return Loop(s3pqr, cells, gradient, area, nut, p=self.p, c=self.constant)
+        n = zeros(9)
+        m = zeros(9)
+        size = normalize(g, n)
+        q = cofactors(n, m)
+        r = third(determinant(n, m), q)
+        ratio = pow(q, -(self.p + 1.0)) * pow(r, (self.p + 2.5) / 3.0) if q > NOTHING else 0.0
+        return self.c * self.c * area * size * ratio

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.shallow_water import INCIDENT, LEVEL, OUTFLOW, WALL
+from fluxloom.fv.shallow_outside import GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
+from fluxloom.fv.shallow_water import WALL
 from fluxloom.mesh.bind import Mesh
 
 __all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Series", "Wall", "boundary_tables"]
@@ -57,18 +58,42 @@ class Series:
         return cls(np.zeros(1), np.array([value]))
 
 
+class Boundary:
+    """A boundary condition; a member is a frozen dataclass with the formula of what is beyond its faces."""
+
+    @property
+    def formula(self) -> WaterState:
+        """What is beyond a face."""
+        raise NotImplementedError(f"{type(self).__name__} has no formula: give it the property")
+
+    @property
+    def driven(self) -> tuple[Series, float, float] | None:
+        """The level and the surface at rest that the formula is given, and when the boundary turns into a wall."""
+        return None
+
+
 @dataclass(frozen=True)
-class Wall:
+class Wall(Boundary):
     """Nothing passes; water slides along it."""
 
+    @property
+    def formula(self) -> WaterState:
+        """The inside, turned round."""
+        return Mirrored()
+
 
 @dataclass(frozen=True)
-class Outflow:
+class Outflow(Boundary):
     """Transmissive: beyond the boundary it is as in the cell behind it."""
 
+    @property
+    def formula(self) -> WaterState:
+        """The inside."""
+        return SameWater()
+
 
 @dataclass(frozen=True)
-class Level:
+class Level(Boundary):
     """The surface is prescribed, the velocity follows from the invariant ``u + 2 c`` that leaves.
 
     Attributes
@@ -82,9 +107,19 @@ class Level:
     series: Series
     until: float = float("inf")
 
+    @property
+    def formula(self) -> WaterState:
+        """The level."""
+        return GivenLevel()
+
+    @property
+    def driven(self) -> tuple[Series, float, float]:
+        """The series."""
+        return self.series, 0.0, self.until
+
 
 @dataclass(frozen=True)
-class Incident:
+class Incident(Boundary):
     """A wave comes in on still water and whatever arrives from inside leaves.
 
     Without a series it is an absorbing boundary for water that is at rest far away.
@@ -103,8 +138,15 @@ class Incident:
     still: float = 0.0
     until: float = float("inf")
 
+    @property
+    def formula(self) -> WaterState:
+        """The wave."""
+        return IncidentWave()
 
-Boundary = Wall | Outflow | Level | Incident
+    @property
+    def driven(self) -> tuple[Series, float, float]:
+        """The series and the surface at rest."""
+        return self.series, self.still, self.until
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +155,17 @@ class BoundaryTables:
 
     Attributes
     ----------
+    formulas
+        Of the flow: a wall, and those of its boundaries, the same on all ranks.
     kinds, rows : (n_boundary,) int32
-        Kind of each face that the rank owns, and its row in the tables.
+        Place of the formula of each face that the rank owns, and its row in the tables.
     series
         Of each row.
     ends : (2 * rows,) float64
         Of each row: when it turns into a wall, and the surface at rest.
     """
 
+    formulas: tuple[WaterState, ...]
     kinds: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
     series: tuple[Series, ...]
@@ -145,20 +190,24 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     ------
     MeshError
         For a patch that the mesh does not have.
+    SolverError
+        For what is no boundary.
     """
     kinds = np.full(mesh.boundary.size, WALL, dtype=np.int32)
     rows = np.zeros(mesh.boundary.size, dtype=np.int32)
-    driven: list[Level | Incident] = []
+    formulas: list[WaterState] = [Mirrored()]
+    driven: list[tuple[Series, float, float]] = []
     for name, boundary in boundaries.items():
+        if not isinstance(boundary, Boundary):
+            raise SolverError(f"boundaries: {name}: Wall(), Outflow(), Level(...) or Incident(...), not {boundary!r}")
         patch = mesh.patches[name]
         faces = patch.indices[: patch.size]  # those of the halo follow
-        match boundary:
-            case Outflow():
-                kinds[faces] = OUTFLOW
-            case Level() | Incident():
-                kinds[faces] = LEVEL if isinstance(boundary, Level) else INCIDENT
-                rows[faces] = len(driven)
-                driven.append(boundary)
-    ends = [(item.until, item.still if isinstance(item, Incident) else 0.0) for item in driven]
-    series = tuple(item.series for item in driven) or (Series.constant(0.0),)
-    return BoundaryTables(kinds, rows, series, np.array(ends or [(np.inf, 0.0)]).reshape(-1))
+        if boundary.formula not in formulas:
+            formulas.append(boundary.formula)
+        kinds[faces] = formulas.index(boundary.formula)
+        if boundary.driven is not None:
+            rows[faces] = len(driven)
+            driven.append(boundary.driven)
+    ends = [(until, still) for _, still, until in driven] or [(np.inf, 0.0)]
+    series = tuple(one for one, _, _ in driven) or (Series.constant(0.0),)
+    return BoundaryTables(tuple(formulas), kinds, rows, series, np.array(ends).reshape(-1))

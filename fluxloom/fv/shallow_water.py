@@ -28,14 +28,12 @@ system*. Commun. Math. Sci. 5(1), 2007 (velocities of thin water).
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
+from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import cbrt, isfinite, select, sqrt, tanh
 
 __all__ = [
     "DRY",
-    "INCIDENT",
-    "LEVEL",
-    "OUTFLOW",
     "WALL",
     "boundary_flat",
     "boundary_linear",
@@ -52,8 +50,8 @@ __all__ = [
     "time_scale",
 ]
 
-WALL, OUTFLOW, LEVEL, INCIDENT = 0, 1, 2, 3
-"""Kinds of boundary faces."""
+WALL = 0
+"""Place of the formula of a wall among those of a flow, which faces become whose series have ended."""
 
 DRY = -1.0e30
 """Highest surface of a cell that was never wet."""
@@ -231,38 +229,22 @@ def sample(series, row, samples, spacing, t):
 
 
 @func
-def outside(kind, h, z, un, level, still, g):
-    """Return depth and outward velocity beyond a boundary face.
-
-    A wall mirrors. A prescribed level lets the outgoing invariant ``u + 2 c`` pass. An incident wave prescribes the
-    incoming one, ``u - 2 c`` of a simple wave on still water, and lets the outgoing one leave.
-    """
+def outside(kind, h, z, un, level, still, states, g):
+    """Return depth and outward velocity beyond a boundary face."""
     depth = h
     speed = un
-    c = sqrt(g * h)
-    if kind == WALL:
-        speed = -un
-    elif kind == LEVEL:
-        depth = max(0.0, level - z)
-        cb = sqrt(g * depth)
-        speed = max(un + 2.0 * (c - cb), -cb)
-    elif kind == INCIDENT:
-        wave = sqrt(g * max(0.0, level - z))
-        rest = sqrt(g * max(0.0, still - z))
-        leaving = un + 2.0 * c
-        coming = 2.0 * rest - 4.0 * wave
-        cb = max(0.0, 0.25 * (leaving - coming))
-        depth = cb * cb / g
-        speed = 0.5 * (leaving + coming)
+    for k in range(len(states)):
+        if kind == k:
+            depth, speed = states[k](h, z, un, level, still, g)
     return depth, speed
 
 
 @func
-def boundary_flux(h, e, a, b, nx, ny, kind, level, still, g):
+def boundary_flux(h, e, a, b, nx, ny, kind, level, still, states, g):
     """Mass and momentum less the pressure of the cell, out of a boundary face, a unit of length."""
     un = a * nx + b * ny
     z = e - h
-    depth, speed = outside(kind, h, z, un, level, still, g)
+    depth, speed = outside(kind, h, z, un, level, still, states, g)
     mass, push, _ = hll(h, un, depth, speed, g)
     carried = mass * (b * nx - a * ny)
     return mass, push * nx - carried * ny, push * ny + carried * nx
@@ -284,14 +266,14 @@ def boundary_flat(
     u: Read, zb: Read, face: Read, shape: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read,
     res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
-    samples: Const[int], stage: Const[int],
+    samples: Const[int], stage: Const[int], states: Const[tuple[WaterState, ...]],
 ):  # fmt: skip
     """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
     f = desingularised(u[0], eps)
     a = f * u[1]
     b = f * u[2]
-    mass, fx, fy = boundary_flux(u[0], u[0] + zb[0], a, b, face[0], face[1], now, level, still, g)
+    mass, fx, fy = boundary_flux(u[0], u[0] + zb[0], a, b, face[0], face[1], now, level, still, states, g)
     rate = step_rate(clock, stage, cfl, longest, span)
     found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
     fx += (found - mass) * a
@@ -309,16 +291,19 @@ def boundary_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, kind: Read, row: Read, series: Read,
     ends: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
-    samples: Const[int], stage: Const[int],
+    samples: Const[int], stage: Const[int], states: Const[tuple[WaterState, ...]],
 ):  # fmt: skip
     """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
 
     At open faces the values of the cell are taken: nothing limits a slope towards the outside.
     """
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
-    near = 1.0 if now == WALL else 0.0
+    near = 0.0
+    for k in range(len(states)):
+        if now == k and states[k].wall:
+            near = 1.0
     h, e, a, b, p = at_face(u, zb[0], slope, near * arm[0], near * arm[1], eps)
-    mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, g)
+    mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, states, g)
     rate = step_rate(clock, stage, cfl, longest, span)
     found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
     fx += (found - mass) * a
@@ -477,11 +462,15 @@ def survey(u: Read, zb: Read, shape: Read, before: RW, sums: Inc, most: Max, *, 
 
 
 @kernel
-def drawn_in(u: Read, face: Read, kind: Read, drawn: Inc, *, g: float, eps: float):
+def drawn_in(
+    u: Read, face: Read, kind: Read, drawn: Inc, *, g: float, eps: float, states: Const[tuple[WaterState, ...]]
+):  # fmt: skip
     """Volume that comes in through an outflow, a unit of time, at a Froude number above a thousandth."""
     speed = desingularised(u[0], eps) * (u[1] * face[0] + u[2] * face[1])
-    inward = kind[0] == OUTFLOW and speed < -1.0e-3 * sqrt(g * u[0])
-    drawn[0] += select(inward, -face[2] * u[0] * speed, 0.0)
+    inward = -face[2] * u[0] * speed if speed < -1.0e-3 * sqrt(g * u[0]) else 0.0
+    for k in range(len(states)):
+        if kind[0] == k and states[k].unbounded:
+            drawn[0] += inward
 
 
 @kernel

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import PYTHON_ONLY
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
@@ -17,7 +18,7 @@ from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.inverse_factor import inverse_factor
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, real_type, square, stored_places
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class FactorisedInverse:
 
 
 @dataclass(frozen=True)
-class ApproximateInverse:
+class ApproximateInverse(Preconditioner, name="approximate_inverse"):
     r"""A factorised sparse approximate inverse of a symmetric positive definite matrix.
 
     .. math:: A^{-1} \approx G^T G, \qquad \operatorname{diag}(G A G^T) = 1
@@ -112,7 +113,7 @@ class ApproximateInverse:
 
     level: int = 1
     drop: float = 0.0
-    layout: RaggedLayout | None = None
+    layout: RaggedLayout | None = field(default=None, metadata=PYTHON_ONLY)
 
     def __post_init__(self) -> None:
         if not isinstance(self.level, int | np.integer) or isinstance(self.level, bool) or self.level < 1:
@@ -123,6 +124,11 @@ class ApproximateInverse:
         if self.layout is not None and not isinstance(self.layout, RaggedLayout):
             layouts = "CSR(), ELL() or SlicedELL()"
             raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")
+
+    @property
+    def rank_independent(self) -> bool:
+        """It is, bit for bit."""
+        return True
 
     def build(self, matrix: Operator) -> FactorisedInverse:
         """Return the preconditioner of a matrix. Collective."""

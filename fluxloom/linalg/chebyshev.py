@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from fluxloom.kernel.intrinsics import zeros
 from fluxloom.linalg.jacobi import scale
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.ring_rows import Reals
 from fluxloom.linalg.square import real_type, square
 
@@ -123,16 +123,16 @@ def later_more(
 # ---------------------------------------------------------------------------------------------- recipes
 
 
-class Smoother(Protocol):
-    """A recipe of a polynomial, for `fluxloom.linalg.multigrid.SmoothedAggregation`."""
+class Smoother(Preconditioner, what="smoother", group="fluxloom.smoothers"):
+    """A recipe of a polynomial, for `fluxloom.linalg.multigrid.SmoothedAggregation`, or as it is."""
 
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``alpha_k, c_k``, from the first step on, for eigenvalues of ``D^-1 A`` up to a bound."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} has to define polynomial(bound)")
 
 
 @dataclass(frozen=True)
-class Chebyshev:
+class Chebyshev(Smoother, name="chebyshev"):
     """Chebyshev's polynomial of ``D^-1 A`` on an interval ``[b / ratio, b]`` of its eigenvalues.
 
     With ``theta`` the middle of the interval, ``delta`` half its length, and ``sigma = theta / delta``::
@@ -187,13 +187,18 @@ class Chebyshev:
             rho = new
         return tuple(found)
 
+    @property
+    def rank_independent(self) -> bool:
+        """It is: the bound of the eigenvalues is one number."""
+        return True
+
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""
         return _built(self, matrix, "Chebyshev", bool(self.largest))
 
 
 @dataclass(frozen=True)
-class DampedJacobi:
+class DampedJacobi(Smoother, name="damped_jacobi"):
     """Sweeps of Jacobi's method, ``z += weight / b D^-1 (r - A z)``, with ``b`` as in `Chebyshev`.
 
     Attributes
@@ -220,6 +225,11 @@ class DampedJacobi:
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``0, weight / bound`` for each sweep."""
         return ((0.0, self.weight / bound),) * self.sweeps
+
+    @property
+    def rank_independent(self) -> bool:
+        """It is: the bound of the eigenvalues is one number."""
+        return True
 
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""

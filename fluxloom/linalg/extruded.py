@@ -49,7 +49,7 @@ from fluxloom.linalg.extruded_teams import Teams
 from fluxloom.linalg.extruded_tuning import Division, ExtrudedTuning, Trial, Tuner, describe_trials
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Status, Stop, judge, worst_of
 
 __all__ = ["ExtrudedPoisson", "Solves"]
@@ -150,7 +150,7 @@ class ExtrudedPoisson:
         rows: npt.ArrayLike | None = None,
         stop: Stop | None = None,
         method: Literal["cg", "direct"] = "cg",
-        preconditioner: Recipe | None = None,
+        preconditioner: Preconditioner | None = None,
         nullspace: Nullspace | Literal["auto"] = "auto",
         width: int = WIDTH,
         groups: int = 1,
@@ -177,7 +177,7 @@ class ExtrudedPoisson:
         scaled = csr_array(given.matrix * self.frequencies.spacing)
         self.matrix, weight = self.teams.matrix(scaled, given.numbers, given.areas)
         self._weight = self.teams.context.dat(self.matrix.rows, weight, f"{name}.areas")
-        self._recipe: Recipe = preconditioner if preconditioner is not None else Jacobi()
+        self._recipe = preconditioner if preconditioner is not None else Jacobi()
         self._transform = real_transform(context.device, context.threads)
         self.batches: list[Solves] = []
         start = Division(tuple(count * team // groups for team in range(groups + 1)))
@@ -224,7 +224,7 @@ class ExtrudedPoisson:
             self.batches.append(batch)
         self._seen, self._start = -1, False
 
-    def _batch(self, members: range, recipe: Recipe) -> Solves:
+    def _batch(self, members: range, recipe: Preconditioner) -> Solves:
         stop = replace(self.stop, atol=self.stop.atol / sqrt(self.frequencies.shares))
         return self._kind(
             self.matrix, self._weight, self.frequencies, members, recipe=recipe, stop=stop, nullspace=self.nullspace,

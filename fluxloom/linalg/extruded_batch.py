@@ -16,7 +16,7 @@ from fluxloom.linalg.extruded_operator import Diagonals, ShiftedMatrix
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Recipe, Step
+from fluxloom.linalg.operators import Preconditioner, Step
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 
 __all__ = ["Batch", "FrequencyGradient"]
@@ -115,7 +115,7 @@ class Batch:
         frequencies: Frequencies,
         members: range,
         *,
-        recipe: Recipe,
+        recipe: Preconditioner,
         stop: Stop,
         nullspace: Nullspace,
         dtype: npt.DTypeLike,
@@ -154,14 +154,14 @@ class Batch:
         """The chains of a solve."""
         return list(self.solver.chains)
 
-    def use(self, recipe: Recipe) -> None:
+    def use(self, recipe: Preconditioner) -> None:
         """Take another preconditioner; one that was taken before is still there."""
         self.recipe = recipe
         if recipe not in self._solvers:
             self._solvers[recipe] = self._solver(recipe)
         self.solver = self._solvers[recipe]
 
-    def _solver(self, recipe: Recipe) -> FrequencyGradient:
+    def _solver(self, recipe: Preconditioner) -> FrequencyGradient:
         operator = self.operator
         if isinstance(operator, SparseMatrix):
             built: Any = recipe

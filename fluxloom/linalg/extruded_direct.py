@@ -35,7 +35,7 @@ from fluxloom.linalg.extruded_frequencies import Frequencies
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.local_rows import LocalRows
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Status, Stop, judge
 
 __all__ = ["DirectBatch", "Interface", "SchurFactors"]
@@ -153,7 +153,7 @@ class DirectBatch:
         frequencies: Frequencies,
         members: range,
         *,
-        recipe: Recipe,
+        recipe: Preconditioner,
         stop: Stop,
         nullspace: Nullspace,
         dtype: npt.DTypeLike,
@@ -190,7 +190,7 @@ class DirectBatch:
         """Nothing: it works on the host."""
         return []
 
-    def use(self, recipe: Recipe) -> None:
+    def use(self, recipe: Preconditioner) -> None:
         """Take another preconditioner: there is none."""
         self.recipe = recipe
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.extruded_frequencies import batches
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 
 __all__ = ["Division", "ExtrudedTuning", "Trial", "Tuner", "balanced", "describe_trials", "imbalance"]
 
@@ -37,7 +37,7 @@ class ExtrudedTuning:
     Attributes
     ----------
     better
-        Recipe of the better preconditioner.
+        The better preconditioner.
     tolerance
         Imbalance of the teams that is accepted.
     rounds
@@ -54,7 +54,7 @@ class ExtrudedTuning:
         If a number is out of range.
     """
 
-    better: Recipe = field(default_factory=ApproximateInverse)
+    better: Preconditioner = field(default_factory=ApproximateInverse)
     tolerance: float = 0.1
     rounds: int = 4
     solves: int = 2

@@ -14,10 +14,10 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator, Step, instead
+from fluxloom.linalg.operators import Operator, Preconditioner, Step, instead
 from fluxloom.linalg.square import numbers_of
 
-__all__ = ["Diagonal", "Jacobi", "diagonal_of"]
+__all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of"]
 
 
 @kernel
@@ -70,7 +70,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True)
-class Jacobi:
+class Jacobi(Preconditioner, name="jacobi"):
     """The inverse of the diagonal.
 
     Raises
@@ -78,6 +78,11 @@ class Jacobi:
     SolverError
         When it is built, on every rank, if an entry of the diagonal is zero, missing or not finite on one.
     """
+
+    @property
+    def rank_independent(self) -> bool:
+        """It is."""
+        return True
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return the preconditioner of a matrix."""
@@ -90,3 +95,18 @@ class Jacobi:
             count = sum(number for *_, number in found)
             raise SolverError(f"Jacobi: the diagonal of row {row} is {value}; {count} rows are like that")
         return Diagonal(matrix.rows.context.dat(matrix.rows, 1.0 / values, "jacobi"))
+
+
+@dataclass(frozen=True)
+class Identity(Preconditioner, name="none"):
+    """``z = r``: none at all."""
+
+    @property
+    def rank_independent(self) -> bool:
+        """It is."""
+        return True
+
+    def build(self, matrix: Operator) -> Diagonal:
+        """Return ``z = r``."""
+        rows = matrix.rows
+        return Diagonal(rows.context.dat(rows, np.ones(rows.size), "identity"))

@@ -20,7 +20,7 @@ from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import Relay, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
-from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, instead, steps_of
+from fluxloom.linalg.operators import BuiltPreconditioner, Operator, Preconditioner, Step, instead, steps_of
 from fluxloom.linalg.restart import Restart, Start, held
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 from fluxloom.linalg.vectors import copy, shifted, total
@@ -101,7 +101,7 @@ class Krylov:
         b: Dat,
         x: Dat,
         *,
-        preconditioner: Recipe | Preconditioner | None = None,
+        preconditioner: Preconditioner | BuiltPreconditioner | None = None,
         stop: Stop | None = None,
         nullspace: Nullspace = "none",
         interval: int = 0,
@@ -158,13 +158,13 @@ class Krylov:
             self._restart = Restart(self)
         return self._restart
 
-    def _built(self, given: Any) -> Preconditioner | None:
+    def _built(self, given: Any) -> BuiltPreconditioner | None:
         """Return the preconditioner; a recipe makes it."""
         made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
         fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
         if made is not None and not fits:
             raise SolverError(f"{self.name}: a preconditioner such as Jacobi() is wanted, not {given!r}")
-        return cast("Preconditioner | None", made)
+        return cast("BuiltPreconditioner | None", made)
 
     # ------------------------------------------------------------------------------------ parts for methods
     def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:

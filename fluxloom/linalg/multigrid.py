@@ -29,6 +29,7 @@ from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.core.activity import Work, activity
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
+from fluxloom.core.strategies import PYTHON_ONLY
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -41,7 +42,7 @@ from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import real_type, square
 
@@ -195,7 +196,7 @@ def _prolong(matrix: SparseMatrix, x: Dat, z: Dat, out: Dat) -> Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedAggregation:
+class SmoothedAggregation(Preconditioner, name="smoothed_aggregation"):
     """Algebraic multigrid by smoothed aggregation, for symmetric positive (semi)definite matrices.
 
     Rows that are strongly coupled form aggregates; ``T`` has the near null space, cut to them and made orthonormal,
@@ -239,7 +240,7 @@ class SmoothedAggregation:
 
     smoother: Smoother = field(default_factory=lambda: Chebyshev(degree=2, ratio=5.0))
     theta: float = 0.0
-    candidates: npt.ArrayLike | None = None
+    candidates: npt.ArrayLike | None = field(default=None, metadata=PYTHON_ONLY)
     coarse: int = 500
     levels: int = 12
     weight: float = 4.0 / 3.0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from fluxloom.core.strategies import Strategy
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.linalg.direct import Direct
 
-__all__ = ["Operator", "Preconditioner", "Recipe", "Step", "instead", "steps_of"]
+__all__ = ["BuiltPreconditioner", "Operator", "Preconditioner", "Step", "instead", "steps_of"]
 
 Step = Loop | Reset | Direct
 
@@ -59,7 +61,7 @@ def instead(given: object) -> str:
     return kind if type(given).__repr__ is object.__repr__ else repr(given)
 
 
-class Preconditioner(Protocol):
+class BuiltPreconditioner(Protocol):
     """A fixed linear operator ``B`` near the inverse of a matrix; symmetric and positive definite for CG."""
 
     @property
@@ -72,9 +74,28 @@ class Preconditioner(Protocol):
         ...
 
 
-class Recipe(Protocol):
-    """How to make a preconditioner: a frozen dataclass with the choices."""
+_HERE = MappingProxyType({
+    "approximate_inverse": "fluxloom.linalg.approximate_inverse:ApproximateInverse",
+    "chebyshev": "fluxloom.linalg.chebyshev:Chebyshev",
+    "damped_jacobi": "fluxloom.linalg.chebyshev:DampedJacobi",
+    "jacobi": "fluxloom.linalg.jacobi:Jacobi",
+    "none": "fluxloom.linalg.jacobi:Identity",
+    "smoothed_aggregation": "fluxloom.linalg.multigrid:SmoothedAggregation",
+    "ssor": "fluxloom.linalg.ssor:SSOR",
+})  # fmt: skip
 
-    def build(self, matrix: Operator, /) -> Preconditioner:
-        """Return the preconditioner of a matrix, for the values that it has now."""
-        ...
+
+class Preconditioner(Strategy, what="preconditioner", group="fluxloom.preconditioners", members=_HERE):
+    """How to make a preconditioner: a member is a frozen dataclass with the choices, and a method `build`."""
+
+    @property
+    def rank_independent(self) -> bool:
+        """Whether what it makes is the same on any number of ranks, but for the rounding of sums.
+
+        Runs that have to be so (``deterministic=global``) refuse those that do not say it.
+        """
+        return False
+
+    def build(self, matrix: Operator, /) -> BuiltPreconditioner:
+        """Return the preconditioner of a matrix, for the values that it has now. Collective."""
+        raise NotImplementedError(f"{type(self).__name__} has to define build(matrix)")

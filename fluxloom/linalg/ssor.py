@@ -21,7 +21,7 @@ from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.jacobi import diagonal_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.relaxation import again, agains, backward, backwards, first, forward, forwards
 from fluxloom.linalg.square import numbers_of, real_type, square
 
@@ -100,7 +100,7 @@ def _row(matrix: SparseMatrix, vector: Dat) -> tuple[Argument, Argument]:
 
 
 @dataclass(frozen=True)
-class SSOR:
+class SSOR(Preconditioner, name="ssor"):
     r"""Symmetric successive over-relaxation, rows in the order of colours.
 
     Rows are coloured so that no entry joins two of one colour. In the order of the colours be ``A = L + D + U``. A

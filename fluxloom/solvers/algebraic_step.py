@@ -47,6 +47,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.component_kernels import boundary_2, boundary_3, gather_tensor_2, gather_tensor_3
 from fluxloom.fv.incompressible import PRESCRIBED, time_limit
+from fluxloom.fv.projection_schemes import AdamsBashforth
 from fluxloom.linalg.counted_gradient import CountedGradient
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
@@ -128,8 +129,8 @@ class AlgebraicStep:
     """
 
     def __init__(self, flow: Incompressible, stop: Stop | None = None) -> None:
-        if flow.scheme != "adams-bashforth":
-            raise SolverError(f"AlgebraicStep: the scheme is Adams and Bashforth's, not {flow.scheme!r}")
+        if not isinstance(flow.scheme, AdamsBashforth):
+            raise SolverError(f"AlgebraicStep: the scheme is AdamsBashforth(), not {flow.scheme!r}")
         if flow.scalars.all:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
         if flow.scalars.buoyancy is not None:

@@ -20,31 +20,30 @@ Applied Numerical Mathematics 58 (2008) 264-283.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import Divergence, MeshError, SolverError, did_you_mean
+from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fe.shared_edges import operators_on
-from fluxloom.linalg.bicgstab import BiCGStab
+from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.jacobi import Diagonal
+from fluxloom.linalg.jacobi import Diagonal, Jacobi
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import stable_step
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step, surplus
+from fluxloom.solvers.flow_types import FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
 
@@ -54,10 +53,6 @@ _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
 _LONG = 1e3
 """Of the largest stable step: one beside which ``tau`` is short, to take the divergence away."""
-_TINY = 1e-4
-"""Of the largest stable step: a step that shows how fast the velocity changes."""
-
-_KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
 
 
 class EdgeFlow:
@@ -80,11 +75,11 @@ class EdgeFlow:
     model
         Of the scales that the mesh does not resolve; its eddy viscosity is that of the velocity at the start of a step.
     stop, preconditioner
-        Of the solver of the pressure: by default 1e-6 relative to the right-hand side, and the inverse of the
-        diagonal, which is that of each step. Other preconditioners are made from the matrix of the first step, and
-        again when the step has changed by a fifth.
+        Of the solver of the pressure: by default 1e-6 relative to the right-hand side, and `Jacobi`, the inverse of
+        the diagonal of each step. Other preconditioners are made from the matrix of the first step, and again when the
+        step has changed by a fifth.
     krylov
-        Of the pressure: ``"cg"``, as its matrix is symmetric, or ``"bicgstab"``.
+        Of the pressure: `ConjugateGradient`, as its matrix is symmetric, or `BiCGStab`.
     operators
         Of the mesh, where they exist; by default with ``SoA`` storage, as most loops read a few numbers of an edge.
 
@@ -116,12 +111,14 @@ class EdgeFlow:
         scheme: EdgeScheme | None = None,
         model: EddyViscosity | None = None,
         stop: Stop | None = None,
-        preconditioner: Recipe | None = None,
-        krylov: Literal["cg", "bicgstab"] = "cg",
+        preconditioner: Preconditioner | None = None,
+        krylov: type[Krylov] = ConjugateGradient,
         operators: EdgeOperators | None = None,
     ) -> None:
-        if krylov not in _KRYLOV:
-            raise SolverError(f"krylov: {krylov!r}{did_you_mean(krylov, _KRYLOV)} (known: {', '.join(_KRYLOV)})")
+        require_strategy("model", model, EddyViscosity, optional=True)
+        require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
+        if not (isinstance(krylov, type) and issubclass(krylov, Krylov)):
+            raise SolverError(f"krylov: a method such as ConjugateGradient or BiCGStab is wanted, not {krylov!r}")
         self.operators = operators_on(mesh, operators)
         if mesh.loose:
             raise MeshError(
@@ -132,7 +129,7 @@ class EdgeFlow:
         self.loops = EdgeLoops(mesh, self.operators, viscosity, boundaries, force, self.scheme, model)
         self.floating = not any(self.context.comm.allgather(bool(self.loops.boundary.outlet.any())))
         self.stop = stop if stop is not None else Stop(rtol=1e-6)
-        self._recipe, self._krylov = preconditioner, _KRYLOV[krylov]
+        self._recipe, self._krylov = None if isinstance(preconditioner, Jacobi) else preconditioner, krylov
         self._solver: Krylov | None = None
         self._check_next = False
         self._made_of: Dat | None = None
@@ -195,11 +192,9 @@ class EdgeFlow:
         loops.old.write(loops.u.read())
         loops.begin_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
-        if loops.subscales is None or not status.converged:
+        if not status.converged:
             return status
-        limit = self.stable_step(1.0)
-        limit = limit if np.isfinite(limit) else 1.0
-        return loops.subscales.begin(_TINY * limit, _LONG * limit, self._solve)
+        return loops.subscales.begin(status, lambda: self.stable_step(1.0), self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

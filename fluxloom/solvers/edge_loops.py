@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import given_values
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
@@ -28,8 +27,6 @@ from fluxloom.solvers.edge_forces import force_shares
 from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
-from fluxloom.solvers.edge_subscales import TrackedSubscales
-from fluxloom.solvers.flow_types import EddyViscosity
 
 __all__ = ["EdgeLoops", "Field", "vectors"]
 
@@ -75,7 +72,7 @@ class EdgeLoops:
         self._properties(viscosity, force)
         self._constraints()
         self._system()
-        self.subscales = TrackedSubscales(self) if scheme.subscales == "tracked" else None
+        self.subscales = scheme.subscales.build(self)
         self._forces: dict[tuple[str, ...], tuple[Chain, Global]] = {}
         self._step()
         self._surveys()
@@ -166,7 +163,7 @@ class EdgeLoops:
 
     def convection(self, u: Dat) -> list[Loop]:
         """Return the loops that make ``xi`` of a velocity."""
-        skew = 0.5 if self.scheme.convection == "skew-symmetric" else 0.0
+        skew = self.scheme.convection.skew
         loop = self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
         return [loop, *self._mirrored(kernels.mirror_vector, self.xi)]
 
@@ -188,21 +185,9 @@ class EdgeLoops:
 
     def _pressure(self) -> list[Loop]:
         """Return the loops that fill the matrix and the right-hand side."""
-        ops, tau, free, found = self.operators, self.tau, self.free, self.subscales
-        rows = ops.neighbours.to_entries
-        times: dict[str, Any] = dict(self.scheme.times)
         ends = Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]],
                     self.inverse, name="fill_diagonal")  # fmt: skip
-        if found is not None:
-            return [found.relaxation(), found.fill(), ends, found.continuity()]
-        return [
-            Loop(kernels.relaxation, self.points, self.hat, self.nu, self.size, self.step_length, tau,
-                 d=self.dimension, factor=self.scheme.pressure, name="relaxation", **times),
-            Loop(kernels.fill, self.points, self.stiffness[rows], *self.both(tau, free), self.step_length,
-                 self.matrix.values[rows], self.diagonal, name="edges.fill"),
-            ends,
-            self.gather(kernels.continuity, *self.both(self.hat, self.p, tau, self.slope), free, self.b),
-        ]  # fmt: skip
+        return self.subscales.pressure(ends)
 
     def _walls(self) -> list[Loop]:
         """Return the loops of the shear at walls with a law."""
@@ -242,8 +227,8 @@ class EdgeLoops:
                  *self._mirrored(kernels.mirror_vector, self.slope)]  # fmt: skip
         last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
-        track = [] if self.subscales is None else [self.subscales.track()]
-        self.momentum = Chain([*self._subgrid(), *self._walls(), *slope, *track, *self._stages()], name="momentum")
+        before = [*self._subgrid(), *self._walls(), *slope, *self.subscales.track()]
+        self.momentum = Chain([*before, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
         self.correction = Chain([keep, last, *self._constrained(self.u), *self._show], name="correction")
 
@@ -255,12 +240,7 @@ class EdgeLoops:
         speeds = self.both(self.u, self.nu, self.size)
         limit = self.gather(time_limit, *speeds, mass, self.rate, share=0.0, reach=REACH, **times)
         self.limit = Chain([Reset(self.rate), limit], name="limit")
-        parts = self.both(self.hat, self.p, self.tau, self.slope, self.rise)
-        left = (
-            self.gather(kernels.imbalance, *parts, self.free, self.step_length, self.worst)
-            if self.subscales is None
-            else self.subscales.imbalance()
-        )
+        left = self.subscales.imbalance()
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
         self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
 
@@ -278,13 +258,12 @@ class EdgeLoops:
     def refill(self, dt: float) -> None:
         """Fill the matrix of the pressure for a step of ``dt`` that is not made now."""
         self.step_length.value = dt
-        with nullcontext() if self.subscales is None else self.subscales.kept():
+        with self.subscales.kept():
             self.fill()
 
     def stepped(self, dt: float) -> None:
         """Take note of a step."""
-        if self.subscales is not None:
-            self.subscales.before.value = dt
+        self.subscales.stepped(dt)
 
     def reaction(self, patches: tuple[str, ...]) -> tuple[Chain, Global]:
         """Return the loops that sum what the points of patches bear (see `force_shares`), and the sum. Collective."""

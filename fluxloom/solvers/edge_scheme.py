@@ -4,22 +4,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import Strategy, require_strategy
+from fluxloom.solvers.edge_subscales import QuasiStatic, Subscales
 
-__all__ = ["EdgeScheme"]
+__all__ = ["Advective", "Convection", "EdgeScheme", "SkewSymmetric"]
 
 Array = npt.NDArray[np.float64]
 
-_CHOICES = MappingProxyType({
-    "convection": ("skew-symmetric", "advective"), "stress": ("laplacian", "full"),
-    "subscales": ("quasi-static", "tracked"),
-})  # fmt: skip
+_STRESSES = ("laplacian", "full")
+
+
+class Convection(Strategy, what="form of convection", group="fluxloom.edge_convections"):
+    """A form of the convective term, ``(u . grad) u + skew u div u``; a member is a frozen dataclass with ``skew``."""
+
+    @property
+    def skew(self) -> float:
+        """What is added of ``u div u``, which is zero but for what the mesh does not resolve."""
+        raise NotImplementedError(f"{type(self).__name__} has no skew: give it the property")
+
+
+@dataclass(frozen=True)
+class SkewSymmetric(Convection, name="skew-symmetric"):
+    """It leaves the kinetic energy alone."""
+
+    @property
+    def skew(self) -> float:
+        """Half."""
+        return 0.5
+
+
+@dataclass(frozen=True)
+class Advective(Convection, name="advective"):
+    """That of Codina and Folch."""
+
+    @property
+    def skew(self) -> float:
+        """Nothing."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +56,7 @@ class EdgeScheme:
     Attributes
     ----------
     convection
-        ``"skew-symmetric"``, which leaves the kinetic energy alone, or ``"advective"``, that of Codina and Folch.
+        `SkewSymmetric`, which leaves the kinetic energy alone, or `Advective`, that of Codina and Folch.
     stress
         ``"laplacian"``: ``nu grad u``; ``"full"``: ``nu (grad u + grad u^T)``, for viscosities that vary.
     dynamic, viscous, convective
@@ -37,9 +64,8 @@ class EdgeScheme:
     pressure
         Factor of ``tau`` in the equation of the pressure.
     subscales
-        Of the pressure: ``"quasi-static"``, those of ``tau`` at once; ``"tracked"``, with a memory in time instead of
-        ``dynamic / dt`` (`fluxloom.fe.edge_subscales`), for second order in time on a mesh that stays as it is,
-        together with ``dynamic = 0``. Flow alone.
+        Of the pressure: `QuasiStatic`, those of ``tau`` at once; `Tracked`, with a memory in time instead of ``dynamic
+        / dt``, for second order in time on a mesh that stays as it is, together with ``dynamic = 0``. Flow alone.
 
     Raises
     ------
@@ -47,27 +73,26 @@ class EdgeScheme:
         If a choice is none.
     """
 
-    convection: Literal["skew-symmetric", "advective"] = "skew-symmetric"
+    convection: Convection = SkewSymmetric()
     stress: Literal["laplacian", "full"] = "laplacian"
     dynamic: float = 1.0
     viscous: float = 4.0
     convective: float = 2.0
     pressure: float = 1.0
-    subscales: Literal["quasi-static", "tracked"] = "quasi-static"
+    subscales: Subscales = QuasiStatic()
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise SolverError(f"{name}: no {value!r}{did_you_mean(str(value), allowed)}: {allowed}")
+        require_strategy("convection", self.convection, Convection)
+        require_strategy("subscales", self.subscales, Subscales)
+        if self.stress not in _STRESSES:
+            raise SolverError(f"stress: no {self.stress!r}{did_you_mean(str(self.stress), _STRESSES)}: {_STRESSES}")
         for name in ("dynamic", "viscous", "convective", "pressure"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0.0 <= float(value) < float("inf"):
                 raise SolverError(f"{name}: a number of at least 0 is wanted, not {value!r}")
         if not self.dynamic + self.viscous + self.convective > 0.0:
             raise SolverError("dynamic, viscous, convective: one of them is above 0, or tau is infinite")
-        if self.subscales == "tracked" and not self.pressure > 0.0:
-            raise SolverError('pressure: a number above 0 is wanted with subscales = "tracked"')
+        self.subscales.check(self.pressure)
 
     def check_bounded(self, viscosity: Array, speed: Array, what: str) -> None:
         """Raise `SolverError` where ``tau`` has no bound: with ``dynamic = 0``, at points where nothing moves.

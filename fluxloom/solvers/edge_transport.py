@@ -192,7 +192,7 @@ class EdgeTransport(SolvedDirectly):
     def _loops(self) -> None:
         ops, scheme, points = self.operators, self.scheme, self.mesh.points
         rows, mass, d = ops.neighbours.to_entries, ops.mass, self.dimension
-        skew = 0.5 if scheme.convection == "skew-symmetric" else 0.0
+        skew = scheme.convection.skew
         times: dict[str, Any] = dict(scheme.times)
         self.prepare = Chain([
             Loop(relaxation, points, self.u, self.kappa, self.size, self.step_length, self.tau, d=d, factor=1.0,

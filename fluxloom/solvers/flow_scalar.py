@@ -212,7 +212,7 @@ class FlowScalar:
 
     def _relaxed(self) -> list[Loop]:
         flow = self.flow
-        return [] if flow.scheme == "adams-bashforth" else [
+        return [] if len(flow.scheme.shares) == 1 else [
             Loop(relax, flow.elements, self.start, flow.blend, self.theta, d=1)]  # fmt: skip
 
     def kept(self) -> list[Loop]:

@@ -58,11 +58,11 @@ class SteadyFaces:
     def carried(self) -> list[Loop]:
         """Return the loops to what is carried on, before the right-hand side of the pressure."""
         flow, out = self.flow, self._out
-        part = 1.0 if flow.scheme == "adams-bashforth" else 0.5
         return [
             Loop(fading, flow.cells, out.entries, flow.us[out.pattern], flow.nus[out.pattern], flow.volume, self._rate),
-            Loop(carried, flow.faces, self._rate[self._behind.pattern], self.apart, self.acting, self._kept, part=part),
-        ]
+            Loop(carried, flow.faces, self._rate[self._behind.pattern], self.apart, self.acting, self._kept,
+                 part=flow.scheme.fading),
+        ]  # fmt: skip
 
     def source(self) -> Loop:
         """Return what it adds to the right-hand side of the pressure."""

@@ -13,12 +13,9 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
 from fluxloom.linalg.status import Status
 
-__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "SolvedDirectly", "check_step", "finite_vector", "surplus"]
+__all__ = ["FlowState", "PressureSolver", "SolvedDirectly", "check_step", "finite_vector", "surplus"]
 
 Array = npt.NDArray[np.float64]
 
@@ -53,18 +50,6 @@ class FlowState:
     kinetic_energy: float
     momentum: Array
     imbalance: float
-
-
-class EddyViscosity(Protocol):
-    """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
-
-    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes the eddy viscosity of the cells.
-
-        Of ``g_ij = d u_i / d x_j`` at ``3 i + j`` of ``gradient`` ``(9,)``, and the squares of the filter's width in
-        ``area``, `fluxloom.fv.eddy_viscosity.filter_areas`.
-        """
-        ...
 
 
 class PressureSolver(Protocol):

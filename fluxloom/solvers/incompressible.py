@@ -29,11 +29,12 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import Divergence, SolverError, did_you_mean
+from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.incompressible import (
     OUTFLOW,
     boundary_values,
@@ -52,25 +53,25 @@ from fluxloom.fv.incompressible import (
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
+from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, check_shares
 from fluxloom.fv.sides import Family
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, check_step, finite_vector
+from fluxloom.solvers.flow_types import FlowState, PressureSolver, check_step, finite_vector
 
-__all__ = ["Form", "Incompressible", "Scheme"]
+__all__ = ["Form", "Incompressible"]
 
 Array = npt.NDArray[np.float64]
-Scheme = Literal["adams-bashforth", "runge-kutta"]
 Form = Literal["auto", "symmetric", "consistent"]
 FOREVER = 1.0e30
 _FLAT = 0.85
@@ -79,7 +80,6 @@ _FLATTEST = 5.0
 """The same for corrected operators: meshes of Gmsh with 8 to 24 were stable, perturbed ones with 7 and 10 were not."""
 _ALONG = 0.03
 """Cosine of the angle of a face's normal and the line between its cells: 0.02 was stable or not, 0.08 was."""
-_STAGES = (0.0, 0.75, 1.0 / 3.0)
 
 
 class Incompressible:
@@ -105,7 +105,8 @@ class Incompressible:
         ``phi``, on ``cells``, with a null space of constants where ``floating``. Instead of ``stop`` and
         ``preconditioner``.
     scheme
-        ``"adams-bashforth"``: one pressure solve a step; ``"runge-kutta"``: three, and steps about three times as long.
+        `AdamsBashforth`, the default: one pressure solve a step; `RungeKutta`: three, and steps about three times as
+        long; see `fluxloom.fv.projection_schemes`.
     model
         Of the scales that the mesh does not resolve: its eddy viscosity, of the velocity at the end of a step, is used
         in the next one.
@@ -134,15 +135,16 @@ class Incompressible:
         *,
         force: Sequence[float] = (),
         stop: Stop | None = None,
-        preconditioner: Recipe | None = None,
-        scheme: Scheme = "adams-bashforth",
+        preconditioner: Preconditioner | None = None,
+        scheme: ProjectionScheme | None = None,
         model: EddyViscosity | None = None,
         pressure: Callable[[Incompressible], PressureSolver] | None = None,
         scalars: Sequence[Scalar] = (),
         form: Form = "auto",
     ) -> None:
-        if scheme not in get_args(Scheme):
-            raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
+        require_strategy("scheme", scheme, ProjectionScheme, optional=True)
+        require_strategy("model", model, EddyViscosity, optional=True)
+        require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
@@ -161,7 +163,8 @@ class Incompressible:
         with activity("tables of the flow", f"{volumes.cells:,} cells"):
             self._bind()
         self.corrections = FlowCorrections(self) if self.matrices.oblique else None
-        self.scheme, self.model = scheme, model
+        self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
+        check_shares(self.scheme)
         self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
         self.steady: SteadyFaces | None = None
@@ -262,7 +265,7 @@ class Incompressible:
         behind = elements.local(known.owners[elements.owned])
         self.behind = self.context.map(self.elements, self.elements, behind[:, None], "behind")
 
-    def _pressure(self, stop: Stop | None, preconditioner: Recipe | None) -> PressureSolver:
+    def _pressure(self, stop: Stop | None, preconditioner: Preconditioner | None) -> PressureSolver:
         return ConjugateGradient(
             self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
             stop=stop if stop is not None else Stop(rtol=1e-6), nullspace="constant" if self.floating else "none",
@@ -333,8 +336,8 @@ class Incompressible:
         return any(self.context.comm.allgather(bool(here)))
 
     def _stages(self) -> list[Loop]:
-        """Return what stages of Runge-Kutta need beside a step of Euler's."""
-        if self.scheme == "adams-bashforth":
+        """Return what several stages need beside steps of Euler's."""
+        if len(self.scheme.shares) == 1:
             return []
         d = self.dimension
         self.start = self.context.dat(self.elements, name="u_n", shape=(d,))
@@ -425,21 +428,22 @@ class Incompressible:
         """
         check_step(dt)
         self.step_length.value = dt
-        if self.scheme == "adams-bashforth":
-            self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
+        *first, last_share = self.scheme.shares
+        if not first:
+            self.share.value = 0.5 * dt / self.dt if self.dt and self.scheme.extrapolates else 0.0
             self.scalars.act(dt)
             status, part = self._project(dt, self.dt), 1.0
         else:
             self.keep()
             found, last = [], self._part * self.dt
-            for share in _STAGES:
+            for share in self.scheme.shares:
                 self.blend.value, acting = share, (1.0 - share) * dt
                 self.scalars.act(acting)
                 found.append(self._project(acting, last))
                 last = acting
             count = sum(stage.iterations for stage in found)
             status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))
-            part = 1.0 - _STAGES[-1]
+            part = 1.0 - last_share
         self.time, self.steps, self.dt, self._part = self.time + dt, self.steps + 1, float(dt), part
         self._check_next = False
         return status

@@ -216,7 +216,7 @@ class ShallowWater:
         mesh, shape = self.mesh, self.geometry
         inner, edge = mesh.face_cells, mesh.boundary_cell[0]
         common = {"stage": stage, **common}
-        timing = {"start": 0.0, "samples": WINDOW, "spacing": 1.0}
+        timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
         driven = (self._kind, self._row, self._series, self._ends, clock)
         zb, res = self.zb, self.res
         if self.slope is None:
@@ -263,7 +263,7 @@ class ShallowWater:
         self._drawn.value = 0.0
         Loop(
             drawn_in, self.mesh.boundary, self.u[self.mesh.boundary_cell[0]], self.geometry.boundary, self._kind,
-            self._drawn, g=self.scheme.gravity, eps=self.thin,
+            self._drawn, g=self.scheme.gravity, eps=self.thin, states=self._tables.formulas,
         )()  # fmt: skip
         return float(self._drawn.value)
 

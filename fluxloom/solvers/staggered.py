@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError, SolverError
+from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -22,12 +23,12 @@ from fluxloom.dsl.primitive import Steps
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, fixed_velocity, inflow_of
 from fluxloom.linalg.poisson import Plan
 from fluxloom.solvers.flow_types import FlowState, SolvedDirectly, check_step, finite_vector
 from fluxloom.solvers.staggered_fields import StaggeredFields
-from fluxloom.solvers.staggered_scheme import BEFORE, NOW, StaggeredScheme
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
 
 __all__ = ["Staggered"]
@@ -52,7 +53,7 @@ class Staggered(SolvedDirectly):
     force
         Acceleration, ``(d,)``.
     scheme
-        How time advances.
+        How time advances: `AdamsBashforth`, the default, or `Wray`; see `fluxloom.fv.projection_schemes`.
     mean_velocity
         ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
     library
@@ -83,7 +84,7 @@ class Staggered(SolvedDirectly):
         boundaries: Mapping[str, Boundary] | None = None,
         *,
         force: Sequence[float] = (),
-        scheme: StaggeredScheme | None = None,
+        scheme: StaggeredTimeScheme | None = None,
         mean_velocity: Sequence[float] = (),
         library: str = "auto",
     ) -> None:
@@ -94,7 +95,8 @@ class Staggered(SolvedDirectly):
         self.context, self.grid, self.viscosity = context, grid, viscosity
         self.boundaries = dict(boundaries or {})
         self.dimension = grid.dimension
-        self.scheme = scheme if scheme is not None else StaggeredScheme()
+        require_strategy("scheme", scheme, StaggeredTimeScheme, optional=True)
+        self.scheme = scheme if scheme is not None else AdamsBashforth()
         self.force = finite_vector("force", force, grid.dimension)
         self.mean_velocity = finite_vector("mean_velocity", mean_velocity, grid.dimension)
         check_sides(grid, self.boundaries)
@@ -104,8 +106,7 @@ class Staggered(SolvedDirectly):
         self._pressure = self._pressure_steps(library)
         mean = float(self.mean_velocity[self._kept]) if self._kept >= 0 else 0.0
         form = StageForm(viscosity, self.force, self._kept, mean, self._inflow)
-        count = len(NOW) if self.scheme.time == "runge-kutta" else 1
-        self.stages = [StaggeredStage(self.fields, form) for _ in range(count)]
+        self.stages = [StaggeredStage(self.fields, form) for _ in self.scheme.stages(0.0)]
         self._impulse = Loop(kernels.add_impulse, self.fields.grid, self.fields.q, self.fields.impulse, part=0.0)
         self._look = self._sampling()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
@@ -203,21 +204,17 @@ class Staggered(SolvedDirectly):
         """
         check_step(dt)
         look = not self.steps or (self.steps + 1) % self.every == 0
-        if len(self.stages) == 1:
-            ratio = 0.5 * dt / self._before if self._before else 0.0
-            self._advance(self.stages[0], dt, dt * (1.0 + ratio), -dt * ratio, look=look)
-        else:
-            self._runge_kutta(dt, look)
+        self._stages(dt, look)
         if look:
             self._change = float(np.sqrt(self.fields.change.value / self.grid.volume)) / self._part
         self.time, self.steps, self.dt, self._before = self.time + dt, self.steps + 1, dt, dt
 
-    def _runge_kutta(self, dt: float, look: bool) -> None:
-        once, last, done = self.scheme.projection == "step", len(self.stages) - 1, 0.0
-        for k, stage in enumerate(self.stages):
-            part = dt * (NOW[k] + BEFORE[k])
-            solve = not once or k == last
-            self._advance(stage, part, dt * NOW[k], dt * BEFORE[k], solve=solve, look=look and k == last)
+    def _stages(self, dt: float, look: bool) -> None:
+        once, last, done = self.scheme.once, self.stages[-1], 0.0
+        weights = self.scheme.stages(0.5 * dt / self._before if self._before else 0.0)
+        for stage, (length, now, before) in zip(self.stages, weights, strict=True):
+            part, solve = dt * length, not once or stage is last
+            self._advance(stage, part, dt * now, dt * before, solve=solve, look=look and stage is last)
             done += 0.0 if solve else part
         if once:
             self._impulse(part=done / self._before if self._before else 0.0)
@@ -267,7 +264,7 @@ class Staggered(SolvedDirectly):
     @property
     def chains(self) -> list[Chain]:
         """Every chain of a step."""
-        once = self.scheme.projection == "step"
+        once = self.scheme.once
         stages = [c for s in self.stages for c in (s.before, s.after, s.looking, *([s.lagged] if once else []))]
         return [*stages, self._look]
 
@@ -286,6 +283,6 @@ class Staggered(SolvedDirectly):
 
     def impulse(self) -> tuple[Dat, float]:
         """Return the potential of the pressure, and by what it is to be multiplied."""
-        once = self.scheme.projection == "step"
+        once = self.scheme.once
         scale = self._before if once else self._part
         return (self.fields.impulse if once else self.fields.q), (1.0 / scale if scale else 1.0)

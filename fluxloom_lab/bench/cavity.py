@@ -21,7 +21,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.incompressible import Incompressible
@@ -37,7 +37,7 @@ from fluxloom_lab.verify.cavity import extremes
 __all__ = ["PEERS", "RECIPES", "CavityBench"]
 
 PEERS = ("openfoam",)
-RECIPES: dict[str, Recipe] = {"jacobi": Jacobi(), "smoothed aggregation": SmoothedAggregation()}
+RECIPES: dict[str, Preconditioner] = {"jacobi": Jacobi(), "smoothed aggregation": SmoothedAggregation()}
 """Preconditioners of our pressure."""
 
 SIDE, ROUNDS, SPAN = 64, 10, 50.0
@@ -165,7 +165,7 @@ def _tried(name: str, run: Callable[[], dict[str, Any]], tell: Tell) -> dict[str
     return row
 
 
-def _ours(context: Context, volumes: ControlVolumes, plan: _Plan, recipe: Recipe) -> dict[str, Any]:
+def _ours(context: Context, volumes: ControlVolumes, plan: _Plan, recipe: Preconditioner) -> dict[str, Any]:
     """Run our flow."""
     sides = lid_walls(volumes.patches)
     stop = Stop(rtol=TOLERANCE)

@@ -21,8 +21,9 @@ from fluxloom.dsl.grouping import ragged_maps
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.tune import tune
+from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
 from fluxloom_lab.bench.edge_flow_cavity import Cavity, EdgeFlowOptions, cavities, cavity_flow
@@ -33,10 +34,10 @@ __all__ = ["EdgeFlowBench"]
 STEPS, ROUNDS = 5, 3
 _DIFFUSIVITY = 1e-3
 
-RECIPES: Mapping[str, Callable[[], Recipe | None]] = MappingProxyType(
-    {"jacobi": lambda: None, "smoothed_aggregation": SmoothedAggregation}
+RECIPES: Mapping[str, Preconditioner] = MappingProxyType(
+    {"jacobi": Jacobi(), "smoothed_aggregation": SmoothedAggregation()}
 )
-"""Of the pressure; without one it has the inverse of its diagonal."""
+"""Of the pressure."""
 
 MODELS = ("flow", "transport")
 
@@ -155,7 +156,7 @@ def _subjects(cavity: Cavity, model: str, names: Sequence[str], tuned: bool, tel
 
 
 def _flow(cavity: Cavity, name: str, tuned: bool) -> _Subject:
-    flow = cavity_flow(cavity, RECIPES[name]())
+    flow = cavity_flow(cavity, RECIPES[name])
 
     def step(told: Told) -> int:
         return flow.step(cavity.dt, told).require("the pressure of the cavity").iterations

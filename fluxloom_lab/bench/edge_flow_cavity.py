@@ -14,7 +14,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.mesh import MeshData
@@ -150,7 +150,7 @@ def _of_side(side: int) -> _Size:
     return known[0] if known else _Size(side, max(1, round(500 * (side / 14) ** _GROWTH)), 1e-7)
 
 
-def cavity_flow(cavity: Cavity, recipe: Recipe | None) -> EdgeFlow:
+def cavity_flow(cavity: Cavity, recipe: Preconditioner) -> EdgeFlow:
     """Return the flow at rest under the lid, Re = 100."""
     sides = lid_walls(cavity.mesh.patches, 3)
     flow = EdgeFlow(

@@ -23,7 +23,7 @@ from fluxloom.fe.global_matrix import FORMATS, GlobalFormat, GlobalMatrix
 from fluxloom.fe.poisson import Integration, LocalMatrices, MatrixFree
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.operators import Operator, Preconditioner, steps_of
+from fluxloom.linalg.operators import BuiltPreconditioner, Operator, steps_of
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.bind import bind
@@ -181,7 +181,7 @@ def _memory(built: Form) -> int:
 
 
 def _iterations(
-    problem: Problem, operator: Operator, b: Dat, name: str, make: Callable[[], Preconditioner]
+    problem: Problem, operator: Operator, b: Dat, name: str, make: Callable[[], BuiltPreconditioner]
 ) -> dict[str, Any]:
     """Return iterations of conjugate gradients a second, and the set-up of the preconditioner."""
     context = b.context

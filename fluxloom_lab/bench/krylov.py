@@ -23,7 +23,7 @@ from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Status, Stop
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
@@ -40,7 +40,7 @@ SIDE_PYTHON, SIDE_CPU, SIDE_GPU = 6, 96, 256
 TOLERANCE, MOST = 1e-8, 3000
 _SEED = 1
 
-RECIPES: dict[str, Recipe | None] = {
+RECIPES: dict[str, Preconditioner | None] = {
     "none": None,
     "jacobi": Jacobi(),
     "chebyshev": Chebyshev(),
@@ -161,7 +161,7 @@ def _methods(options: KrylovOptions, problem: _Problem, tell: Tell) -> Iterator[
         yield name, row
 
 
-def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Recipe | None) -> dict[str, Any]:
+def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Preconditioner | None) -> dict[str, Any]:
     matrix, x = problem.matrix, problem.x
     context, comm = x.context, options.comm
     start = time.perf_counter()

@@ -11,9 +11,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.operators import Operators
+from fluxloom.fv.projection_schemes import ProjectionScheme
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.incompressible import Form, Incompressible, Scheme
+from fluxloom.solvers.incompressible import Form, Incompressible
 from fluxloom_lab.exact.taylor_green import plane_vortices
 
 __all__ = ["decaying_vortices", "energy_drift", "identities", "shear"]
@@ -25,7 +26,7 @@ _TIGHT = Stop(rtol=1e-12)
 _BOTH = (("xmin", "xmax"), ("ymin", "ymax"))
 
 
-def decaying_vortices(context: Context, n: int, scheme: Scheme) -> float:
+def decaying_vortices(context: Context, n: int, scheme: ProjectionScheme) -> float:
     """Return the root mean square error at time 1/2 of Taylor's vortices, with ``2 n`` steps on ``n x n`` cells."""
     nu, steps = 0.1, 2 * n
     volumes = control_volumes(box2d(n, n, (_LENGTH, _LENGTH)), _BOTH)
@@ -37,7 +38,7 @@ def decaying_vortices(context: Context, n: int, scheme: Scheme) -> float:
     return float(np.sqrt(((flow.velocity() - wanted) ** 2).sum(axis=1).mean()))
 
 
-def shear(context: Context, steps: int, scheme: Scheme) -> float:
+def shear(context: Context, steps: int, scheme: ProjectionScheme) -> float:
     """Return the largest error in time of ``u = sin y``, which decays as ``exp(-nu t (2 - 2 cos h) / h^2)``."""
     n, nu, time = 8, 1.0, 0.8
     volumes = control_volumes(box2d(2, n, (1.0, _LENGTH)), _BOTH)

@@ -19,7 +19,7 @@ from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.flow_forces import Forces
@@ -83,7 +83,7 @@ class FlowRun:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def finite_volumes(context: Context, run: CavityRun, recipe: Recipe) -> FlowRun:
+def finite_volumes(context: Context, run: CavityRun, recipe: Preconditioner) -> FlowRun:
     """Run `Incompressible`: velocities in the tetrahedra, explicit steps, one pressure solve each.
 
     Where a step is too long for it, it makes several of equal length instead (``substeps``), which count as one.
@@ -104,10 +104,10 @@ def finite_volumes(context: Context, run: CavityRun, recipe: Recipe) -> FlowRun:
     return FlowRun(*times, profiles, {"substeps": substeps})
 
 
-def edges(context: Context, run: CavityRun, recipe: Recipe | None) -> FlowRun:
+def edges(context: Context, run: CavityRun, recipe: Preconditioner) -> FlowRun:
     """Run `EdgeFlow`: velocities at the points, explicit momentum with four stages, one pressure solve.
 
-    Without a recipe the pressure has the inverse of the diagonal. Steps that are too long are divided as those of
+    Steps that are too long are divided as those of
     `finite_volumes` are. ``held`` is the force on the lid, with its share of the rim, of the discrete equations
     themselves.
     """
@@ -146,7 +146,7 @@ def _timed(
     return tuple(seconds), tuple(busy), iterations / run.steps
 
 
-def _flow(context: Context, run: CavityRun, recipe: Recipe) -> Incompressible:
+def _flow(context: Context, run: CavityRun, recipe: Preconditioner) -> Incompressible:
     """Return the flow at rest."""
     mesh = run.cavity.divided()
     sides = lid_walls(mesh.patches, 3, moving=(LID, MIDDLE))
@@ -155,7 +155,7 @@ def _flow(context: Context, run: CavityRun, recipe: Recipe) -> Incompressible:
 
 
 OURS: dict[str, Callable[[Context, CavityRun], FlowRun]] = {
-    "edges, diagonal": partial(edges, recipe=None),
+    "edges, diagonal": partial(edges, recipe=Jacobi()),
     "edges, smoothed aggregation": partial(edges, recipe=SmoothedAggregation()),
     "finite volumes, jacobi": partial(finite_volumes, recipe=Jacobi()),
     "finite volumes, smoothed aggregation": partial(finite_volumes, recipe=SmoothedAggregation()),

@@ -19,6 +19,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 from fluxloom_lab.exact.taylor_green import plane_vortices
 from fluxloom_lab.verify.base import Check, Tell
 
@@ -26,7 +27,7 @@ __all__ = ["IN_TIME", "LID", "SLIP", "WALLS", "FlowInTime", "order_in_time", "or
 
 Array = npt.NDArray[np.float64]
 
-IN_TIME = EdgeScheme(dynamic=0.0, subscales="tracked")
+IN_TIME = EdgeScheme(dynamic=0.0, subscales=Tracked())
 """The scheme that does not change with the step."""
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
+from fluxloom.fv.projection_schemes import Wray
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_scheme import StaggeredScheme
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET, SOURCE, lid_walls
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
@@ -68,7 +68,7 @@ def steady_cavity(context: Context, n: int, start: Staggered | None = None) -> S
     sides = lid_walls(("xmin", "xmax", "ymin", "ymax"))
     faces = np.arange(n + 1) / n
     flow = Staggered(
-        context, StaggeredGrid((faces, faces), (False, False)), 1e-3, sides, scheme=StaggeredScheme("runge-kutta")
+        context, StaggeredGrid((faces, faces), (False, False)), 1e-3, sides, scheme=Wray()
     )
     flow.initialise(lambda places: 0.0 * places)
     if start is not None:

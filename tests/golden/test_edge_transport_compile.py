@@ -14,6 +14,7 @@ from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.mesh.generate import box3d
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 from fluxloom.solvers.edge_transport import EdgeTransport
 
 from .test_edge_flow_compile import BOUNDARIES, Writer
@@ -29,7 +30,7 @@ def test_nvcc_compiles(tmp_path: Path) -> None:
     device = Writer()
     mesh = point_mesh(fl.Context(device), box3d(2, 2, 2, kind="tetra"))
     with np.errstate(all="ignore"):  # nothing runs on this device: masses are 0
-        flow = EdgeFlow(mesh, 1e-2, BOUNDARIES, scheme=EdgeScheme(dynamic=0.0, subscales="tracked"))
+        flow = EdgeFlow(mesh, 1e-2, BOUNDARIES, scheme=EdgeScheme(dynamic=0.0, subscales=Tracked()))
         smoke = EdgeTransport(mesh, flow.u, 1e-3, {"xmin": 1.0}, operators=flow.operators)
         device.texts.clear()
         loops = flow.loops

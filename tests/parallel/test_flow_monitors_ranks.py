@@ -13,6 +13,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
+from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg import Stop
@@ -66,8 +67,8 @@ def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize(("ranks", "scheme"), [(2, "runge-kutta"), (3, "adams-bashforth")])
-def test_all_of_one_rank(ranks: int, scheme: str) -> None:
+@pytest.mark.parametrize(("ranks", "scheme"), [(2, RungeKutta()), (3, AdamsBashforth())])
+def test_all_of_one_rank(ranks: int, scheme: Any) -> None:
     alone = run_threads(1, lambda comm: seen(comm, scheme))[0]
     for found in run_threads(ranks, lambda comm: seen(comm, scheme)):
         for name, wanted in alone.items():
@@ -77,7 +78,7 @@ def test_all_of_one_rank(ranks: int, scheme: str) -> None:
 def test_a_point_outside_is_outside_for_all() -> None:
     def lost(comm: Comm) -> str:
         with pytest.raises(SolverError, match=r"probe 'b' at .* is not in the mesh") as error:
-            Probes(flow_of(comm, "adams-bashforth"), {"a": (0.5, 0.5), "b": (0.5, 1.2)})
+            Probes(flow_of(comm, AdamsBashforth()), {"a": (0.5, 0.5), "b": (0.5, 1.2)})
         return str(error.value)
 
     assert len(set(run_threads(2, lost))) == 1

@@ -16,6 +16,7 @@ from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.operators import Operators
+from fluxloom.fv.projection_schemes import ProjectionScheme, RungeKutta
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg import GatheredSolver, Jacobi, Stop
 from fluxloom.mesh import box2d, box3d
@@ -23,7 +24,7 @@ from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.flow_types import FlowState, PressureSolver
-from fluxloom.solvers.incompressible import Incompressible, Scheme
+from fluxloom.solvers.incompressible import Incompressible
 from tests.parallel.launch import mpiexec
 
 Array = np.ndarray
@@ -73,7 +74,7 @@ def volumes_of(comm: Comm, case: Case) -> ControlVolumes:
 def advanced(
     comm: Comm,
     name: str,
-    scheme: Scheme = "adams-bashforth",
+    scheme: ProjectionScheme | None = None,
     device: str = "cpu",
     pressure: Callable[[Incompressible], PressureSolver] | None = None,
     schedule: fl.Schedule | None = None,
@@ -118,8 +119,8 @@ def test_steps_of_one_rank(name: str, ranks: int) -> None:
 def test_same_bits_on_any_ranks(name: str) -> None:
     """Stages with solves for the pressure, whose sums do not depend on the ranks then."""
     exact = fl.Schedule(deterministic="global")
-    alone = run_threads(1, lambda comm: advanced(comm, name, "runge-kutta", schedule=exact))
-    found = run_threads(3, lambda comm: advanced(comm, name, "runge-kutta", schedule=exact))
+    alone = run_threads(1, lambda comm: advanced(comm, name, RungeKutta(), schedule=exact))
+    found = run_threads(3, lambda comm: advanced(comm, name, RungeKutta(), schedule=exact))
     for mine, wanted in zip(whole(found), whole(alone), strict=True):
         np.testing.assert_array_equal(mine, wanted)
     assert {item[3].kinetic_energy for item in found} == {alone[0][3].kinetic_energy}

@@ -14,12 +14,12 @@ import pytest
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 
 Array = npt.NDArray[np.float64]
 
-SKEW, ADVECTIVE = EdgeScheme(), EdgeScheme(convection="advective")
+SKEW, ADVECTIVE = EdgeScheme(), EdgeScheme(convection=Advective())
 
 
 def hill(places: Array, age: float, kappa: float) -> Array:

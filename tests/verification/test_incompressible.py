@@ -7,6 +7,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom_lab.problems.cylinder import CylinderFlow, Field, mean_period, steady_limit
 from fluxloom_lab.problems.incompressible_cases import decaying_vortices, identities, shear
 from fluxloom_lab.verify.cavity import cavity, extremes
@@ -87,8 +88,8 @@ def test_identities(context: Context) -> None:
 
 
 def test_orders(context: Context) -> None:
-    assert np.log2(decaying_vortices(context, 8, "runge-kutta") / decaying_vortices(context, 16, "runge-kutta")) > 1.8
-    assert np.log2(shear(context, 16, "adams-bashforth") / shear(context, 32, "adams-bashforth")) > 1.9
+    assert np.log2(decaying_vortices(context, 8, RungeKutta()) / decaying_vortices(context, 16, RungeKutta())) > 1.8
+    assert np.log2(shear(context, 16, AdamsBashforth()) / shear(context, 32, AdamsBashforth())) > 1.9
 
 
 def test_cylinder_starts_from_a_coarser_mesh(context: Context) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
 from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.files import atomic, vtk_name, write_vtk
+from fluxloom.app.files import atomic, fields_name, write_fields
 from fluxloom.app.gathering import gathered
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.free_stream import FreeStream
@@ -272,10 +272,10 @@ class SnapshotObserver(Observer):
         flow = self._flow
         if flow.steps % self._every:
             return
-        name = f"snapshot_{flow.steps:06d}{Path(vtk_name('auto')).suffix}"
+        name = f"snapshot_{flow.steps:06d}{Path(fields_name('auto')).suffix}"
         fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
         time = flow.time or float(flow.steps)  # on the way to a steady flow there is no time: the steps
-        self.folder.write_at(time, name, lambda path: write_vtk(path, self._mesh(), fields, time=time))
+        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
 
 
 def _write(path: Path, columns: Mapping[str, Array]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,7 @@ from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase,
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
     check_balance,
-    eddy_model,
     initial_velocity,
-    pressure_recipe,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
@@ -32,10 +31,13 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.given import sliding
-from fluxloom.linalg.status import Stop
+from fluxloom.linalg.bicgstab import BiCGStab
+from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.krylov import Krylov
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
@@ -45,6 +47,8 @@ _BYTES = {2: 4_000, 3: 8_000}
 """Of a point by dimension: operators, loops and matrices, on the host while they are assembled and on the device."""
 
 _TYPES = "wall, inflow, outflow, symmetry or wall_law"
+
+_KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
 
 
 class EdgeFlowApplication:
@@ -96,14 +100,11 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     """Return the solver of a case. Collective."""
     pressure, d = case.pressure, mesh.dimension
     check_length("fluid.force", len(case.fluid.force), d)
-    # The inverse of the diagonal is what the solver takes by itself, anew in each step.
-    recipe = None if pressure.preconditioner == "jacobi" else pressure_recipe(pressure)
-    with explained("mesh", f'pressure.preconditioner = "{pressure.preconditioner}"'):
+    with explained("mesh", pressure.named):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
-            scheme=_scheme(case), model=eddy_model(case.les),
-            stop=Stop(rtol=pressure.rtol, iterations=pressure.iterations), preconditioner=recipe,
-            krylov=pressure.solver,
+            scheme=_scheme(case), model=case.les.model,
+            stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
         )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def _scheme(case: EdgeFlowCase) -> EdgeScheme:
     if not case.time.steady or chosen or case.fluid.viscosity == 0.0:
         return found
     shorter = {} if case.scheme.changed(("viscous", "convective")) else {"viscous": 8.0, "convective": 8.0}
-    return replace(found, dynamic=0.0, subscales="tracked", **shorter)
+    return replace(found, dynamic=0.0, subscales=Tracked(), **shorter)
 
 
 def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array]:

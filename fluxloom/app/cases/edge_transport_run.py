@@ -18,6 +18,7 @@ from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_watch import edge_transport_watch
 from fluxloom.app.watch import Watch
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
@@ -100,7 +101,7 @@ class EdgeTransportRunner(PointRunner):
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""
         solver = self.solver
-        free = f"{solver.scheme.convection}, not bounded (scheme.bounded)"
+        free = f"{strategy_name(solver.scheme.convection)}, not bounded (scheme.bounded)"
         return (("scheme", free if solver.bounded is None else "bounded, by flux correction (scheme.bounded)"),)
 
     def _sums(self) -> Sequence[tuple[str, str]]:

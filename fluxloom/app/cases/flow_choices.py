@@ -1,65 +1,24 @@
-"""What tables of incompressible flow say, as solvers take it: velocities, eddies, preconditioners."""
+"""What tables of incompressible flow say, as solvers take it: velocities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
-    KrylovTable,
-    LesTable,
 )
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
-from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.linalg.approximate_inverse import ApproximateInverse
-from fluxloom.linalg.chebyshev import Chebyshev
-from fluxloom.linalg.jacobi import Diagonal, Jacobi
-from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Operator, Recipe
-from fluxloom.linalg.ssor import SSOR
-from fluxloom.solvers.flow_types import EddyViscosity, surplus
+from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "eddy_model", "initial_velocity", "pressure_recipe"]
+__all__ = ["check_balance", "initial_velocity"]
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Unpreconditioned:
-    """The recipe of the identity."""
-
-    def build(self, matrix: Operator) -> Diagonal:
-        """Return ``z = r``."""
-        rows = matrix.rows
-        return Diagonal(rows.context.dat(rows, np.ones(rows.size), "identity"))
-
-
-def pressure_recipe(table: KrylovTable) -> Recipe:
-    """Return what makes the preconditioner."""
-    recipes: Mapping[str, Callable[[], Recipe]] = {
-        "jacobi": Jacobi,
-        "chebyshev": Chebyshev,
-        "approximate_inverse": ApproximateInverse,
-        "ssor": SSOR,
-        "smoothed_aggregation": SmoothedAggregation,
-        "none": Unpreconditioned,
-    }
-    return recipes[table.preconditioner]()
-
-
-def eddy_model(table: LesTable) -> EddyViscosity | None:
-    """Return the subgrid model."""
-    models = {"smagorinsky": Smagorinsky, "wale": Wale, "qr": Qr, "sigma": Sigma, "s3pqr": S3pqr}
-    if table.model == "none":
-        return None
-    return models[table.model](c=table.constant) if table.constant else models[table.model]()
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:

@@ -52,6 +52,8 @@ class FlowMeshTable(Table):
         SU2, Gmsh, VTU, VTKHDF or what meshio reads.
     zone
         Of a file with several meshes, the one to take: number of a zone of SU2, name of a base or zone of CGNS.
+    format
+        Of a file whose suffix does not tell it: ``"su2"`` ..., or the place of one of your own, ``"module:NAME"``.
     shape
         Of a mesh that is made: ``"box"``; ``"cylinder"``, see `fluxloom.mesh.cylinder`, with the patches xmin, xmax,
         ymin, ymax, cylinder; or ``"airfoil"``, see `fluxloom.mesh.naca`, with the patches airfoil, far_field.
@@ -99,6 +101,7 @@ class FlowMeshTable(Table):
 
     file: str = ""
     zone: str | int = ""
+    format: str = ""
     shape: Literal["box", "cylinder", "airfoil"] = "box"
     x: Range = Field(default=[0.0, 1.0])
     y: Range = Field(default=[0.0, 1.0])
@@ -152,8 +155,8 @@ class FlowMeshTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowMeshTable:
-        if self.zone != "" and not self.file:
-            raise ValueError("zone belongs to a mesh from a file: give file, or leave zone out")
+        if not self.file and (extra := self.changed(("zone", "format"))):
+            raise ValueError(f"{extra[0]} belongs to a mesh from a file: give file, or leave {extra[0]} out")
         if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
         own = [name for name in ("blade_row", "gmsh") if getattr(self, name) is not None]
@@ -183,7 +186,7 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
     A mesh from a file is read for it; none is made.
     """
     if table.file:
-        data = read_data(table.file, zone=table.zone)
+        data = read_data(table.file, zone=table.zone, format=table.format or None)
         return data.n_cells, data.n_points, data.dimension
     if table.blade_row is not None:
         return blade_row_sizes(strategy_of(BladeRow, table.blade_row))
@@ -232,7 +235,7 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
 def _plain_mesh(table: FlowMeshTable) -> MeshData:
     """Return the mesh in its own order."""
     if table.file:
-        data = read_data(table.file, zone=table.zone)
+        data = read_data(table.file, zone=table.zone, format=table.format or None)
         with activity("checking the mesh", f"{data.n_cells:,} cells"):
             from fluxloom.mesh.check import check as check_mesh
 

@@ -29,8 +29,6 @@ __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "s
 
 _EVERY = 20
 _STAGGERED, _TRANSPORT = 200, 50
-_RUNGE_KUTTA = 3.0
-"""How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
 _BORNE, _STAGGERED_BORNE = 4.0, 2.0
 """Times the limits of `time.courant` and `time.diffusion` that steps may have; the error is still the scheme's."""
@@ -119,7 +117,7 @@ def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable
     if flow.model is not None and table.viscosity and flow.viscosity:
         looks.append(_eddy_look(flow.nut, None))
         rules.append(_eddy_rule(table, flow.viscosity, ""))
-    limits = (0.35, 0.2) if flow.scheme == "adams-bashforth" else (0.35 * _RUNGE_KUTTA, 0.2 * _RUNGE_KUTTA)
+    limits = (0.35 * flow.scheme.longer, 0.2 * flow.scheme.longer)
     more, host = _steps(table, plan, lambda: flow.stable_step(*limits), limits, _BORNE)
     return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0, bound=_BORNE)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
+from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
@@ -31,7 +31,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
-from fluxloom.linalg.status import STEPS_CHECKED, Stop
+from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
@@ -128,18 +128,18 @@ def _solver(
     check_length("fluid.force", len(force), volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
-    stop = Stop(rtol=pressure.rtol, iterations=pressure.iterations)
-    recipe = pressure_recipe(pressure)
+    stop = pressure.value
+    recipe = pressure.preconditioner
 
     def fourier(flow: Incompressible) -> PressureSolver:
         return extrusion_of(volumes).poisson(
             flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe, check_every=STEPS_CHECKED
         )
 
-    with explained(f'pressure.solver = "{pressure.solver}"', f'pressure.preconditioner = "{pressure.preconditioner}"'):
+    with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
         return Incompressible(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
-            scheme=case.time.scheme, model=eddy_model(case.les),
+            scheme=case.time.scheme, model=case.les.model,
             pressure=fourier if pressure.solver == "fourier" else None,
             scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +16,14 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
+from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
+from fluxloom.core.strategies import strategy_name
+from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
+from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.operators import Preconditioner
+from fluxloom.linalg.status import Stop
 
 __all__ = [
     "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
@@ -121,7 +129,7 @@ class FlowBoundaryTable(GivenVelocityTable):
         return self
 
 
-class KrylovTable(Table):
+class KrylovTable(strategy_table(Stop, without=("atol",))):
     """How conjugate gradients find the pressure.
 
     Attributes
@@ -131,21 +139,22 @@ class KrylovTable(Table):
     iterations
         At most; the run fails where they do not suffice.
     preconditioner
-        ``"jacobi"``, ``"chebyshev"``, ``"approximate_inverse"``, ``"ssor"``, ``"smoothed_aggregation"`` (multigrid,
-        needs pyamg) or ``"none"``.
+        What makes a step converge faster; ``"smoothed_aggregation"`` is multigrid, and needs pyamg.
     """
 
     rtol: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
-    preconditioner: Literal[
-        "jacobi", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation", "none"
-    ] = "jacobi"  # fmt: skip
+    preconditioner: Annotated[Preconditioner, Chosen(Preconditioner)] = Jacobi()
+
+    @property
+    def named(self) -> str:
+        """The key and what it says."""
+        return f'pressure.preconditioner = "{strategy_name(self.preconditioner)}"'
 
     @property
     def divided(self) -> str:
         """What of it depends on the ranks, in words; empty: nothing does."""
-        apart = self.preconditioner in ("ssor", "smoothed_aggregation")
-        return f'pressure.preconditioner = "{self.preconditioner}" works rank by rank' if apart else ""
+        return "" if self.preconditioner.rank_independent else f"{self.named} works rank by rank"
 
 
 class PressureTable(KrylovTable):
@@ -187,7 +196,7 @@ class TimeTable(Table):
     steady: Annotated[float, Field(ge=0)] = 0.0
     courant: Annotated[float, Field(gt=0, le=5)] = 0.35
     diffusion: Annotated[float, Field(gt=0, le=5)] = 0.2
-    scheme: Literal["adams-bashforth", "runge-kutta"] = "adams-bashforth"
+    scheme: Annotated[ProjectionScheme, Chosen(ProjectionScheme)] = AdamsBashforth()
 
     @model_validator(mode="after")
     def _consistent(self) -> TimeTable:
@@ -202,19 +211,18 @@ class LesTable(Table):
     Attributes
     ----------
     model
-        ``"smagorinsky"``, ``"wale"``, ``"qr"``, ``"sigma"``, ``"s3pqr"`` or ``"none"``.
-    constant
-        Of the model; 0: its own.
+        What gives it.
     """
 
-    model: Literal["none", "smagorinsky", "wale", "qr", "sigma", "s3pqr"] = "none"
-    constant: Annotated[float, Field(ge=0, le=10)] = 0.0
+    model: Annotated[EddyViscosity | None, Chosen(EddyViscosity, optional=True)] = None
+    moved = MappingProxyType({"constant": "model"})
 
-    @model_validator(mode="after")
-    def _consistent(self) -> LesTable:
-        if self.model == "none" and self.constant:
-            raise ValueError("constant is there but model is not: give model, or leave constant out")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _own_constant(cls, given: Any) -> Any:
+        """Leave out the constant 0 of files of before, which stood for that of the model itself."""
+        own = isinstance(given, dict) and given.get("constant", 1) == 0
+        return {key: value for key, value in given.items() if key != "constant"} if own else given
 
 
 class SpaceTable(Table):

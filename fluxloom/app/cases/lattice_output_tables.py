@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import OutputTable, PartitionTable, Table
+from fluxloom.app.case import OutputFormat, OutputTable, PartitionTable, Table
 
 __all__ = ["LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
 
@@ -53,11 +53,11 @@ class LatticeOutputTable(OutputTable):
         Whether final fields are written as image data, ``final.vti``.
     every
         Steps between two files ``fields_STEP.vti``; 0: none.
-    vtk
+    format
         The final fields as an unstructured mesh in addition; ``"none"`` by default.
     """
 
-    vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "none"
+    format: OutputFormat = "none"
     image: bool = True
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,7 +17,7 @@ from fluxloom.app.cases.lattice_output_tables import (
     LatticeOutputTable,
     LatticePartitionTable,
 )
-from fluxloom.app.cases.strategy_tables import chosen
+from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.lbm.collisions import TRT, Collision
 
@@ -33,10 +33,7 @@ Vector = Annotated[list[float], Field(max_length=3)]
 Cells = Annotated[int, Field(ge=1, le=100_000)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
-if TYPE_CHECKING:
-    ChosenCollision = Collision
-else:
-    ChosenCollision = chosen(Collision)
+ChosenCollision = Annotated[Collision, Chosen(Collision)]
 
 _SCHEMES = {
     "velocity": ("regularised", "zou-he", "bounce-back"),

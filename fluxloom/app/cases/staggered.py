@@ -25,7 +25,6 @@ from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, inflow_of
 from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_scheme import StaggeredScheme
 
 __all__ = ["StaggeredApplication", "StaggeredCase", "staggered_grid"]
 
@@ -101,7 +100,7 @@ def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Stagg
     try:
         return Staggered(
             context, grid, fluid.viscosity, boundaries, force=fluid.force,
-            scheme=StaggeredScheme(case.time.scheme, case.time.projection), mean_velocity=fluid.mean_velocity,
+            scheme=case.time.scheme, mean_velocity=fluid.mean_velocity,
             library=case.pressure.library,
         )  # fmt: skip
     except SolverError as error:

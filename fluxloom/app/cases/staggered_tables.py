@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -10,6 +11,8 @@ from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.cases.incompressible_tables import FlowBoundaryTable, InitialVelocityTable
+from fluxloom.app.cases.strategy_tables import Chosen
+from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
     "StaggeredCase", "StaggeredFluidTable", "StaggeredForcesTable", "StaggeredInitialTable",
@@ -158,8 +161,6 @@ class StaggeredTimeTable(Table):
         of Runge-Kutta 1.2 and 0.5.
     scheme
         ``"adams-bashforth"``, of second order, or ``"runge-kutta"``, of third.
-    projection
-        Of Runge-Kutta: ``"stage"``: three pressure solves a step; ``"step"``: one, and second order.
     look
         Steps from one measurement of the residual to the next.
     """
@@ -169,16 +170,14 @@ class StaggeredTimeTable(Table):
     steady: Number = 0.0
     courant: Annotated[float, Field(ge=0, le=5)] = 0.0
     diffusion: Annotated[float, Field(ge=0, le=5)] = 0.0
-    scheme: Literal["adams-bashforth", "runge-kutta"] = "adams-bashforth"
-    projection: Literal["stage", "step"] = "stage"
+    scheme: Annotated[StaggeredTimeScheme, Chosen(StaggeredTimeScheme)] = AdamsBashforth()
+    moved = MappingProxyType({"projection": "scheme"})
     look: Annotated[int, Field(ge=1, le=10**6)] = 10
 
     @model_validator(mode="after")
     def _consistent(self) -> StaggeredTimeTable:
         if self.dt and (extra := self.changed(("courant", "diffusion"))):
             raise ValueError(f"give only one of dt and {extra[0]}")
-        if self.projection == "step" and self.scheme != "runge-kutta":
-            raise ValueError('projection = "step" is of scheme = "runge-kutta"')
         return self
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import PlainSerializer, PlainValidator, ValidationError, create_model, model_validator
+from pydantic import ValidationError, create_model, model_validator
+from pydantic_core import core_schema
 
 from fluxloom.app.case import Table
 from fluxloom.app.case_errors import mistakes_of
 from fluxloom.core.access import Const
 from fluxloom.core.errors import FluxloomError, did_you_mean
-from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
+from fluxloom.core.strategies import Strategy, strategy_class, strategy_words, written_fields
 
-__all__ = ["Chosen", "StrategyTable", "choose", "chosen", "strategy_of", "strategy_table"]
+__all__ = ["Chosen", "StrategyTable", "choose", "member_table", "strategy_of", "strategy_table"]
 
 Kind = TypeVar("Kind")
 _NONE = {"type": "none"}
@@ -35,7 +36,7 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Strat
     """Return the base of a table with the fields of a dataclass.
 
     A field that is a tuple is an array in the file (of tables, where it is one of dataclasses), one that is a dataclass
-    a table within the table, one of a family of strategies a name or a table with a ``type`` (`chosen`). What the
+    a table within the table, one of a family of strategies a name or a table with a ``type`` (`Chosen`). What the
     dataclass refuses the table refuses, with the same words.
 
     Parameters
@@ -43,7 +44,7 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Strat
     kind
         The dataclass.
     without
-        Fields that are no keys.
+        Fields that are no keys, beside those that no file can give (`fluxloom.core.strategies.written_fields`).
     """
 
     def check(table: Table) -> Table:
@@ -55,7 +56,7 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Strat
         return table
 
     hints = get_type_hints(kind)
-    chosen = [field for field in fields(kind) if field.name not in without]
+    chosen = [field for field in written_fields(kind) if field.name not in without]
     keys: dict[str, Any] = {field.name: (_in_a_file(hints[field.name]), _default(field)) for field in chosen}
     checks: dict[str, Any] = {"check": model_validator(mode="after")(check)}
     table = create_model(f"{kind.__name__}Keys", __base__=StrategyTable, __validators__=checks, **keys)
@@ -78,10 +79,22 @@ def strategy_of(kind: type[Kind], table: Table) -> Kind:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Mark of a key that chooses a member of a family."""
+    """Annotation of a key that chooses a member of a family: by its name, or by a table with its numbers.
+
+    ``flux: Annotated[Flux, Chosen(Flux)]``. With ``optional`` there is ``"none"`` too, and None.
+    """
 
     family: type[Strategy]
-    optional: bool
+    optional: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: object) -> core_schema.CoreSchema:
+        """Say how pydantic checks a value, and how it writes one."""
+
+        def check(given: Any) -> Strategy | None:
+            return choose(self.family, given, optional=self.optional)
+
+        written = core_schema.plain_serializer_function_ser_schema(_written)
+        return core_schema.no_info_plain_validator_function(check, serialization=written)
 
 
 def _written(value: Strategy | None) -> Any:
@@ -89,21 +102,8 @@ def _written(value: Strategy | None) -> Any:
     return "none" if value is None else strategy_words(value)
 
 
-def chosen(family: type[Strategy], *, optional: bool = False) -> Any:
-    """Return the type of a key that chooses a member of a family: by its name, or by a table with its numbers.
-
-    With ``optional`` there is ``"none"`` too, and None.
-    """
-
-    def check(given: Any) -> Strategy | None:
-        """Return the member that a value names."""
-        return choose(family, given, optional=optional)
-
-    return Annotated[Any, PlainValidator(check), PlainSerializer(_written), Chosen(family, optional)]
-
-
 def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Strategy | None:
-    """Return the member of a family that a value of a case file describes; see `chosen`.
+    """Return the member of a family that a value of a case file describes; see `Chosen`.
 
     Raises
     ------
@@ -113,9 +113,10 @@ def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Str
     if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
         return given if isinstance(given, family) else None
     kind, numbers = _named(family, given, optional)
-    keys = _keys_of(kind)
+    keys = member_table(kind)
     for name in numbers.keys() - keys.model_fields.keys():
-        if name in vars(kind) and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
+        plain = name in vars(kind) and name not in kind.__dataclass_fields__
+        if plain and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
             raise ValueError(f"{given['type']}: {name} is no field, it has no type: write {name}: float in the class")
     try:
         return strategy_of(kind, keys.model_validate(numbers))
@@ -145,7 +146,7 @@ def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Str
 
 
 @cache
-def _keys_of(kind: type[Strategy]) -> type[Table]:
+def member_table(kind: type[Strategy]) -> type[Table]:
     """Return the table of the numbers of a member; once a class, for making it takes long."""
     return strategy_table(kind)
 
@@ -177,7 +178,7 @@ def _in_a_file(hint: Any) -> Any:
     if inner is None:
         return hint
     if _is_family(inner):
-        return chosen(inner, optional=hint is not inner)
+        return Annotated[Any, Chosen(inner, optional=hint is not inner)]
     table = strategy_table(inner)
     return table if hint is inner else table | None
 

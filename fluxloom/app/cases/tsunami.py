@@ -19,7 +19,6 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
-from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -95,7 +94,7 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
         bed,
         _surface(initial, "0", "initial"),
         (formula(initial.velocity_x, "initial.velocity_x"), formula(initial.velocity_y, "initial.velocity_y")),
-        scheme=ShallowScheme(flow.order, flow.cfl, flow.gravity, flow.manning, flow.dry, flow.longest_step),
+        scheme=flow.value,
         boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},
         schedule=parse_schedule(case.run.schedule),
         fused=case.run.fused,

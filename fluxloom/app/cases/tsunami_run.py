@@ -14,7 +14,7 @@ from fluxloom.app.application import Picture
 from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
 from fluxloom.app.cases.water_watch import tsunami_watch
-from fluxloom.app.files import atomic, vtk_name, write_vtk
+from fluxloom.app.files import atomic, fields_name, write_fields
 from fluxloom.app.gathering import gathered
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.watch import Watch
@@ -203,9 +203,9 @@ class TsunamiRunner:
     def _snapshot(self, number: int) -> None:
         """Write the fields."""
         fields = self._gathered()
-        name = f"snapshot_{number:04d}{Path(vtk_name('auto')).suffix}"
+        name = f"snapshot_{number:04d}{Path(fields_name('auto')).suffix}"
         time = self.time
-        self.folder.write_at(time, name, lambda path: write_vtk(path, self.mesh(), fields, time=time))
+        self.folder.write_at(time, name, lambda path: write_fields(path, self.mesh(), fields, time=time))
 
     def _gathered(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the fields of all cells on rank 0."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel, OutputTable, RunTable, Table
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.fv.shallow_scheme import ShallowScheme
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
 
-_DEFAULTS = ShallowScheme()
 _MOST_SAMPLES, _MOST_STEPS = 1e6, 1e9
 
 
@@ -138,23 +139,20 @@ class EventTable(SurfaceTable):
         return self
 
 
-class TsunamiFlowTable(Table):
-    """``[flow]``: the scheme; see `ShallowScheme`.
+class TsunamiFlowTable(strategy_table(ShallowScheme)):
+    """``[flow]``: the scheme; see `ShallowScheme`, whose names and defaults it has.
 
     Attributes
     ----------
-    order, cfl, gravity, manning, dry, longest_step
-        Numbers of the scheme.
     precision
         ``"float64"`` or ``"float32"``.
     """
 
+    renamed = MappingProxyType({"longest_step": "longest"})
     order: Literal[1, 2] = 2
-    cfl: Annotated[float, Field(gt=0, le=1)] = _DEFAULTS.cfl
-    gravity: Annotated[float, Field(gt=0)] = _DEFAULTS.gravity
-    manning: Annotated[float, Field(ge=0, le=1)] = _DEFAULTS.manning
-    dry: Annotated[float, Field(gt=0, lt=0.1)] = _DEFAULTS.dry
-    longest_step: Annotated[float, Field(gt=0)] = _DEFAULTS.longest
+    cfl: Annotated[float, Field(gt=0, le=1)] = ShallowScheme.cfl
+    manning: Annotated[float, Field(ge=0, le=1)] = ShallowScheme.manning
+    dry: Annotated[float, Field(gt=0, lt=0.1)] = ShallowScheme.dry
     precision: Literal["float64", "float32"] = "float64"
 
 
@@ -262,7 +260,7 @@ class TsunamiCase(CaseModel):
         """Refuse what would never end or fill the memory."""
         spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
         spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
-        spans += [("flow.longest_step", self.flow.longest_step, _MOST_STEPS, "steps")]
+        spans += [("flow.longest", self.flow.value.longest, _MOST_STEPS, "steps")]
         for key, step, most, what in spans:
             if step is not None and self.run.time / step > most:
                 raise ValueError(

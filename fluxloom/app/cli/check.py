@@ -14,9 +14,9 @@ from fluxloom.app.checks import check_directory, check_ranks, missing_packages
 from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.crew import starts_ranks
-from fluxloom.app.files import vtk_name
+from fluxloom.app.files import fields_name
 from fluxloom.app.keys import key_tables
-from fluxloom.app.loading import load_case
+from fluxloom.app.loading import load_application, load_case
 from fluxloom.app.ranks import RankSpec, parse
 from fluxloom.app.startup import check_tunable
 from fluxloom.app.system import processor
@@ -47,10 +47,10 @@ def command(
 ) -> None:
     """Check a case file without running it, and say what a run would take."""
     with Listening():
-        model, application = load_case(case)
         if keys:
-            _list_keys(application)
+            _list_keys(load_application(case))
             return
+        model, application = load_case(case)
         model = model.with_run(device=device, threads=threads, ranks="" if device is not None else None)
         with placed(str(case)):
             estimate = application.estimate(model)
@@ -138,7 +138,7 @@ def _rooms(context: Context) -> list[_Room]:
 def _rows(
     case: CaseModel, title: str, estimate: Estimate, context: Context, rooms: list[_Room]
 ) -> list[tuple[str, str]]:
-    name = vtk_name(case.output.vtk)
+    name = fields_name(case.output.format)
     files = [text for text, wanted in (("residual.csv", case.output.residual), (name, name),
                                        ("pictures", case.output.picture), ("run.json", True)) if wanted]  # fmt: skip
     rows = [

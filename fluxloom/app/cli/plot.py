@@ -15,7 +15,7 @@ from fluxloom.app.cli.console import messages
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.results.tables import read_residuals
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.mesh.io import Fields, read_fields
+from fluxloom.mesh.io import Fields, output_format, output_formats, read_fields
 
 __all__ = ["NAME", "command"]
 
@@ -54,9 +54,9 @@ def command(
             name = record.get("case", {}).get("case", {}).get("name", directory.name)
             draw_residual(target / "residual.png", iterations, residuals, f"{name}: residual")
             written.append("residual.png")
-    final = next((p for p in (directory / "final.vtkhdf", directory / "final.vtu") if p.exists()), None)
+    final = next((path for path in map(directory.joinpath, _finals()) if path.exists()), None)
     if final is None and field:
-        raise CaseError(f"{directory}: there is no final.vtkhdf or final.vtu; run with [output] vtk = \"auto\"")
+        raise CaseError(f"{directory}: there is none of {', '.join(_finals())}; run with [output] format = \"auto\"")
     if final is not None:
         fields = read_fields(final)
         for picture in _pictures(record, fields, field or [], window, colours):
@@ -65,8 +65,14 @@ def command(
             draw_field(target / f"{picture.field}.png", fields.mesh, np.asarray(values), picture, nodal=nodal)
             written.append(f"{picture.field}.png")
     if not written:
-        raise CaseError(f"{directory}: there is nothing to draw (no residual.csv, no final.vtkhdf or final.vtu)")
+        raise CaseError(f"{directory}: there is nothing to draw (no residual.csv, no {' or '.join(_finals())})")
     messages().print(f"{target}: {', '.join(written)}", soft_wrap=True, markup=False)
+
+
+def _finals() -> list[str]:
+    """Return the names that files of final fields may have, of formats that can be read."""
+    readable = [found for found in map(output_format, output_formats()) if found.read is not None]
+    return [f"final{suffix}" for found in readable for suffix in found.suffixes[:1]]
 
 
 def _record(directory: Path) -> dict[str, Any]:

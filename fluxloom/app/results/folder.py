@@ -24,7 +24,7 @@ _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
     "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*", "checkpoint.npz",
 )  # fmt: skip
-_SUFFIX = re.compile(r"\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?|npz)$")
+_SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?|npz)$")
 """Of files that a run writes; other names in a record are not believed."""
 
 _ORPHAN = re.compile(r"\.[^/]+-(\d+)-[0-9a-f]+(\.\w+)?$")
@@ -241,7 +241,7 @@ def _require_room(path: Path, needed: int) -> None:
     if free < needed:
         raise CaseError(
             f"output directory {path}: the run will write about {_size(needed)} but only {_size(free)} are "
-            f'free; free some space, set [output] vtk = "none", or {_ADVICE}'
+            f'free; free some space, set [output] format = "none", or {_ADVICE}'
         )
 
 

@@ -11,7 +11,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.direct import Direct
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.poisson.plan import Plan
 
 __all__ = ["FastPoisson"]
@@ -45,7 +45,7 @@ class _Applied:
 
 
 @dataclass(frozen=True, eq=False)
-class FastPoisson:
+class FastPoisson(Preconditioner):
     r"""The inverse of a discrete Laplacian, as preconditioner of a matrix near it.
 
     .. math:: B = \sigma (L + s)^{-1} W^{-1}

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from fluxloom.mesh.io.formats import MeshFormat, formats, read, read_fields, write
+from fluxloom.mesh.io.formats import (
+    MeshFormat,
+    formats,
+    output_format,
+    output_formats,
+    read,
+    read_fields,
+    write,
+)
 from fluxloom.mesh.io.vtk_cells import Fields
 
-__all__ = ["Fields", "MeshFormat", "formats", "read", "read_fields", "write"]
+__all__ = ["Fields", "MeshFormat", "formats", "output_format", "output_formats", "read", "read_fields", "write"]

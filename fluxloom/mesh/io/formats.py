@@ -16,7 +16,9 @@ from fluxloom.mesh.io.collect import first_patches
 from fluxloom.mesh.io.vtk_cells import Fields
 from fluxloom.mesh.mesh import MeshData, no_mask
 
-__all__ = ["MeshFormat", "formats", "read", "read_fields", "write"]
+__all__ = [
+    "MeshFormat", "format_called", "formats", "output_format", "output_formats", "read", "read_fields", "write",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,19 @@ class MeshFormat:
     suffixes
         Lower-case suffixes with the dot, ``.gz`` left out.
     read
-        ``read(path, **options) -> Fields``; None when it cannot be read.
+        ``read(path, **options)``, which returns a `MeshData`, or `Fields` where there are values too; None when it
+        cannot be read.
     write
-        ``write(path, mesh, **options)``; options may hold ``cell_data`` and ``point_data``.
+        ``write(path, mesh, **options)``; None when it cannot be written. Where the format holds ``data``, options are
+        ``cell_data`` and ``point_data`` (name to values, or None), and of results ``time`` (seconds, or None).
     data
-        Whether it holds values on points and cells.
+        Whether it holds values on points and cells: results can be written in it then.
     zones, steps
         Whether ``read`` takes ``zone``, one of several meshes in a file, and ``step``, one of several times.
     """
 
     suffixes: tuple[str, ...]
-    read: Callable[..., Fields] | None
+    read: Callable[..., MeshData | Fields] | None
     write: Callable[..., None] | None
     data: bool = False
     zones: bool = False
@@ -48,15 +52,56 @@ class MeshFormat:
 def formats() -> Registry[MeshFormat]:
     """Return a registry of the built-in formats, open to the entry points ``fluxloom.mesh_formats``."""
     registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
-    registry.register("su2", MeshFormat((".su2",), _plain(_late("su2:read_su2")), _late("su2:write_su2"), zones=True))
-    registry.register("gmsh", MeshFormat((".msh",), _plain(_late("gmsh:read_gmsh")), _late("gmsh:write_gmsh")))
-    registry.register("cgns", MeshFormat((".cgns",), _plain(_late("cgns:read_cgns")), None, zones=True))
+    registry.register("su2", MeshFormat((".su2",), _late("su2:read_su2"), _late("su2:write_su2"), zones=True))
+    registry.register("gmsh", MeshFormat((".msh",), _late("gmsh:read_gmsh"), _late("gmsh:write_gmsh")))
+    registry.register("cgns", MeshFormat((".cgns",), _late("cgns:read_cgns"), None, zones=True))
     registry.register("vtu", MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True))
-    inp = MeshFormat((".inp",), _plain(_late("abaqus:read_abaqus")), _late("adapter:write_meshio"))
+    inp = MeshFormat((".inp",), _late("abaqus:read_abaqus"), _late("adapter:write_meshio"))
     registry.register("abaqus", inp)
     read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
     registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, steps=True))
     return registry
+
+
+def format_called(name: str, registry: Registry[MeshFormat] | None = None) -> MeshFormat:
+    """Return a format by its name, or by its place, ``"module:NAME"``.
+
+    Raises
+    ------
+    MeshError
+        Where there is none, or what is there is none.
+    """
+    try:
+        found = load_object(name) if ":" in name else (formats() if registry is None else registry)[name]
+    except (ImportError, AttributeError) as error:
+        raise MeshError(f"mesh format {name!r} cannot be loaded: {error}") from None
+    if not isinstance(found, MeshFormat):
+        raise MeshError(f"mesh format {name!r}: a MeshFormat((\".suffix\",), read, write) is wanted, not {found!r}")
+    return found
+
+
+def output_formats() -> list[str]:
+    """Return the names of the formats in which results can be written."""
+    registry = formats()
+    return [name for name in registry.names() if _holds_results(format_called(name, registry))]
+
+
+def output_format(name: str) -> MeshFormat:
+    """Return a format in which results can be written, by its name or its place.
+
+    Raises
+    ------
+    MeshError
+        Where there is none, or it cannot be written, or holds no values.
+    """
+    found = format_called(name)
+    if not _holds_results(found):
+        raise MeshError(f"mesh format {name!r} holds no results (those that do: {', '.join(output_formats())})")
+    return found
+
+
+def _holds_results(format: MeshFormat) -> bool:
+    return format.data and format.write is not None
 
 
 def read(
@@ -75,7 +120,7 @@ def read(
     path
         The file; the suffix (before a ``.gz``) tells the format.
     format
-        Name of the format, when the suffix does not tell.
+        Name of the format, when the suffix does not tell, or the place of a `MeshFormat`, ``"module:NAME"``.
     orient
         Whether cells with negative volume are turned round (see `fluxloom.mesh.orient.orient`).
     zone
@@ -129,6 +174,7 @@ def read_fields(
             options[word] = value
     with activity("reading the mesh", str(path)):
         found = _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
+    found = found if isinstance(found, Fields) else Fields(found)
     check_range(found.mesh)
     require_whole(found.mesh)
     return replace(found, mesh=first_patches(found.mesh))
@@ -154,7 +200,7 @@ def write(
     cell_data, point_data
         Name to values, ``(n,)`` or ``(n, components)``; cells in global order.
     format
-        Name of the format, when the suffix does not tell.
+        Name of the format, when the suffix does not tell, or the place of a `MeshFormat`, ``"module:NAME"``.
     **options
         Of the format.
 
@@ -186,11 +232,12 @@ def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | Non
 
     registry = formats()
     if format is not None:
-        return (format, None) if format == "meshio" else (format, registry[format])
+        return (format, None) if format == "meshio" else (format, format_called(format, registry))
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     suffix = ([item for item in suffixes if item != ".gz"] or [""])[-1]
-    for name in registry.names():
-        if suffix in registry[name].suffixes:
+    ours = list(registry)
+    for name in [*ours, *(name for name in registry.names() if name not in ours)]:  # others are imported if need be
+        if suffix in format_called(name, registry).suffixes:
             return name, registry[name]
     if suffix in meshio_suffixes():
         return "meshio", None
@@ -199,15 +246,6 @@ def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | Non
         f"{path}: no mesh format has the suffix {suffix!r}{did_you_mean(suffix, known)} "
         f"(built in: {', '.join(known)}; others through meshio: pip install 'fluxloom[mesh]'); or pass format="
     )
-
-
-def _plain(reader: Callable[..., MeshData]) -> Callable[..., Fields]:
-    """Wrap a reader of files without data."""
-
-    def wrapped(path: str | Path, **options: Any) -> Fields:
-        return Fields(reader(path, **options))
-
-    return wrapped
 
 
 def _read_meshio(path: str | Path) -> Fields:

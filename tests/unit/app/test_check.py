@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from fluxloom.app.loading import applications
+
 Call = Callable[..., SimpleNamespace]
 Write = Callable[..., Path]
 
@@ -36,6 +38,14 @@ def test_above_a_million_cells_it_says_what_was_not_checked(fluxloom: Call, case
     assert "not checked" in fluxloom("check", case_file(), "--no-build").out
 
 
+@pytest.mark.parametrize("solver", applications().names())
+def test_keys_of_a_solver(solver: str, fluxloom: Call) -> None:
+    """Its name is enough, also where a case needs keys that have no default."""
+    done = fluxloom("check", "--keys", solver)
+    assert done.code == 0
+    assert "[checkpoint]" in done.out
+
+
 def test_nothing_is_written(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     case = case_file()
     assert fluxloom("check", case).code == 0
@@ -46,7 +56,7 @@ def test_nothing_is_written(fluxloom: Call, case_file: Write, tmp_path: Path) ->
     ("change", "package", "what"),
     [
         ("", "matplotlib", "pictures"),
-        ('[output]\nvtk = "vtkhdf"\n', "h5py", "final fields in VTKHDF"),
+        ('[output]\nformat = "vtkhdf"\n', "h5py", "final fields in VTKHDF"),
         ("", "h5py", "written as VTU"),
     ],
 )

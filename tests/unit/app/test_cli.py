@@ -219,7 +219,7 @@ def test_fields_that_cannot_be_written(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fluxloom.app.job_output.write_vtk", fails)
+    monkeypatch.setattr("fluxloom.app.job_output.write_fields", fails)
     done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 2)
     assert done.code == code
     assert word in done.err

@@ -289,7 +289,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ("viscosity = 0.1", 'viscosity = "0.1 * q"', "fluid.viscosity"),
         ("viscosity = 0.1", "viscosity = 0.1\nmean_velocity = [1, 0]", "fluid.mean_velocity: [fluid] has no key"),
         ("rtol = 1e-8", "rtol = 2", "pressure.rtol: must be less than 1, got 2"),
-        ("rtol = 1e-8", 'preconditioner = "jacobian"', "pressure.preconditioner: unknown value \"jacobian\""),
+        ("rtol = 1e-8", 'preconditioner = "jacobian"', "pressure.preconditioner: unknown preconditioner 'jacobian'"),
         ("rtol = 1e-8", 'solver = "fourier"', "pressure.solver: unknown value \"fourier\" (allowed: cg, bicgstab)"),
         ("dt = 0.01", "dt = -1", "time.dt: must be at least 0, got -1"),
         ("dt = 0.01", "courant = 3", "time.courant: must be at most 2, got 3"),
@@ -302,7 +302,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ('"outflow"', '"outflow"\nkappa = 0.4', 'boundary.xmax: type = "outflow" has no kappa'),
         ('"outflow"', '"wall_law"\ndistance = 0.1\nconstant = 0', "boundary.xmax.constant: must be greater than 0"),
         ('"outflow"', '"wall_law"\ndistance = 0.1\nvelocity = [1, 0]', 'boundary.xmax: type = "wall_law" has no veloc'),
-        ("[run]", '[scheme]\nconvection = "upwind"\n[run]', "scheme.convection: unknown value \"upwind\""),
+        ("[run]", '[scheme]\nconvection = "upwind"\n[run]', "scheme.convection: unknown form of convection 'upwind'"),
         ("[run]", "[scheme]\nviscous = -1\n[run]", "scheme.viscous: a number of at least 0 is wanted, not -1"),
         ("[run]", '[les]\nmodel = "whale"\n[run]', "les.model"),
         ("speed = 1.0\n", "", "forces.both: give both of speed and area, above 0, or neither"),
@@ -358,7 +358,7 @@ def test_results_that_cannot_be_written_are_all_named(
         raise FluxloomError(f"{path}: cannot be written: the disk is full")
 
     written = folder_module.write_json
-    monkeypatch.setattr("fluxloom.app.job_output.write_vtk", full)
+    monkeypatch.setattr("fluxloom.app.job_output.write_fields", full)
     end = lambda path, record: full(path) if record["status"] != "running" else written(path, record)  # noqa: E731
     monkeypatch.setattr(folder_module, "write_json", end)
     out = tmp_path / "out"

@@ -25,7 +25,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from tests.unit.app.flow_cases import Change, Write, advanced, built, writer
 
@@ -106,7 +106,7 @@ def test_solver_of_the_tables(plume: Write) -> None:
     mesh = point_mesh(Context("cpu", threads=1, tuning=False), box2d(10, 8, kind="triangle", perturb=0.2))
     solver = EdgeTransport(
         mesh, (1.0, 0.25), lambda p: 0.01 * (1 + p[:, 0]), {"xmin": lambda p: np.sin(np.pi * p[:, 1]), "ymin": 0.5},
-        source=lambda p: p[:, 1], scheme=EdgeScheme(convection="advective", dynamic=0.5),
+        source=lambda p: p[:, 1], scheme=EdgeScheme(convection=Advective(), dynamic=0.5),
     )  # fmt: skip
     solver.initialise(lambda p: np.exp(-20 * ((p[:, 0] - 0.3) ** 2 + (p[:, 1] - 0.4) ** 2)))
     for _ in range(3):
@@ -262,7 +262,7 @@ def test_tuned_at_the_start(plume: Write, tmp_path: Path, monkeypatch: pytest.Mo
         ('"free"', '"free"\nvalue = 1.0', 'boundary.xmax: type = "free" has no value; type = "given" has'),
         ('"free"', '"fre"', "boundary.xmax.type: unknown value \"fre\"; did you mean 'free'"),
         ("dt = 0.01", "dt = 0.01\ncourant = 0.5", "time: give only one of dt and courant"),
-        ('"advective"', '"upwind"', "scheme.convection: unknown value \"upwind\""),
+        ('"advective"', '"upwind"', "scheme.convection: unknown form of convection 'upwind'"),
         ("dynamic = 0.5", "dynamic = -1", "scheme.dynamic: a number of at least 0 is wanted, not -1"),
         ("dynamic = 0.5", "pressure = 1.0", "scheme.pressure: [scheme] has no key 'pressure'"),
         ("nx = 10", 'periodic = [["ymin", "ymax"]]', "mesh.periodic: transport on edges joins no patches"),

@@ -27,7 +27,7 @@ iterations = 1
 threads = 1
 [output]
 picture = false
-vtk = "none"
+format = "none"
 """
 
 

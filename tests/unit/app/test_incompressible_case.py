@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_tables import IncompressibleCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.fv.eddy_viscosity import Smagorinsky
+from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
+from fluxloom.fv.projection_schemes import RungeKutta
+from fluxloom.linalg import DampedJacobi, SmoothedAggregation
 from fluxloom.mesh import box2d, write
 from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, YMIN, Write, advanced, built, writer
 
@@ -213,7 +216,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ("viscosity = 0.1", "viscosity = -0.1", "fluid.viscosity: must be at least 0, got -0.1"),
         ("viscosity = 0.1", "viscsity = 0.1", "fluid.viscsity: [fluid] has no key 'viscsity'; did you mean 'viscosi"),
         ("[fluid]\nviscosity = 0.1\n", "", "[fluid] is missing (keys: viscosity, force, mean_velocity, gravity)"),
-        ('"jacobi"', '"jacobian"', "pressure.preconditioner: unknown value \"jacobian\"; did you mean 'jacobi'?"),
+        ('"jacobi"', '"jacobian"', "pressure.preconditioner: unknown preconditioner 'jacobian'; did you mean 'jacobi'"),
         ('"jacobi"', '"jacobi"\nrtol = 0', "pressure.rtol: must be greater than 0, got 0"),
         ('"jacobi"', '"jacobi"\niterations = 0', "pressure.iterations: must be at least 1, got 0"),
         ("dt = 0.01", "dt = -1", "time.dt: must be at least 0, got -1"),
@@ -230,7 +233,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ('"outflow"', '"inflow"', "boundary.xmax: give velocity = [...], or formulas as velocity_x"),
         ('"inflow"', '"inflow"\nvelocity = [1, 0]', "boundary.xmin: give only one of velocity and velocity_x"),
         ("(1 - y)", "(1 - t)", "initial.velocity_x: '4 * y * (1 - t)': unknown name 't'"),
-        ("[run]", "[les]\nconstant = 0.1\n[run]", "les: constant is there but model is not"),
+        ("[run]", "[les]\nconstant = 0.1\n[run]", "les: constant is a number of model, which is none: write model = {"),
         ("[run]", '[les]\nmodel = "whale"\n[run]', "les.model"),
         ("iterations = 3", 'iterations = 3\nschedule = "serial"', "run.schedule: this solver chooses"),
         ("iterations = 3", "iterations = 3\nfused = false", "run.fused: this solver chooses"),
@@ -272,11 +275,38 @@ def test_mistakes_found_when_building(channel: Write, changes: tuple[tuple[str, 
     assert expected in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("les", "model"),
+    [
+        ('model = "none"', None),
+        ('model = "wale"', Wale()),
+        ('model = "wale"\nconstant = 0.0', Wale()),  # of files of before: its own
+        ('model = { type = "wale", constant = 0.5 }', Wale(0.5)),
+        ('model = { type = "s3pqr", variant = "pr" }', S3pqr("pr")),
+        ('model = "s3pqr"\nconstant = 0.4', S3pqr("qr", 0.4)),
+    ],
+)
+def test_models_of_eddies(channel: Write, les: str, model: EddyViscosity | None) -> None:
+    case = load_case(channel(("[run]", f"[les]\n{les}\n[run]")))[0]
+    assert isinstance(case, IncompressibleCase)
+    assert case.les.model == model
+
+
+def test_preconditioners_have_numbers(channel: Write) -> None:
+    numbers = '{ type = "smoothed_aggregation", theta = 0.1, smoother = { type = "damped_jacobi", sweeps = 2 } }'
+    case = load_case(channel(('"jacobi"', numbers)))[0]
+    assert isinstance(case, IncompressibleCase)
+    found = case.pressure.preconditioner
+    assert isinstance(found, SmoothedAggregation)
+    assert (found.theta, found.smoother) == (0.1, DampedJacobi(2))
+    assert case.divided.startswith('pressure.preconditioner = "smoothed_aggregation" works rank by rank')
+
+
 def test_scheme_and_model(channel: Write) -> None:
     les = ("[run]", '[les]\nmodel = "smagorinsky"\nconstant = 0.2\n[run]')
     runner = build(channel(("dt = 0.01", 'dt = 0.01\nscheme = "runge-kutta"'), les))
-    assert runner.solver.scheme == "runge-kutta"
-    assert runner.solver.model == Smagorinsky(c=0.2)
+    assert runner.solver.scheme == RungeKutta()
+    assert runner.solver.model == Smagorinsky(0.2)
     runner.advance()
     assert runner.solver.nut.read().max() > 0
     assert runner.residual() > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
 from fluxloom.app.keys import key_tables, page
 from fluxloom.app.loading import applications
 from fluxloom.core.errors import FluxloomError, SolverError
-from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
+from fluxloom.core.strategies import PYTHON_ONLY, Strategy, strategy_class, strategy_words
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,6 +43,37 @@ class Rigid(Spring, name="rigid"):
     """No length changes it."""
 
 
+class Wheel(Strategy, what="wheel"):
+    """What turns."""
+
+
+class Gear(Wheel, what="gear"):
+    """A wheel with teeth."""
+
+
+@dataclass(frozen=True)
+class Spur(Gear, name="spur"):
+    """A gear with straight teeth.
+
+    Attributes
+    ----------
+    teeth
+        How many.
+    marks
+        Where there are any; programs alone can say it.
+    material
+        Of the teeth.
+    """
+
+    teeth: int = 20
+    marks: object = field(default=None, metadata=PYTHON_ONLY)
+    material: Spring = Linear(7.0)
+    angle: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "angle", 360.0 / self.teeth)
+
+
 @dataclass(frozen=True)
 class Nameless(Spring):
     length: int = 3
@@ -62,6 +93,13 @@ class Model:
 
     spring: Spring = Linear()
     damper: Spring | None = None
+
+
+@dataclass(frozen=True)
+class Turning:
+    """A machine with a wheel."""
+
+    wheel: Wheel = Spur(40)
 
 
 class Keys(strategy_table(Model)):
@@ -126,6 +164,24 @@ def test_numbers_of_members_are_listed() -> None:
     assert [(key.name, key.values, key.default, key.text) for key in numbers.keys] == [
         ("stiffness", "number", "2", "N/m.")
     ]
+
+
+def test_families_within_families_and_fields_without_keys() -> None:
+    """A gear is a wheel; what a member derives, or programs alone can give, is no key."""
+    assert (Gear.choices.names(), Wheel.choices.names()) == (["spur"], ["spur"])
+    assert strategy_words(Spur(marks=[1])) == {
+        "type": "spur", "teeth": 20, "material": {"type": "linear", "stiffness": 7.0}
+    }  # fmt: skip
+    model = strategy_table(Turning)
+    given = {"type": "spur", "teeth": 30, "material": "rigid"}
+    assert strategy_of(Turning, model.model_validate({"wheel": given})).wheel == Spur(30, material=Rigid())
+    for name in ("marks", "angle"):
+        with pytest.raises(ValidationError, match=f"spur: no key '{name}'"):
+            model.model_validate({"wheel": {"type": "spur", name: 1.0}})
+    whole, spur, linear = key_tables(model, "machine")
+    assert whole.keys[0].default == '{ type = "spur", teeth = 40 }'
+    assert [key.default for key in spur.keys] == ["20", '{ type = "linear", stiffness = 7 }']
+    assert linear.path == 'machine.wheel.material = { type = "linear" }'
 
 
 @pytest.mark.parametrize("name", applications().names())

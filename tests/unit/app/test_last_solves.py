@@ -61,7 +61,7 @@ class Hopeful(ConjugateGradient):
 @pytest.fixture(autouse=True)
 def _hopeful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fluxloom.solvers.incompressible.ConjugateGradient", Hopeful)
-    monkeypatch.setattr("fluxloom.solvers.edge_flow._KRYLOV", {"cg": Hopeful})
+    monkeypatch.setattr("fluxloom.app.cases.edge_flow._KRYLOV", {"cg": Hopeful})
 
 
 def runner_of(path: Path, solver: str, time: str, comm: Comm | None = None, **parts: str) -> Any:

@@ -20,10 +20,10 @@ from fluxloom.app.application import Picture
 from fluxloom.app.cases.airfoil import mesh_sizes
 from fluxloom.app.files import (
     atomic,
+    fields_name,
     prepare_file,
-    vtk_name,
+    write_fields,
     write_json,
-    write_vtk,
 )
 from fluxloom.app.gathering import find_lost, gathered
 from fluxloom.app.march import march
@@ -158,11 +158,11 @@ def test_no_half_line_stays_when_the_disk_is_full(tmp_path: Path) -> None:
 
 def test_vtk(tmp_path: Path) -> None:
     mesh = box2d(3, 2)
-    write_vtk(tmp_path / "final.vtu", mesh, {"p": np.arange(6.0), "u": np.ones((6, 2))})
+    write_fields(tmp_path / "final.vtu", mesh, {"p": np.arange(6.0), "u": np.ones((6, 2))})
     found = read_fields(tmp_path / "final.vtu")
     assert found.cell_data["p"].tolist() == list(range(6))
     assert found.cell_data["u"].shape == (6, 3)
-    assert (vtk_name("none"), vtk_name("vtu")) == ("", "final.vtu")
+    assert (fields_name("none"), fields_name("vtu")) == ("", "final.vtu")
 
 
 # -------------------------------------------------------------------------------------------- marching

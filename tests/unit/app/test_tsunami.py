@@ -140,7 +140,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("[run]", '[flow]\nprecision = "half"\n[run]', 'flow.precision: unknown value "half"'),
         ("[run]", "[flow]\ncfl = 5\n[run]", "flow.cfl: must be at most 1, got 5"),
         ("[run]", "[flow]\ndry = -1e-6\n[run]", "flow.dry: must be greater than 0"),
-        ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest_step: 1e-12 makes 2.0e+11 steps until run.time"),
+        ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest: 1e-12 makes 2.0e+11 steps until run.time"),
         ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
         ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
         ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, expression, file, every, still, until)"),

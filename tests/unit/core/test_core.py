@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -91,3 +92,15 @@ def test_registry_makes_choices_when_they_are_asked_for(monkeypatch: pytest.Monk
             registry[name]
     with pytest.raises(DatError, match=r"unknown colour 'gray'; did you mean 'grey'\? \(known: black, grey, none"):
         registry["gray"]
+
+
+def test_registry_imports_choices_when_they_are_asked_for() -> None:
+    """One may come by itself with its module, but no other in its place."""
+    registry: Registry[object] = Registry("colour", error=DatError)
+    for name in ("half", "third", "fourth"):
+        registry.place(name, "fractions:Fraction")
+    assert registry["half"] is Fraction
+    assert registry.register("third", Fraction) is registry["third"] is Fraction
+    for name in ("third", "fourth"):
+        with pytest.raises(DatError, match="registered twice"):
+            registry.register(name, int)

@@ -21,7 +21,7 @@ from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import SSOR, ConjugateGradient, Jacobi, SmoothedAggregation, Stop
 from fluxloom.linalg.local_rows import LocalRows
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.mesh.bind import bind
 from fluxloom.mesh.generate import box2d
 from tests.unit.fe.test_poisson import MESHES, ROUNDING, SIDES, Problem, long, run, space_of
@@ -193,7 +193,7 @@ def hill(x: Array) -> Array:
     return np.sin(np.pi * x[:, 0]) * np.sin(np.pi * x[:, 1])
 
 
-def solved(matrix: GlobalMatrix, recipe: Recipe | None, rtol: float = 1e-11) -> tuple[Dat, int]:
+def solved(matrix: GlobalMatrix, recipe: Preconditioner | None, rtol: float = 1e-11) -> tuple[Dat, int]:
     """Return the solution with `hill` for a source, and the iterations of conjugate gradients."""
     space = matrix.space
     f, b, u = (space.context.dat(space.rows, name=name) for name in "fbu")

@@ -12,19 +12,19 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale, filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, Qr, S3pqr, Sigma, Smagorinsky, Wale, filter_areas
 
 Array = npt.NDArray[np.float64]
-Model = Smagorinsky | Wale | Qr | Sigma | S3pqr
+Model = EddyViscosity
 
 MODELS: dict[str, Model] = {
-    "smagorinsky": Smagorinsky(c=1.0),
-    "wale": Wale(c=1.0),
-    "qr": Qr(c=1.0),
-    "sigma": Sigma(c=1.0),
-    "s3pq": S3pqr("pq", c=1.0),
-    "s3pr": S3pqr("pr", c=1.0),
-    "s3qr": S3pqr("qr", c=1.0),
+    "smagorinsky": Smagorinsky(constant=1.0),
+    "wale": Wale(constant=1.0),
+    "qr": Qr(constant=1.0),
+    "sigma": Sigma(constant=1.0),
+    "s3pq": S3pqr("pq", constant=1.0),
+    "s3pr": S3pqr("pr", constant=1.0),
+    "s3qr": S3pqr("qr", constant=1.0),
 }
 OPENCL = pytest.param("opencl", marks=pytest.mark.opencl)
 EVERY = pytest.mark.parametrize("name", MODELS)
@@ -107,7 +107,7 @@ def test_length_is_the_cube_root_of_the_volume(name: str) -> None:
     g, model = random_gradients(200), MODELS[name]
     volume = np.random.default_rng(1).uniform(0.01, 10.0, 200)
     want = (0.3 * np.cbrt(volume)) ** 2 * viscosity(model, g)
-    np.testing.assert_allclose(viscosity(replace(model, c=0.3), g, volume), want, rtol=1e-13)
+    np.testing.assert_allclose(viscosity(replace(model, constant=0.3), g, volume), want, rtol=1e-13)
 
 
 @EVERY
@@ -240,7 +240,7 @@ def test_constants_dissipate_alike() -> None:
     def dissipation(model: Model) -> float:
         return float((2.0 * viscosity(model, g) * squared).mean())
 
-    isotropic = dissipation(Smagorinsky(c=0.165))
+    isotropic = dissipation(Smagorinsky(constant=0.165))
     # the constant goes into the dissipation squared
     for variant in ("pq", "pr", "qr"):
         assert math.sqrt(dissipation(S3pqr(variant)) / isotropic) == pytest.approx(1.0, abs=0.005)
@@ -259,7 +259,7 @@ def test_constant_of_isotropic_turbulence() -> None:
 
 
 def test_constant_of_qr() -> None:
-    assert Qr().c ** 2 == pytest.approx(3 / (2 * math.pi**2), rel=1e-15)
+    assert Qr().constant ** 2 == pytest.approx(3 / (2 * math.pi**2), rel=1e-15)
 
 
 @pytest.mark.parametrize("variant", ["pq", "pr", "qr"])
@@ -277,10 +277,10 @@ def test_less_than_vreman(variant: str) -> None:
 def test_constants_are_checked() -> None:
     for model in (Smagorinsky, Wale, Qr, Sigma):
         for wrong in (-0.1, math.nan, math.inf):
-            with pytest.raises(SolverError, match=rf"{model.__name__}: the constant c is .* not {wrong!r}"):
-                model(c=wrong)
-    with pytest.raises(SolverError, match="S3pqr: the constant c"):
-        S3pqr("pq", c=-1.0)
+            with pytest.raises(SolverError, match=rf"{model.__name__}: constant is .* not {wrong!r}"):
+                model(constant=wrong)
+    with pytest.raises(SolverError, match="S3pqr: constant"):
+        S3pqr("pq", constant=-1.0)
     with pytest.raises(SolverError, match=r"unknown variant 'pqr'.*\(known: pq, pr, qr\)"):
         S3pqr("pqr")  # pyright: ignore[reportArgumentType]
 

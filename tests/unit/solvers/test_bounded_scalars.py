@@ -13,9 +13,11 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg.status import Stop
@@ -147,8 +149,8 @@ def mixed(kind: str, scheme: Any, comm: Comm | None = None, **options: Any) -> I
 
 
 @pytest.mark.parametrize("kind", ["quad", "triangle"])
-@pytest.mark.parametrize("scheme", ["adams-bashforth", "runge-kutta"])
-def test_volumes_keep_bounds(kind: str, scheme: str) -> None:
+@pytest.mark.parametrize("scheme", [AdamsBashforth(), RungeKutta()], ids=strategy_name)
+def test_volumes_keep_bounds(kind: str, scheme: Any) -> None:
     flow = mixed(kind, scheme)
     found, volumes = flow.scalars["c"].content(), flow.volumes
     assert found.least >= -1e-13
@@ -286,7 +288,7 @@ def test_sides_of_edges_keep_bounds(d: int, kappa: float, source: float) -> None
 
 
 def test_too_long_steps_of_a_flow() -> None:
-    flow = mixed("quad", "adams-bashforth")
+    flow = mixed("quad", AdamsBashforth())
     flow.step(0.2)
     with pytest.raises(SolverError, match=r"scalar 'c': a step was .* times the longest one that keeps its bounds"):
         flow.step(0.02)
@@ -294,8 +296,8 @@ def test_too_long_steps_of_a_flow() -> None:
 
 def test_ranks() -> None:
     """On two ranks what one finds."""
-    alone = run_threads(1, lambda comm: mixed("quad", "adams-bashforth", comm).scalars["c"].content())[0]
-    for found in run_threads(2, lambda comm: mixed("quad", "adams-bashforth", comm).scalars["c"].content()):
+    alone = run_threads(1, lambda comm: mixed("quad", AdamsBashforth(), comm).scalars["c"].content())[0]
+    for found in run_threads(2, lambda comm: mixed("quad", AdamsBashforth(), comm).scalars["c"].content()):
         assert found.total == pytest.approx(alone.total, rel=1e-9)
         assert found.square == pytest.approx(alone.square, rel=1e-7)
         assert found.largest <= 1.0 + 1e-13

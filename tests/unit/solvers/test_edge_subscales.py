@@ -17,12 +17,13 @@ from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import Tracked
 from fluxloom_lab.problems.lid_cavity import lid_walls
 from fluxloom_lab.verify.edge_flow_time import IN_TIME
 
@@ -34,7 +35,9 @@ def vortices(x: Array) -> Array:
     return np.stack([s * d, -c * t], axis=1)
 
 
-def flow_on(context: fl.Context, *, open_end: bool = False, recipe: Recipe | None = None, n: int = 6) -> EdgeFlow:
+def flow_on(
+    context: fl.Context, *, open_end: bool = False, recipe: Preconditioner | None = None, n: int = 6
+) -> EdgeFlow:  # fmt: skip
     """Return vortices between planes, or a flow from an inlet to an outlet between walls."""
     mesh = box2d(n + 1, n, kind="triangle", perturb=0.2)
     sides: dict[str, EdgePatch] = dict.fromkeys(mesh.patches, Symmetry())
@@ -150,8 +153,8 @@ def test_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (partial(EdgeScheme, **{"subscales": "trakced"}), "subscales: no 'trakced'; did you mean 'tracked'"),
-        (partial(EdgeScheme, subscales="tracked", pressure=0.0), "pressure: a number above 0 is wanted with subscales"),
+        (partial(EdgeScheme, **{"subscales": "trakced"}), r"subscales: .* not 'trakced'; write subscales=Tracked\(\)"),
+        (partial(EdgeScheme, subscales=Tracked(), pressure=0.0), "pressure: a number above 0 is wanted with subscales"),
     ],
 )
 def test_wrong_choices(make: partial[EdgeScheme], expected: str) -> None:

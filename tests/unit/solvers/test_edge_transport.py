@@ -16,13 +16,13 @@ from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom_lab.problems.lid_cavity import lid_walls
 
 Array = npt.NDArray[np.float64]
 
-SKEW, ADVECTIVE = EdgeScheme(), EdgeScheme(convection="advective")
+SKEW, ADVECTIVE = EdgeScheme(), EdgeScheme(convection=Advective())
 
 
 @cache

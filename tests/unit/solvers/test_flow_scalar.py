@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import Read, Write
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
@@ -48,15 +51,15 @@ def carried(ctx: fl.Context, n: int, steps: int, scheme: Any, kind: str = "quad"
 def test_second_order_in_space(ctx: fl.Context) -> None:
     errors = []
     for n in (12, 24):
-        found, wanted = carried(ctx, n, 4 * n, "adams-bashforth")
+        found, wanted = carried(ctx, n, 4 * n, AdamsBashforth())
         errors.append(np.sqrt(((found - wanted) ** 2).mean()))
     assert np.log2(errors[0] / errors[1]) > 1.85
     assert errors[1] < 0.01
 
 
-@pytest.mark.parametrize(("scheme", "order"), [("adams-bashforth", 2), ("runge-kutta", 3)])
-def test_order_in_time(ctx: fl.Context, scheme: str, order: int) -> None:
-    fine = carried(ctx, 8, 640, "runge-kutta")[0]
+@pytest.mark.parametrize(("scheme", "order"), [(AdamsBashforth(), 2), (RungeKutta(), 3)])
+def test_order_in_time(ctx: fl.Context, scheme: Any, order: int) -> None:
+    fine = carried(ctx, 8, 640, RungeKutta())[0]
     coarse = [np.abs(carried(ctx, 8, steps, scheme)[0] - fine).max() for steps in (20, 40)]
     assert np.log2(coarse[0] / coarse[1]) == pytest.approx(order, abs=0.15)
 
@@ -90,7 +93,7 @@ def test_made_up_solution_with_walls(ctx: fl.Context) -> None:
     assert fine < 0.03
 
 
-@pytest.mark.parametrize("scheme", ["adams-bashforth", "runge-kutta"])
+@pytest.mark.parametrize("scheme", [AdamsBashforth(), RungeKutta()], ids=strategy_name)
 def test_what_is_closed_keeps_its_content(ctx: fl.Context, scheme: Any) -> None:
     """And grows by what a source and a wall give, to round-off, on any mesh."""
     volumes = control_volumes(box2d(6, 5, kind="triangle", perturb=0.2, seed=1))
@@ -156,15 +159,13 @@ def test_stays_in_its_bounds_where_cells_are_fine_enough(ctx: fl.Context) -> Non
     assert extremes(1e-4)[1] > 1.05
 
 
-@fl.kernel
-def constant(gradient: Read, volume: Read, nut: Write):
+@dataclass(frozen=True)
+class Constant(EddyViscosity):
     """An eddy viscosity that is the same everywhere."""
-    nut[0] = 0.03
 
-
-class Constant:
-    def loop(self, cells: Any, gradient: fl.Dat, volume: fl.Dat, nut: fl.Dat) -> fl.Loop:
-        return fl.Loop(constant, cells, gradient, volume, nut)
+    @fl.func
+    def __call__(self, g, area):
+        return 0.03
 
 
 def test_an_eddy_viscosity_carries_scalars_too(ctx: fl.Context) -> None:

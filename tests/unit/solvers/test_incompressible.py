@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Incompressible
@@ -42,8 +45,8 @@ def decay(ctx: fl.Context, n: int, scheme: Any) -> float:
     return float(np.sqrt(((flow.velocity() - wanted) ** 2).sum(axis=1).mean()))
 
 
-@pytest.mark.parametrize("scheme", ["adams-bashforth", "runge-kutta"])
-def test_vortices_decay_with_second_order(ctx: fl.Context, scheme: str) -> None:
+@pytest.mark.parametrize("scheme", [AdamsBashforth(), RungeKutta()], ids=strategy_name)
+def test_vortices_decay_with_second_order(ctx: fl.Context, scheme: Any) -> None:
     coarse, fine = decay(ctx, 16, scheme), decay(ctx, 32, scheme)
     assert fine < 1.2e-3
     assert np.log2(coarse / fine) > 1.8
@@ -70,7 +73,14 @@ def test_error_of_steps(ctx: fl.Context) -> None:
     assert error_of_steps(ctx, 24, 16) / fine > 2.0
 
 
-@pytest.mark.parametrize(("scheme", "order"), [("adams-bashforth", 2), ("runge-kutta", 3)])
+@dataclass(frozen=True)
+class Stages(ProjectionScheme):
+    """A scheme of one's own: Heun's by default, of second order."""
+
+    shares: tuple[float, ...] = (0.0, 0.5)  # pyright: ignore[reportIncompatibleMethodOverride]
+
+
+@pytest.mark.parametrize(("scheme", "order"), [(AdamsBashforth(), 2), (RungeKutta(), 3), (Stages(), 2)])
 def test_order_of_the_scheme(ctx: fl.Context, scheme: Any, order: int) -> None:
     """Shear ``u = sin y`` decays by ``exp(-nu t (2 - 2 cos h) / h^2)`` on a regular mesh, without pressure."""
     n, nu, time = 8, 1.0, 0.8
@@ -201,7 +211,8 @@ def test_wrong_input(ctx: fl.Context) -> None:
         (0.1, good | {"xmni": NoSlip()}, {}, "no patch 'xmni'.*did you mean 'xmin'"),
         (0.1, good | {"xmin": Inflow((1.0,) * 3)}, {}, "patch 'xmin': a vector of 2 components is wanted"),
         (0.1, good | {"xmin": Inflow((np.nan, 0.0))}, {}, r"patch 'xmin': \(nan, 0.0\) is not finite"),
-        (0.1, good, {"scheme": "runge-cutta"}, "scheme: no 'runge-cutta'.*did you mean 'runge-kutta'"),
+        (0.1, good, {"scheme": "runge-cutta"}, r"scheme: .* not 'runge-cutta'; write scheme=RungeKutta\(\)"),
+        (0.1, good, {"scheme": Stages((0.5,))}, r"Stages: shares begin with 0 and are less than 1, not \(0.5,\)"),
         (0.1, good, {"force": (1.0,)}, r"force: 2 finite numbers are wanted, not \(1.0,\)"),
     ):
         with pytest.raises(SolverError, match=message):

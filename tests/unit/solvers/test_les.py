@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import Read, Write
-from fluxloom.dsl.sets import Set
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.eddy_viscosity import Sigma, Wale, filter_areas
+from fluxloom.fv.eddy_viscosity import EddyViscosity, Sigma, Wale, filter_areas
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
@@ -20,20 +20,16 @@ LENGTH = 2 * np.pi
 TIGHT = Stop(rtol=1e-11)
 
 
-@fl.kernel
-def shear_rate(gradient: Read, area: Read, nut: Write, *, base: float, scale: float):
-    """``nu_t = base + scale |du/dy|``, in proportion to the size of the cell."""
-    nut[0] = base + scale * area[0] * fl.fabs(gradient[1])
+@dataclass(frozen=True)
+class Simple(EddyViscosity):
+    """A model that can be followed by hand: ``nu_t = base + scale |du/dy|``, in proportion to the size of the cell."""
 
+    base: float
+    scale: float = 0.0
 
-class Simple:
-    """A model that can be followed by hand."""
-
-    def __init__(self, base: float, scale: float = 0.0) -> None:
-        self.base, self.scale = base, scale
-
-    def loop(self, cells: Set, gradient: fl.Dat, area: fl.Dat, nut: fl.Dat) -> fl.Loop:
-        return fl.Loop(shear_rate, cells, gradient, area, nut, base=self.base, scale=self.scale)
+    @fl.func
+    def __call__(self, g, area):
+        return self.base + self.scale * area * fl.fabs(g[1])
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
+from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
@@ -49,6 +51,48 @@ def test_water_at_rest(order: int, kind: str) -> None:
     assert np.abs(water.u.read()[:, 1:]).max() < 2e-14
     assert np.abs(water.surface()[~dry]).max() < 1e-13
     assert (water.depth()[dry] == 0.0).all()
+
+
+@dataclass(frozen=True)
+class HalfMirrored(WaterState):
+    """A porous wall: a part of the velocity is turned round."""
+
+    part: float
+
+    @fl.func
+    def __call__(self, h, z, un, level, still, g):
+        return h, (1.0 - 2.0 * self.part) * un
+
+
+@dataclass(frozen=True)
+class Porous(Boundary):
+    """A boundary of one's own."""
+
+    part: float
+
+    @property
+    def formula(self) -> WaterState:
+        return HalfMirrored(self.part)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_boundary_of_ones_own(order: int) -> None:
+    """It is an outflow where nothing is turned round, a wall where all is, and between them another; devices agree."""
+
+    def after(side: Boundary, device: str = "cpu") -> np.ndarray:
+        scheme = ShallowScheme(order=order)
+        water = ShallowWater(mesh(6, device), -0.5, hump, scheme=scheme, boundaries={"xmin": side})
+        water.advance_to(0.3)
+        return water.u.read()
+
+    open_side, porous = after(Outflow()), after(Porous(0.5))
+    np.testing.assert_array_equal(after(Porous(0.0)), open_side)
+    np.testing.assert_allclose(after(Porous(0.5), "reference"), porous, rtol=1e-10, atol=1e-13)
+    assert np.abs(porous - open_side).max() > 1e-3
+    if order == 1:
+        np.testing.assert_array_equal(after(Porous(1.0)), after(Wall()))
+    with pytest.raises(SolverError, match=r"boundaries: xmin: Wall\(\), Outflow\(\).* not 'wall'"):
+        ShallowWater(mesh(6), -0.5, boundaries={"xmin": "wall"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("order", [1, 2])

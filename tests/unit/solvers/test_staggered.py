@@ -10,12 +10,12 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.projection_schemes import Wray
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, ghosts_of, inflow_of, outflow_faces, side_weights
 from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_fields import StaggeredFields
-from fluxloom.solvers.staggered_scheme import StaggeredScheme
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
 from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
@@ -93,14 +93,15 @@ def test_side_that_lacks() -> None:
         ({"viscosity": -1.0}, "the viscosity"),
         ({"mean_velocity": (1.0, 0.0)}, "has to be periodic"),
         ({"force": (1.0,)}, "force: 2 finite numbers"),
+        ({"scheme": "runge-kutta"}, r"not 'runge-kutta'; write scheme=Wray\(\)"),
     ],
 )
 def test_flows_refused(options: dict[str, object], message: str) -> None:
     given: dict[str, object] = {"viscosity": 1.0, "boundaries": WALLS, **options}
     with pytest.raises(SolverError, match=message):
         Staggered(fl.Context("cpu", threads=1), BOX, **given)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(SolverError, match='projection = "step" is of "runge-kutta"'):
-        StaggeredScheme(projection="step")
+    with pytest.raises(SolverError, match=r"projection: 'steps' is none; did you mean 'step'"):
+        Wray("steps")  # pyright: ignore[reportArgumentType]
 
 
 def test_beyond_the_sides() -> None:

@@ -1,0 +1,90 @@
+"""The water beyond a face of the boundary, of which the flux through it is made: a formula for each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fluxloom.kernel.frontend import func
+from fluxloom.kernel.intrinsics import max, sqrt
+
+__all__ = ["GivenLevel", "IncidentWave", "Mirrored", "SameWater", "WaterState"]
+
+
+class WaterState:
+    """What is beyond a face of the boundary; a member is a frozen dataclass with the formula, a ``@func``.
+
+    The formula is given depth ``h``, bed ``z`` and outward velocity ``un`` inside, the ``level`` of the series of the
+    face now, the surface ``still`` of water at rest, and gravity; it returns depth and outward velocity.
+    """
+
+    if TYPE_CHECKING:  # a member has to have it
+
+        def __call__(self, h: Any, z: Any, un: Any, level: Any, still: Any, g: Any) -> Any: ...  # noqa: D102
+
+    @property
+    def wall(self) -> bool:
+        """Whether nothing passes: slopes of the cell reach the face then."""
+        return False
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether nothing says how much water may come in."""
+        return False
+
+
+@dataclass(frozen=True)
+class Mirrored(WaterState):
+    """A wall."""
+
+    @property
+    def wall(self) -> bool:
+        """It is."""
+        return True
+
+    @func
+    def __call__(self, h, z, un, level, still, g):
+        """Return the state of the inside, turned round."""
+        return h, -un
+
+
+@dataclass(frozen=True)
+class SameWater(WaterState):
+    """Beyond the boundary it is as inside."""
+
+    @property
+    def unbounded(self) -> bool:
+        """It may be drawn in."""
+        return True
+
+    @func
+    def __call__(self, h, z, un, level, still, g):
+        """Return the state of the inside."""
+        return h, un
+
+
+@dataclass(frozen=True)
+class GivenLevel(WaterState):
+    """The surface is prescribed; the invariant ``u + 2 c`` passes."""
+
+    @func
+    def __call__(self, h, z, un, level, still, g):
+        """Return the depth of the level, and the velocity of the invariant that leaves."""
+        depth = max(0.0, level - z)
+        cb = sqrt(g * depth)
+        return depth, max(un + 2.0 * (sqrt(g * h) - cb), -cb)
+
+
+@dataclass(frozen=True)
+class IncidentWave(WaterState):
+    """The incoming invariant is that of a simple wave on still water, ``u - 2 c``; the outgoing one leaves."""
+
+    @func
+    def __call__(self, h, z, un, level, still, g):
+        """Return what both invariants make."""
+        wave = sqrt(g * max(0.0, level - z))
+        rest = sqrt(g * max(0.0, still - z))
+        leaving = un + 2.0 * sqrt(g * h)
+        coming = 2.0 * rest - 4.0 * wave
+        cb = max(0.0, 0.25 * (leaving - coming))
+        return cb * cb / g, 0.5 * (leaving + coming)
