@@ -37,7 +37,7 @@ LABORATORY_LAYERS = {
 }  # fmt: skip
 FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
 
-APP_ONLY = frozenset({"pydantic", "typer", "rich"})
+APP_ONLY = frozenset({"pydantic", "pydantic_core", "typer", "rich"})  # pydantic comes with pydantic_core
 OPTIONAL = frozenset({
     "cupy", "cupyx", "cuda", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
     "vtk", "pyfftw", "pyvkfft", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
