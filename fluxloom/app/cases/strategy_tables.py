@@ -115,7 +115,7 @@ def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Str
     kind, numbers = _named(family, given, optional)
     keys = member_table(kind)
     for name in numbers.keys() - keys.model_fields.keys():
-        plain = name in vars(kind) and name not in kind.__dataclass_fields__
+        plain = name in vars(kind) and name not in vars(kind).get("__dataclass_fields__", ())
         if plain and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
             raise ValueError(f"{given['type']}: {name} is no field, it has no type: write {name}: float in the class")
     try:
