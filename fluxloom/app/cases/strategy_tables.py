@@ -7,8 +7,14 @@ from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import ValidationError, create_model, model_validator
-from pydantic_core import core_schema
+from pydantic import (
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from fluxloom.app.case import Table
 from fluxloom.app.case_errors import mistakes_of
@@ -87,14 +93,13 @@ class Chosen:
     family: type[Strategy]
     optional: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: object) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
         """Say how pydantic checks a value, and how it writes one."""
 
         def check(given: Any) -> Strategy | None:
             return choose(self.family, given, optional=self.optional)
 
-        written = core_schema.plain_serializer_function_ser_schema(_written)
-        return core_schema.no_info_plain_validator_function(check, serialization=written)
+        return handler(Annotated[Any, PlainValidator(check), PlainSerializer(_written)])
 
 
 def _written(value: Strategy | None) -> Any:

@@ -17,6 +17,7 @@ import pytest
 
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom_lab.bench import cavity
 from fluxloom_lab.bench.cavity import CavityBench, CavityOptions
 from fluxloom_lab.bench.registry import benches
@@ -217,7 +218,7 @@ def test_openfoam_runs_on_processors() -> None:
 
 def test_record(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the fake velocity is (i, j), the extremes are those of lines: their ends."""
-    monkeypatch.setattr(cavity, "RECIPES", {"jacobi": Jacobi(), "broken": SimpleNamespace(build=broken)})
+    monkeypatch.setattr(cavity, "RECIPES", {"jacobi": Jacobi(), "broken": Broken()})
     monkeypatch.setenv("PATH", os.pathsep.join([str(fake), WHOLE_PATH]))
     told: list[str] = []
     options = CavityOptions(cells="8", threads=2, iterations=3, rounds=2, peers="openfoam")
@@ -237,8 +238,9 @@ def test_record(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert metrics["icofoam_over_best"] == pytest.approx(fastest / jacobi["ms_per_step"])
 
 
-def broken(matrix: Any) -> Any:
-    raise FluxloomError("broken: cannot be built")
+class Broken(Preconditioner):
+    def build(self, matrix: Any) -> Any:
+        raise FluxloomError("broken: cannot be built")
 
 
 def test_programs_in_turn(fake: Path, tmp_path: Path) -> None:
