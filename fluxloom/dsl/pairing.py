@@ -5,42 +5,11 @@ from __future__ import annotations
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound, Numbering, specialise
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.grouping import ragged_maps
-from fluxloom.dsl.maps import EntriesMap
+from fluxloom.dsl.dats import Global
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
 
-__all__ = ["pairs_pay", "require_pairs", "require_sites", "require_stage", "why_single"]
-
-_LEAST_ROWS = 1 << 18
-"""Rows from which on half as many items keep a device busy."""
-
-_LONGEST = 256
-"""Entries beyond which a row has a kernel with lanes of its own, which loops in pairs do not have."""
-
-_VALUES = "float64"
-"""Of the loops that were measured."""
-
-
-def pairs_pay(bound: Bound, strategy: str | None) -> bool:
-    """Return whether a loop gains by two rows an item: a product of a sparse matrix, or a loop like it, on a GPU.
-
-    Two rows are chosen where that was measured: scalars in double precision, sliced ELL by columns, no row far longer
-    than others, one rank. From 393 216 rows on a product takes 0.94 to 1.00 of the time (design/044), and the
-    results have the same bits. Loops that reduce are left out, as their partial results would have other chunks.
-    """
-    device, over = bound.over.context.device, bound.over
-    if not device.items or getattr(device, "is_cpu", False) or over.parent.part or over.size < _LEAST_ROWS:
-        return False
-    values = [a.data for a in bound.arguments]
-    if not all(isinstance(v, Dat) and v.dim == 1 and v.scalar.name == _VALUES for v in values):
-        return False
-    if not any(isinstance(a.map, EntriesMap) for a in bound.arguments):
-        return False
-    if any(m.store.length.max(initial=0) > _LONGEST for m in ragged_maps(bound)):
-        return False
-    return not why_single(bound, strategy)
+__all__ = ["require_pairs", "require_sites", "require_stage", "why_single"]
 
 
 def why_single(bound: Bound, strategy: str | None) -> str:

@@ -19,7 +19,7 @@ from fluxloom.dsl.cost import repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.pairing import pairs_pay, why_single
+from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
@@ -90,9 +90,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
 
 
 def _pairs(bound: Bound, strategy: str | None, wanted: Schedule, lanes: int) -> bool:
-    """Return whether an item handles two rows: as is wished, or where that pays and nothing else was asked of rows."""
-    if wanted.pairs is None and not wanted.lanes and not wanted.rows:
-        return lanes == 1 and pairs_pay(bound, strategy)
+    """Return whether an item handles two rows: as is wished, where it can."""
     return bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
 
 

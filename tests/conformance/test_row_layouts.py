@@ -12,12 +12,11 @@ from fluxloom import RW, Const, Inc, Loop, Max, Read, Schedule, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl import pairing
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.generate import tet_dual
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
-from .harness import DEVICES, ROW_DEVICES, compare, context, everywhere, expected, same, variants
+from .harness import DEVICES, compare, context, everywhere, expected, same, variants
 
 STORES = {
     "csr": fl.CSR(),
@@ -218,19 +217,6 @@ def test_packs_of_rows_keep_the_order_of_sums(case: Any) -> None:
 def test_pairs_keep_the_order_of_sums(device: str, case: Any) -> None:
     found = variants(case, device, choices(device, ("sliced8",)))
     same(found["sliced8 pairs"], found["sliced8 one"])
-
-
-@pytest.mark.parametrize("device", [p for p in ROW_DEVICES if p.values[0] in ("opencl_gpu", "cuda")])
-def test_pairs_by_themselves_have_the_same_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is chosen where nothing was asked for."""
-    monkeypatch.setattr(pairing, "_LEAST_ROWS", 100)
-    found, ctx = [], context(device)
-    for schedule in (None, Schedule(pairs=False)):
-        (loop,), values = product(ctx, "sliced32", schedule=schedule)
-        loop()
-        found.append((loop.schedule.pairs, values["y"].read()))
-    assert [pairs for pairs, _ in found] == [True, False]
-    assert found[0][1].tobytes() == found[1][1].tobytes()
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -10,9 +10,7 @@ from fluxloom import Inc, Loop, Read, Schedule, Write
 from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.pairs import why_not_paired
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl import pairing
 from fluxloom.dsl.bind import Numbering, specialise
-from fluxloom.dsl.pairing import pairs_pay
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom.dsl.tuning import schedule_words
@@ -56,14 +54,6 @@ def scaled(a: Write, x: Read):
         a[j] = 2.0 * x[j]
 
 
-@fl.kernel
-def summed(a: Read, x: Read, y: Write, total: Inc):
-    y[0] = 0.0
-    for j in range(len(a)):
-        y[0] += a[j] * x[j]
-    total[0] += y[0]
-
-
 class Case:
     """Rows of seven entries on a device."""
 
@@ -92,49 +82,6 @@ def test_chosen() -> None:
     assert wide.product().schedule.pairs is True
     double = Loop(through, wide.rows, wide.x[wide.m], wide.y, wide.ctx.dat(wide.rows), schedule=Schedule(lanes=4))
     assert (double.schedule.pairs, double.schedule.lanes) == (False, 4)
-
-
-@pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the rows of a case be enough for pairs."""
-    monkeypatch.setattr(pairing, "_LEAST_ROWS", N)
-
-
-@pytest.mark.usefixtures("large")
-def test_chosen_where_it_was_measured_to_pay() -> None:
-    case = Case()
-    chosen = case.product().schedule
-    assert (chosen.pairs, chosen.lanes, chosen.rows) == (True, 1, 2 * chosen.block)
-    assert "double2" in case.product().source
-    for wish in (Schedule(pairs=False), Schedule(lanes=1), Schedule(rows=256)):
-        assert case.product(wish).schedule.pairs is False
-    knobs, now = loop_knobs(case.product(), None, "sweep", 64)
-    assert starting_point(knobs, now)["pairs"] is True
-
-
-@pytest.mark.usefixtures("large")
-def test_not_chosen_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pays(case: Case) -> bool:
-        return pairs_pay(case.product().bound, None)
-
-    assert pays(Case())
-    assert not pays(Case("cpu"))
-    assert not pays(Case(layout=fl.CSR()))
-    assert not pays(Case(layout=fl.SlicedELL(5)))
-    flagged = FakeItems("opencl")
-    flagged.is_cpu = True  # type: ignore[attr-defined]
-    assert not pays(Case(flagged))
-    case = Case()
-    total = case.ctx.scalar(0.0)
-    rows = (case.a[case.m.to_entries], case.x[case.m], case.y)
-    assert not pairs_pay(Loop(summed, case.rows, *rows, total).bound, None)  # partial results of other chunks
-    single = case.ctx.dat(case.rows, dtype="float32")
-    assert not pairs_pay(Loop(product, case.rows, *rows[:2], single).bound, None)
-    assert not pairs_pay(Loop(first, case.rows, case.x[case.m], case.y).bound, None)  # no values of entries
-    monkeypatch.setattr(pairing, "_LONGEST", 6)
-    assert not pays(case)
-    monkeypatch.undo()
-    assert not pays(case)  # fewer rows than keep a GPU busy
 
 
 @pytest.mark.parametrize(
