@@ -17,6 +17,9 @@ power overflows, and what is compared with zero has no unit. The models differ i
 `S3pqr` "qr"   0           0               0      not 0                 y^3
 =============  ==========  ==============  =====  ====================  =========
 
+Where the velocity is prescribed, at walls and inflow, ``nu_t`` of the face is 0 in flow on cells, whatever the model
+says of the cell beside it.
+
 In two dimensions the third row and column of ``g`` are zero and a volume is an area times a depth of one; the models
 are meant for three.
 
@@ -39,7 +42,7 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.core.strategies import Strategy, strategy_name
+from fluxloom.core.strategies import Strategy, is_ours, strategy_name
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
@@ -127,11 +130,24 @@ class EddyViscosity(Strategy, what="LES model", group="fluxloom.eddy_viscosities
 
         def __call__(self, g: Any, area: Any) -> Any: ...  # noqa: D102
 
+    def try_formula(self) -> None:
+        """Raise `SolverError` where the formula of others gives no viscosity of at least 0."""
+        if not is_ours(self) and type(self).loop is EddyViscosity.loop:
+            from fluxloom.fv.formula_trials import try_eddy_viscosity
+
+            try_eddy_viscosity(self, lambda g, area: self(g, area))
+
     def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
         """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)`` and ``area``.
 
         A model that needs more than these may replace it.
+
+        Raises
+        ------
+        SolverError
+            Where a model of others gives no viscosity of at least 0.
         """
+        self.try_formula()
         return Loop(eddy_viscosity, cells, gradient, area, nut, model=self, name=strategy_name(self))
 
 

@@ -21,7 +21,10 @@ from fluxloom.fv.limiters import Limiter
 from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.record_fields import RecordProblem, check_strategy
 
-__all__ = ["try_condition", "try_flux", "try_limiter", "try_turbulence", "try_viscosity"]
+__all__ = [
+    "try_collision", "try_condition", "try_eddy_viscosity", "try_flux", "try_limiter", "try_turbulence",
+    "try_viscosity",
+]  # fmt: skip
 
 _GAMMA = 1.4
 _TOLERANCE = 1e-8
@@ -80,6 +83,11 @@ def try_viscosity(law: ViscosityLaw) -> None:
 def try_turbulence(model: TurbulenceModel) -> None:
     """Raise `SolverError` where a turbulence model gives no numbers, or what is not possible."""
     about = _about(model)
+    for name, positive in ("sigma", True), ("cb2", False):
+        number = _called(about, lambda name=name: getattr(model, name), ())
+        if not (isinstance(number, (int, float)) and isfinite(number) and (number > 0.0 or not positive)):
+            wanted = "a number above 0" if positive else "a number"
+            raise SolverError(f"{about}: {name} is {wanted}, not {number!r}")
     for nut in (0.0, 1e-5, 1e-3):
         for what, formula, least in (
             ("eddy_viscosity", lambda x: model.eddy_viscosity(x, 1e-5), 0.0),
@@ -89,6 +97,60 @@ def try_turbulence(model: TurbulenceModel) -> None:
             found = _called(f"{about}: {what}", formula, (nut,))
             if not (isinstance(found, (int, float)) and isfinite(found) and found >= least):
                 raise SolverError(f"{about}: {what} is {found!r} for nut = {nut:g}, nu = 1e-05")
+
+
+def try_eddy_viscosity(model: Strategy, formula: Callable[..., Any]) -> None:
+    """Raise `SolverError` where a model of eddies, called with gradient and area, gives no viscosity."""
+    about = _about(model, called=True)
+    rng = np.random.default_rng(1)
+    shear, rotation = np.zeros(9), np.zeros(9)
+    shear[1], rotation[1], rotation[3] = 1.0, 1.0, -1.0
+    for g in (np.zeros(9), shear, rotation, -np.eye(3).ravel(), *(rng.standard_normal(9) for _ in range(4))):
+        for size in (1e-3, 1.0, 1e3):
+            gradient = [float(size * value) for value in g]
+            given = list(gradient)
+            found = _called(about, formula, (given, 1e-2))
+            shown = f"for g = {_shown(gradient)}, area = 0.01"
+            if not isinstance(found, (int, float)):
+                raise SolverError(f"{about}: one number is wanted, it returns {found!r} {shown}")
+            if not (isfinite(found) and found >= -1e-12 * size):
+                raise SolverError(f"{about}: a viscosity of at least 0 is wanted, it is {found:g} {shown}")
+            if given != gradient:
+                raise SolverError(f"{about}: it changes the gradient that it is given, {shown}")
+
+
+def try_collision(collision: Strategy, collide: Callable[..., Any], lattice: Any) -> None:
+    """Raise `SolverError` where a collision loses mass or momentum, gains another one than the force, or does nothing.
+
+    ``collide(g, force)`` changes the populations ``g``, stored less their weights with a unit of 1.
+    """
+    about, velocities = _about(collision, called=True), np.asarray(lattice.velocities, dtype=float)
+    weights, rng = np.asarray(lattice.weights, dtype=float), np.random.default_rng(1)
+    for forced in (False, True):
+        for size in (1e-3, 1e-2):
+            g = weights * size * rng.standard_normal(lattice.q)
+            force = [1e-4 * (a + 1) for a in range(lattice.dimensions)] if forced else None
+            after = [float(value) for value in g]
+            _called(about, collide, (after, force))
+            if not np.isfinite(after).all():
+                raise SolverError(f"{about}: its populations are not finite: {_shown(after)} from {_shown(list(g))}")
+            gained = np.subtract(after, g)
+            mass, momentum = gained.sum(), gained @ velocities - (force if force is not None else 0.0)
+            if abs(mass) > _TOLERANCE * size:
+                raise SolverError(
+                    f"{about}: it does not keep the mass: {size:g} away from equilibrium a cell gains {mass:g}"
+                )
+            if np.abs(momentum).max() > _TOLERANCE * size:
+                more = "beside the force " if forced else ""
+                raise SolverError(
+                    f"{about}: it does not keep the momentum: {size:g} away from equilibrium a cell gains "
+                    f"{_shown(list(momentum))} {more}({lattice.name})"
+                )
+            if not forced and not np.abs(gained).max() > _TOLERANCE * size:
+                raise SolverError(
+                    f"{about}: it leaves populations {size:g} away from equilibrium as they are: __call__ has to "
+                    "change g, which is an argument; what it returns nothing takes"
+                )
 
 
 def try_condition(about: str, formula: FaceState, par: Sequence[float], normal: Sequence[float]) -> None:
@@ -107,13 +169,15 @@ def _flux_of(flux: Flux, d: int) -> Callable[..., Any]:
     return lambda left, right, n, f: flux.near_shock(left, right, n, f, _GAMMA, d, 0.0)
 
 
-def _about(member: Strategy) -> str:
+def _about(member: Strategy, *, called: bool = False) -> str:
     """Return how messages begin, once a member is one that kernels can take."""
     what = type(member).choices.what
     try:
         check_strategy(what, member)
     except RecordProblem as problem:
         raise SolverError(f"{problem.message}; {problem.hint}" if problem.hint else problem.message) from None
+    if called and not callable(member):
+        raise SolverError(f"{what} {strategy_name(member)}: it has no __call__, which is its formula")
     return f"{what} {strategy_name(member)}"
 
 

@@ -182,11 +182,19 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def run_time_fields(name: str, value: Any) -> list[tuple[str, float]]:
-    """Return the run-time constants that a strategy brings: ``name_field`` and its value, in order of declaration."""
+    """Return the run-time constants that a strategy brings: ``name_field`` and its value, in order of declaration.
+
+    Raises
+    ------
+    RecordProblem
+        Where one holds no number.
+    """
     found: list[tuple[str, float]] = []
     if is_record(type(value)):
         kind = type(value)
         names = [item.name for item in dataclasses.fields(value) if is_run_time(kind, item.name)]
+        for field in names:
+            _check_field(f"{name}.{field}", kind, field, getattr(value, field))
         found += [(f"{name}_{field}", float(getattr(value, field))) for field in names]
     for inner, item in _inside(name, value):
         found += run_time_fields(inner, item)

@@ -124,7 +124,7 @@ def called_method(record: RecordValue) -> FunctionValue:
     RecordProblem
         When its class has no ``@func`` called ``__call__``.
     """
-    method = inspect.getattr_static(record.kind, "__call__", None)
+    method = next((vars(base)["__call__"] for base in record.kind.__mro__ if "__call__" in vars(base)), None)
     if isinstance(method, Helper):
         return FunctionValue(method, record)
     name = record.kind.__name__

@@ -92,7 +92,7 @@ class Preconditioner(Strategy, what="preconditioner", group="fluxloom.preconditi
     def rank_independent(self) -> bool:
         """Whether what it makes is the same on any number of ranks, but for the rounding of sums.
 
-        Runs that have to be so (``deterministic=global``) refuse those that do not say it.
+        Runs that are to be so (``deterministic=global``) warn of those that do not say it.
         """
         return False
 

@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.core.strategies import require_strategy
+from fluxloom.core.strategies import is_ours, require_strategy
+from fluxloom.fv.formula_trials import try_collision
 from fluxloom.lbm.boundaries import Body, Sponge
 from fluxloom.lbm.box import AXES, Box, side_names
 from fluxloom.lbm.collisions import BGK, Collision
+from fluxloom.lbm.collisions_rates import relaxation
 from fluxloom.lbm.lattices import LATTICES, SOUND_SPEED_SQUARED, Lattice
+from fluxloom.lbm.steps import relax_with
 from fluxloom.lbm.streaming import STREAMING, Streaming, streaming
 
 __all__ = [
@@ -78,6 +81,9 @@ def check_collision(collision: Any, lattice: Lattice) -> Collision:
         return BGK()
     require_strategy("collision", collision, Collision)
     collision.check(lattice)
+    if not is_ours(collision):
+        rates = relaxation(lattice, collision.rates(0.05), np.float64)
+        try_collision(collision, lambda g, force: relax_with(g, force, lattice, collision, rates), lattice)
     return collision
 
 

@@ -297,3 +297,17 @@ def test_what_is_left_out_is_not_compiled(device: str) -> None:
     cells, w = less.over, less.bound.arguments[0]
     with pytest.raises(LoopError, match=r"argument 'w' is None; the kernel would have to annotate it Read \| None"):
         Loop(less.bound.kernel, cells, None, w, push=None)
+
+
+def test_a_text_stays_refused_once_a_number_was_taken() -> None:
+    """Code is found again by its text; the number that it runs with is looked at each time."""
+    ctx = context("cpu", threads=1)
+    cells = ctx.set(4, "cells")
+    w, res = ctx.dat(cells, shape=(3,)), ctx.dat(cells, shape=(3,))
+    for most in (2.0, "2.0", "many", None):
+        build = lambda most=most: Loop(advance, cells, w, res, None, None, dt=0.1, limit=Bounded(most))  # noqa: E731
+        if isinstance(most, float):
+            build()()
+        else:
+            with pytest.raises(FluxloomError, match="most is float but holds"):
+                build()

@@ -28,6 +28,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Sponge, Velocity, Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice_checks import check_collision
 
 __all__ = ["LatticeApplication", "LatticeCase"]
 
@@ -101,7 +102,7 @@ def _flow(
     """Return the flow, which has no populations yet; ``field``: there are immersed bodies, whose force is a field."""
     lattice = _lattice(case)
     with explained("lattice"):
-        case.lattice.collision.check(lattice)
+        check_collision(case.lattice.collision, lattice)
     bodies = bodies_of(case, units)
     conditions = {name: _side(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
     try:

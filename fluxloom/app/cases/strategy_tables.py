@@ -118,7 +118,10 @@ def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Str
     if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
         return given if isinstance(given, family) else None
     kind, numbers = _named(family, given, optional)
-    keys = member_table(kind)
+    try:
+        keys = member_table(kind)
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
     for name in numbers.keys() - keys.model_fields.keys():
         plain = name in vars(kind) and name not in vars(kind).get("__dataclass_fields__", ())
         if plain and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
@@ -152,7 +155,19 @@ def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Str
 
 @cache
 def member_table(kind: type[Strategy]) -> type[Table]:
-    """Return the table of the numbers of a member; once a class, for making it takes long."""
+    """Return the table of the numbers of a member; once a class, for making it takes long.
+
+    Raises
+    ------
+    FluxloomError
+        Where a field has a name that the table, or the family, has for something else.
+    """
+    family = [base for base in kind.__mro__ if "choices" in vars(base)]
+    for field in written_fields(kind):
+        of_family = any(callable(getattr(base, field.name, None)) for base in family)
+        if field.name == "type" or of_family or hasattr(Table, field.name) or field.name in ("value", "described"):
+            whose = f"a method of {family[0].__name__}" if of_family else "taken in tables of case files"
+            raise FluxloomError(f"{kind.__name__}: the name of the field {field.name!r} is {whose}: call it otherwise")
     return strategy_table(kind)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.app.cases.strategy_tables import member_table, strategy_of, strategy_table
 from fluxloom.app.keys import key_tables, page
 from fluxloom.app.loading import applications
 from fluxloom.core.errors import FluxloomError, SolverError
@@ -193,3 +193,22 @@ def test_every_key_says_what_it_is(name: str) -> None:
 
 def test_the_page_of_the_guide_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "guide" / "keys.md").read_text(encoding="utf-8") == page(applications())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("value", "the name of the field 'value' is taken in tables of case files: call it otherwise"),
+        ("model_config", "is taken in tables"),
+        ("type", "is taken in tables"),
+        ("pull", "is a method of Pulling"),
+    ],
+)
+def test_names_that_fields_cannot_have(name: str, message: str) -> None:
+    class Pulling(Strategy, what="pull"):
+        def pull(self) -> float:
+            return 1.0
+
+    kind = dataclass(frozen=True)(type("Mine", (Pulling,), {"__annotations__": {name: float}, name: 1.0}))
+    with pytest.raises(FluxloomError, match=f"Mine: .*{message}"):
+        member_table(kind)

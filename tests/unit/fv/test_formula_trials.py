@@ -13,8 +13,10 @@ from fluxloom.fv.compressible_boundary import SlipWall, boundary_table
 from fluxloom.fv.compressible_fluxes import AUSM, HLLC, Rusanov, euler
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.formula_trials import try_flux, try_limiter, try_turbulence, try_viscosity
+from fluxloom.lbm.lattices import LATTICES
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.lattice_checks import check_collision
 
 
 @dataclass(frozen=True)
@@ -171,3 +173,99 @@ def test_conditions_that_are_none(condition: fl.BoundaryCondition, message: str)
     assert np.isin(kinds, (0, 1)).all()
     with pytest.raises(SolverError, match=message):
         boundary_table(volumes, sides | {"xmin": condition}, fl.Gas())
+
+
+# --------------------------------------------------------------------------- eddies and populations
+
+
+@dataclass(frozen=True)
+class Amount(fl.EddyViscosity):
+    """As much everywhere."""
+
+    amount: float = 0.01
+
+    @fl.func
+    def __call__(self, g, area):
+        return self.amount
+
+
+@dataclass(frozen=True)
+class Twice(fl.EddyViscosity):
+    @fl.func
+    def __call__(self, g, area):
+        return area, area
+
+
+@dataclass(frozen=True)
+class Quotient(fl.EddyViscosity):
+    @fl.func
+    def __call__(self, g, area):
+        return area * g[0] * g[0] / (g[1] * g[1])
+
+
+@dataclass(frozen=True)
+class Formless(fl.EddyViscosity):
+    @fl.func
+    def formula(self, g, area):
+        return area
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Amount(-0.01), "at least 0 is wanted, it is -0.01 for g ="),
+        (Twice(), r"one number is wanted, it returns \(0.01, 0.01\)"),
+        (Quotient(), "test_formula_trials.py:.*ZeroDivisionError|is nan"),
+        (Formless(), "Formless: it has no __call__"),
+    ],
+)
+def test_models_of_eddies(model: fl.EddyViscosity, message: str) -> None:
+    with pytest.raises(SolverError, match=message):
+        model.try_formula()
+    Amount().try_formula()
+
+
+@dataclass(frozen=True)
+class Relaxed(fl.Collision):
+    """Populations are those of equilibrium, with the momentum or a part of it."""
+
+    keep: float = 1.0
+
+    @fl.func
+    def __call__(self, g, excess, momentum, force, lattice, rates):
+        for k in range(lattice.q):
+            along = 0.0
+            for a in range(lattice.dimensions):
+                gained = momentum[a]
+                if force is not None:
+                    gained += force[a]
+                along += 3.0 * lattice.velocities[k][a] * gained
+            g[k] = lattice.weights[k] * (excess + self.keep * along)
+
+
+@dataclass(frozen=True)
+class Returns(fl.Collision):
+    @fl.func
+    def __call__(self, g, excess, momentum, force, lattice, rates):
+        return g[0], g[1]
+
+
+@pytest.mark.parametrize("lattice", ["D2Q9", "D3Q19"])
+def test_collisions(lattice: str) -> None:
+    check_collision(Relaxed(), LATTICES[lattice])
+    with pytest.raises(SolverError, match="Relaxed: it does not keep the momentum"):
+        check_collision(Relaxed(0.999), LATTICES[lattice])
+    with pytest.raises(SolverError, match="as they are: __call__ has to change g"):
+        check_collision(Returns(), LATTICES[lattice])
+
+
+@dataclass(frozen=True)
+class Backwards(fl.SpalartAllmaras):
+    @property
+    def sigma(self) -> float:
+        return -1.0
+
+
+def test_numbers_of_turbulence_models() -> None:
+    with pytest.raises(SolverError, match="Backwards: sigma is a number above 0, not -1.0"):
+        try_turbulence(Backwards())

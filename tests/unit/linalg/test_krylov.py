@@ -23,7 +23,7 @@ from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Status, Sto
 from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.jacobi import Diagonal
 from fluxloom.linalg.krylov import Krylov
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from tests.golden.fake import FakeItems
 
 METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab}
@@ -377,6 +377,14 @@ def test_constant_null_space(method: str) -> None:
     assert not solve(method, a, b, **choices)[1].converged  # b is not in the range
 
 
+@dataclass(frozen=True)
+class Unbuilt(Preconditioner):
+    """A preconditioner whose author forgot to return it."""
+
+    def build(self, matrix: Operator, /) -> Any:
+        pass
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "stop": ({"stop": 1e-6}, "stop is a Stop"),
     "nullspace": ({"nullspace": "linear"}, "nullspace is 'none' or 'constant', not 'linear'"),
@@ -385,6 +393,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "fraction": ({"interval": 2.0}, "interval is an even number"),
     "text": ({"preconditioner": "jacobi"}, r"such as Jacobi\(\) is wanted, not 'jacobi'"),
     "class": ({"preconditioner": Jacobi}, r"such as Jacobi\(\) is wanted"),
+    "nothing": ({"preconditioner": Unbuilt()}, r"Unbuilt.build returned None: an object with an attribute `diagonal`"),
 }
 
 
