@@ -267,5 +267,5 @@ class Backwards(fl.SpalartAllmaras):
 
 
 def test_numbers_of_turbulence_models() -> None:
-    with pytest.raises(SolverError, match="Backwards: sigma is a number above 0, not -1.0"):
+    with pytest.raises(SolverError, match=r"Backwards: sigma is a number above 0, not -1\.0"):
         try_turbulence(Backwards())
