@@ -161,6 +161,8 @@ class Krylov:
 
     def _built(self, given: Any) -> BuiltPreconditioner | None:
         """Return the preconditioner; a recipe makes it."""
+        if isinstance(given, Preconditioner) and type(given).build is Preconditioner.build:
+            raise SolverError(f"{self.name}: {type(given).__name__} has no method build(matrix), which makes it")
         made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
         fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
         ours = isinstance(given, Preconditioner) and is_ours(given)

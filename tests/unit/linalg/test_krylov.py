@@ -378,6 +378,14 @@ def test_constant_null_space(method: str) -> None:
 
 
 @dataclass(frozen=True)
+class Bare(Preconditioner):
+    """A preconditioner whose author misspelt the method."""
+
+    def built(self, matrix: Operator, /) -> Any:
+        return None
+
+
+@dataclass(frozen=True)
 class Unbuilt(Preconditioner):
     """A preconditioner whose author forgot to return it."""
 
@@ -393,6 +401,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "fraction": ({"interval": 2.0}, "interval is an even number"),
     "text": ({"preconditioner": "jacobi"}, r"such as Jacobi\(\) is wanted, not 'jacobi'"),
     "class": ({"preconditioner": Jacobi}, r"such as Jacobi\(\) is wanted"),
+    "no build": ({"preconditioner": Bare()}, r"Bare has no method build\(matrix\)"),
     "nothing": ({"preconditioner": Unbuilt()}, r"Unbuilt.build returned None: an object with an attribute `diagonal`"),
 }
 
