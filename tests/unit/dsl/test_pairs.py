@@ -11,6 +11,7 @@ from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.pairs import why_not_paired
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Numbering, specialise
+from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom.dsl.tuning import schedule_words
@@ -52,6 +53,14 @@ def through(x: Read, z: Read, y: Write):
 def scaled(a: Write, x: Read):
     for j in range(len(x)):
         a[j] = 2.0 * x[j]
+
+
+@fl.kernel
+def summed(a: Read, x: Read, y: Write, total: Inc):
+    y[0] = 0.0
+    for j in range(len(a)):
+        y[0] += a[j] * x[j]
+    total[0] += y[0]
 
 
 class Case:
@@ -131,6 +140,18 @@ def test_refused() -> None:
         Case(layout=fl.CSR()).product().reschedule(Schedule(pairs=True))
     loop.reschedule(Schedule(pairs=True))
     assert "double2" in loop.source
+
+
+def test_sums_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank's rows may begin inside a pair, whose sum would belong to two ranks."""
+    case = Case()
+    rows = case.a[case.m.to_entries], case.x[case.m], case.y
+    total = case.ctx.scalar(0.0)
+    assert Loop(summed, case.rows, *rows, total, schedule=Schedule(pairs=True)).schedule.pairs is True
+    alone, both = case.product(), Loop(summed, case.rows, *rows, total)
+    monkeypatch.setattr(case.rows, "part", object())
+    assert not why_single(alone.bound, None)
+    assert "it reduces over rows of several ranks" in why_single(both.bound, None)
 
 
 def test_knobs() -> None:
