@@ -6,7 +6,7 @@ A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +39,8 @@ class Table(BaseModel):
     """The dataclass of which the table has the keys."""
     moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Keys of before, whose values are numbers of a choice now: the key of that."""
+    zero_is_default: ClassVar[Collection[str]] = ()
+    """Those of them whose 0 stood for the choice's own number."""
     renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Keys of before that have another name now."""
 
@@ -60,7 +62,7 @@ class Table(BaseModel):
             return given
         table = {key: value for key, value in given.items() if key not in cls.moved}
         for key, choice in cls.moved.items():
-            if key in given:
+            if key in given and not (key in cls.zero_is_default and given[key] == 0):
                 before = table.get(choice, cls.model_fields[choice].default)
                 table[choice] = _with_number(before, choice, key, given[key])
         return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.strategy_tables import Chosen, member_table
 from fluxloom.core.registry import Registry
-from fluxloom.core.strategies import Strategy, strategy_words, written_fields
+from fluxloom.core.strategies import Strategy, default_of, strategy_words, written_fields
 
 __all__ = ["Key", "KeyTable", "key_tables", "page"]
 
@@ -225,18 +225,13 @@ def _default(field: FieldInfo) -> str:
     return '"none"' if default is None and _mark(field) is not None else _toml(default)
 
 
-def _of(field: Field[Any]) -> Any:
-    """Return the default of a field of a dataclass."""
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
 def _toml(value: Any) -> str:
     """Return a value as TOML has it."""
     if value is None:
         return "-"
     if isinstance(value, Strategy):
         numbers = [(field, getattr(value, field.name)) for field in written_fields(type(value))]
-        changed = [f"{field.name} = {_toml(number)}" for field, number in numbers if number != _of(field)]
+        changed = [f"{field.name} = {_toml(number)}" for field, number in numbers if number != default_of(field)]
         name = strategy_words(value)["type"]
         return f'{{ type = "{name}", {", ".join(changed)} }}' if changed else f'"{name}"'
     if isinstance(value, bool):

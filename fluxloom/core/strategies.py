@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
@@ -26,8 +26,8 @@ from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
 __all__ = [
-    "PYTHON_ONLY", "Strategy", "is_ours", "require_strategy", "strategy_called", "strategy_class", "strategy_name",
-    "strategy_words", "written_fields",
+    "PYTHON_ONLY", "Strategy", "default_of", "is_ours", "require_strategy", "strategy_called", "strategy_class",
+    "strategy_name", "strategy_words", "written_fields",
 ]  # fmt: skip
 
 S = TypeVar("S", bound="Strategy")
@@ -124,6 +124,11 @@ def strategy_name(value: Strategy | None) -> str:
 def written_fields(kind: type[Any]) -> list[Field[Any]]:
     """Return the fields of a dataclass that case files may give: not those that it derives, nor `PYTHON_ONLY` ones."""
     return [field for field in fields(kind) if field.init and field.metadata.get("key", True)]
+
+
+def default_of(field: Field[Any]) -> Any:
+    """Return the default of a field of a dataclass; `dataclasses.MISSING` where it has none."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def strategy_words(value: Strategy) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.stencil_writes import check_stencil_writes, spreads
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel, SpreadShape
-from fluxloom.kernel.record_fields import RecordProblem, run_time_fields, with_fields
+from fluxloom.kernel.record_fields import run_time_fields, with_fields
 
 __all__ = ["Bound", "Numbering", "bind", "executes_halo", "leads_away", "specialise"]
 
@@ -113,10 +113,8 @@ def bind(
     check_changing(name, over, kernel.parameters, args)
     run_time = {c.name: kernel.number(c.name, values[c.name]) for c in kernel.constants if not c.baked}
     for key in strategies:
-        try:
-            run_time |= dict(run_time_fields(key, baked[key]))
-        except RecordProblem as problem:
-            raise LoopError(f"{name}: {problem.message}; {problem.hint}") from None
+        kernel.value(key, baked[key])  # code that is found again says nothing of these numbers
+        run_time |= dict(run_time_fields(key, baked[key]))
     return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
 
 

@@ -109,11 +109,7 @@ class SymmetryPlane(BoundaryCondition):
     @property
     def formula(self) -> FaceState:
         """See `fluxloom.fv.compressible_outside`."""
-        return SlipState()
-
-    def rows(self, faces: PatchFaces) -> Array:
-        """Return the numbers of each face, without the mark that makes it a mirror (the solver adds it)."""
-        return faces.row(0.0, 0.0, 0.0)
+        return SlipState()  # the solver adds the mark that makes a face a mirror
 
 
 @dataclass(frozen=True)
@@ -209,10 +205,6 @@ class SupersonicOutlet(BoundaryCondition):
     def formula(self) -> FaceState:
         """See `fluxloom.fv.compressible_outside`."""
         return InsideState()
-
-    def rows(self, faces: PatchFaces) -> Array:
-        """Return the numbers of each face."""
-        return faces.row(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy
@@ -327,10 +327,8 @@ class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
 
         def __call__(self, left: Any, right: Any, n: Any, f: Any, gamma: Any, d: Any) -> Any: ...  # noqa: D102
 
-    @property
-    def resolves_contacts(self) -> bool:
-        """Whether contacts that stand still stay sharp: next to shocks such fluxes damp too little along the face."""
-        return True
+    resolves_contacts: ClassVar[bool] = True
+    """Whether contacts that stand still stay sharp: next to shocks such fluxes damp too little along the face."""
 
     @func
     def near_shock(self, left, right, n, f, gamma, d, steep):
@@ -351,10 +349,8 @@ class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
 class Rusanov(Flux, name="rusanov"):
     """The mean, and the fastest wave times the jump: the most robust, and the most dissipative."""
 
-    @property
-    def resolves_contacts(self) -> bool:
-        """It smears them."""
-        return False
+    resolves_contacts: ClassVar[bool] = False
+    """It smears them."""
 
     @func
     def __call__(self, left, right, n, f, gamma, d):

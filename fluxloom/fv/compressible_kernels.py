@@ -222,7 +222,7 @@ def boundary_flux(
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
 
-    At a plane of symmetry it is that of a inviscid, between this state and its image.
+    At a plane of symmetry it is the numerical flux between this state and its image.
 
     A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
     """

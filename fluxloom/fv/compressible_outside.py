@@ -36,7 +36,7 @@ E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed.,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluxloom.fv.compressible_fluxes import normal_velocity, sound
 from fluxloom.kernel.frontend import func
@@ -278,20 +278,12 @@ class FaceState:
 
         def __call__(self, par: Any, n: Any, w: Any, b: Any, gamma: Any, d: Any) -> Any: ...  # noqa: D102
 
-    @property
-    def wall(self) -> bool:
-        """Whether it is a wall: fluxes of the most robust kind take the mirrored cell behind it."""
-        return False
-
-    @property
-    def slip(self) -> bool:
-        """Whether it is a wall without friction, or a plane of symmetry (then ``par[0]`` is 1)."""
-        return False
-
-    @property
-    def adiabatic(self) -> bool:
-        """Whether no heat passes."""
-        return False
+    wall: ClassVar[bool] = False
+    """Whether it is a wall: fluxes of the most robust kind take the mirrored cell behind it."""
+    slip: ClassVar[bool] = False
+    """Whether it is a wall without friction, or a plane of symmetry (then ``par[0]`` is 1)."""
+    adiabatic: ClassVar[bool] = False
+    """Whether no heat passes."""
 
     @func
     def transported(self, par, n, w, b, nut, d):
@@ -303,20 +295,9 @@ class FaceState:
 class SlipState(FaceState):
     """A wall without friction."""
 
-    @property
-    def wall(self) -> bool:
-        """A wall."""
-        return True
-
-    @property
-    def slip(self) -> bool:
-        """Without friction."""
-        return True
-
-    @property
-    def adiabatic(self) -> bool:
-        """And without heat."""
-        return True
+    wall = True
+    slip = True
+    adiabatic = True
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
@@ -333,15 +314,8 @@ class SlipState(FaceState):
 class NoSlipState(FaceState):
     """A wall with friction through which no heat passes."""
 
-    @property
-    def wall(self) -> bool:
-        """A wall."""
-        return True
-
-    @property
-    def adiabatic(self) -> bool:
-        """No heat passes."""
-        return True
+    wall = True
+    adiabatic = True
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
@@ -358,10 +332,7 @@ class NoSlipState(FaceState):
 class IsothermalState(FaceState):
     """A wall with friction and a temperature."""
 
-    @property
-    def wall(self) -> bool:
-        """A wall."""
-        return True
+    wall = True
 
     @func
     def __call__(self, par, n, w, b, gamma, d):

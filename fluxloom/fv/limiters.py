@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy
@@ -98,10 +98,8 @@ class Limiter(Strategy, what="limiter", group="fluxloom.limiters"):
 
         def __call__(self, change: Any, low: Any, high: Any, eps2: Any) -> Any: ...  # noqa: D102
 
-    @property
-    def has_threshold(self) -> bool:
-        """Whether small changes are left alone, see `threshold`; that takes the way to each face."""
-        return False
+    has_threshold: ClassVar[bool] = False
+    """Whether small changes are left alone, see `threshold`; that takes the way to each face."""
 
     def threshold(self, length: float) -> tuple[float, float]:
         """Return ``t`` and ``m``: squares of changes below ``min(t h^3, m)`` of the flow's own are not limited.
@@ -151,10 +149,7 @@ class Venkatakrishnan(Limiter, name="venkatakrishnan"):
         if not (isfinite(self.length) and self.length >= 0.0):
             raise SolverError(f"length: a number of at least 0 is wanted, not {self.length!r}")
 
-    @property
-    def has_threshold(self) -> bool:
-        """Small changes are left alone."""
-        return True
+    has_threshold = True
 
     def threshold(self, length: float) -> tuple[float, float]:
         """Return ``(2 K / length)^3`` and the square of ``unlimited``."""

@@ -18,7 +18,7 @@ Phys. 92, 1991.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import Strategy
@@ -38,20 +38,12 @@ class ProjectionScheme(Strategy, what="time scheme", group="fluxloom.projection_
         """``c`` of each stage, which is one of Euler's: the first is 0, the others less than 1."""
         raise NotImplementedError(f"{type(self).__name__} has no shares: give it the property")
 
-    @property
-    def extrapolates(self) -> bool:
-        """Whether ``u_e`` is the velocity half a step ahead, from that of the step before; of one stage alone."""
-        return False
-
-    @property
-    def longer(self) -> float:
-        """How many times the limits of the step of Adams-Bashforth those of the scheme are."""
-        return 1.0
-
-    @property
-    def fading(self) -> float:
-        """Part of its rate at which what is carried on at faces fades, in runs towards a steady flow."""
-        return 1.0
+    extrapolates: ClassVar[bool] = False
+    """Whether ``u_e`` is the velocity half a step ahead, from that of the step before; of one stage alone."""
+    longer: ClassVar[float] = 1.0
+    """How many times the limits of the step of Adams-Bashforth those of the scheme are."""
+    fading: ClassVar[float] = 1.0
+    """Part of its rate at which what is carried on at faces fades, in runs towards a steady flow."""
 
 
 class StaggeredTimeScheme(Strategy, what="time scheme", group="fluxloom.staggered_time_schemes"):
@@ -87,10 +79,7 @@ class AdamsBashforth(ProjectionScheme, StaggeredTimeScheme, name="adams-bashfort
         """One stage."""
         return (0.0,)
 
-    @property
-    def extrapolates(self) -> bool:
-        """It does."""
-        return True
+    extrapolates = True
 
     def stages(self, ratio: float) -> tuple[tuple[float, float, float], ...]:
         """Return one."""
@@ -111,15 +100,8 @@ class RungeKutta(ProjectionScheme, name="runge-kutta"):
         """Three."""
         return 0.0, 0.75, 1.0 / 3.0
 
-    @property
-    def longer(self) -> float:
-        """It bears longer steps."""
-        return 3.0
-
-    @property
-    def fading(self) -> float:
-        """Half, as its steps are longer."""
-        return 0.5
+    longer = 3.0
+    fading = 0.5
 
 
 @dataclass(frozen=True)

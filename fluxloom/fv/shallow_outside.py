@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import max, sqrt
@@ -22,25 +22,17 @@ class WaterState:
 
         def __call__(self, h: Any, z: Any, un: Any, level: Any, still: Any, g: Any) -> Any: ...  # noqa: D102
 
-    @property
-    def wall(self) -> bool:
-        """Whether nothing passes: slopes of the cell reach the face then."""
-        return False
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether nothing says how much water may come in."""
-        return False
+    wall: ClassVar[bool] = False
+    """Whether nothing passes: slopes of the cell reach the face then."""
+    unbounded: ClassVar[bool] = False
+    """Whether nothing says how much water may come in."""
 
 
 @dataclass(frozen=True)
 class Mirrored(WaterState):
     """A wall."""
 
-    @property
-    def wall(self) -> bool:
-        """It is."""
-        return True
+    wall = True
 
     @func
     def __call__(self, h, z, un, level, still, g):
@@ -52,10 +44,7 @@ class Mirrored(WaterState):
 class SameWater(WaterState):
     """Beyond the boundary it is as inside."""
 
-    @property
-    def unbounded(self) -> bool:
-        """It may be drawn in."""
-        return True
+    unbounded = True
 
     @func
     def __call__(self, h, z, un, level, still, g):

@@ -21,6 +21,7 @@ import numpy as np
 
 from fluxloom.core.access import Const
 from fluxloom.core.errors import did_you_mean
+from fluxloom.core.strategies import default_of
 from fluxloom.kernel.marks import Helper, KernelMarker
 
 __all__ = [
@@ -182,19 +183,11 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def run_time_fields(name: str, value: Any) -> list[tuple[str, float]]:
-    """Return the run-time constants that a strategy brings: ``name_field`` and its value, in order of declaration.
-
-    Raises
-    ------
-    RecordProblem
-        Where one holds no number.
-    """
+    """Return the run-time constants that a strategy brings: ``name_field`` and its value, in order of declaration."""
     found: list[tuple[str, float]] = []
     if is_record(type(value)):
         kind = type(value)
         names = [item.name for item in dataclasses.fields(value) if is_run_time(kind, item.name)]
-        for field in names:
-            _check_field(f"{name}.{field}", kind, field, getattr(value, field))
         found += [(f"{name}_{field}", float(getattr(value, field))) for field in names]
     for inner, item in _inside(name, value):
         found += run_time_fields(inner, item)
@@ -302,9 +295,5 @@ def named_arguments(kind: type, node: ast.Call) -> dict[str, ast.expr]:
 def built_fields(kind: type) -> tuple[tuple[str, ...], Mapping[str, Any]]:
     """Return the names of the fields in order, and the defaults of the last ones."""
     every = dataclasses.fields(kind)
-    defaults = {
-        item.name: item.default if item.default_factory is dataclasses.MISSING else item.default_factory()
-        for item in every
-        if item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
-    }
-    return tuple(item.name for item in every), defaults
+    defaults = {item.name: default_of(item) for item in every}
+    return tuple(defaults), {name: value for name, value in defaults.items() if value is not dataclasses.MISSING}

@@ -115,6 +115,8 @@ class ApproximateInverse(Preconditioner, name="approximate_inverse"):
     drop: float = 0.0
     layout: RaggedLayout | None = field(default=None, metadata=PYTHON_ONLY)
 
+    rank_independent = True  # bit for bit
+
     def __post_init__(self) -> None:
         if not isinstance(self.level, int | np.integer) or isinstance(self.level, bool) or self.level < 1:
             raise SolverError(f"ApproximateInverse: level is a whole number of at least 1, not {self.level!r}")
@@ -124,11 +126,6 @@ class ApproximateInverse(Preconditioner, name="approximate_inverse"):
         if self.layout is not None and not isinstance(self.layout, RaggedLayout):
             layouts = "CSR(), ELL() or SlicedELL()"
             raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")
-
-    @property
-    def rank_independent(self) -> bool:
-        """It is, bit for bit."""
-        return True
 
     def build(self, matrix: Operator) -> FactorisedInverse:
         """Return the preconditioner of a matrix. Collective."""

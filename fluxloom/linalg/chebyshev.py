@@ -164,6 +164,8 @@ class Chebyshev(Smoother, name="chebyshev"):
     ratio: float = 30.0
     largest: float = 0.0
 
+    rank_independent = True  # the bound of the eigenvalues is one number
+
     def __post_init__(self) -> None:
         _at_least_one("Chebyshev: degree", self.degree)
         if not isinstance(self.ratio, int | float | np.number) or not 1.0 < self.ratio < np.inf:
@@ -186,11 +188,6 @@ class Chebyshev(Smoother, name="chebyshev"):
             found.append((new * rho, 2.0 * new / delta))
             rho = new
         return tuple(found)
-
-    @property
-    def rank_independent(self) -> bool:
-        """It is: the bound of the eigenvalues is one number."""
-        return True
 
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""
@@ -217,6 +214,8 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     sweeps: int = 1
     weight: float = 4.0 / 3.0
 
+    rank_independent = True  # the bound of the eigenvalues is one number
+
     def __post_init__(self) -> None:
         _at_least_one("DampedJacobi: sweeps", self.sweeps)
         if not isinstance(self.weight, int | float | np.number) or not 0.0 < self.weight < 2.0:
@@ -225,11 +224,6 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``0, weight / bound`` for each sweep."""
         return ((0.0, self.weight / bound),) * self.sweeps
-
-    @property
-    def rank_independent(self) -> bool:
-        """It is: the bound of the eigenvalues is one number."""
-        return True
 
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""

@@ -79,10 +79,7 @@ class Jacobi(Preconditioner, name="jacobi"):
         When it is built, on every rank, if an entry of the diagonal is zero, missing or not finite on one.
     """
 
-    @property
-    def rank_independent(self) -> bool:
-        """It is."""
-        return True
+    rank_independent = True
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return the preconditioner of a matrix."""
@@ -101,10 +98,7 @@ class Jacobi(Preconditioner, name="jacobi"):
 class Identity(Preconditioner, name="none"):
     """``z = r``: none at all."""
 
-    @property
-    def rank_independent(self) -> bool:
-        """It is."""
-        return True
+    rank_independent = True
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return ``z = r``."""

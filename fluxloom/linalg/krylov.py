@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
-from fluxloom.core.strategies import is_ours
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
@@ -165,8 +164,7 @@ class Krylov:
             raise SolverError(f"{self.name}: {type(given).__name__} has no method build(matrix), which makes it")
         made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
         fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
-        ours = isinstance(given, Preconditioner) and is_ours(given)
-        if made is not given and not fits and not (made is None and ours):
+        if made is not given and not fits:
             raise SolverError(
                 f"{self.name}: {type(given).__name__}.build returned {made!r}: an object with an attribute `diagonal` "
                 "(a dat, or None) and a method `apply(r, z)`, which returns a list of loops, is wanted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from fluxloom.core.strategies import Strategy
 from fluxloom.dsl.dats import Dat, Global
@@ -88,13 +88,11 @@ _HERE = MappingProxyType({
 class Preconditioner(Strategy, what="preconditioner", group="fluxloom.preconditioners", members=_HERE):
     """How to make a preconditioner: a member is a frozen dataclass with the choices, and a method `build`."""
 
-    @property
-    def rank_independent(self) -> bool:
-        """Whether what it makes is the same on any number of ranks, but for the rounding of sums.
+    rank_independent: ClassVar[bool] = False
+    """Whether what it makes is the same on any number of ranks, but for the rounding of sums.
 
-        Runs that are to be so (``deterministic=global``) warn of those that do not say it.
-        """
-        return False
+    Runs that are to be so (``deterministic=global``) warn of those that do not say it.
+    """
 
     def build(self, matrix: Operator, /) -> BuiltPreconditioner:
         """Return the preconditioner of a matrix, for the values that it has now. Collective."""

@@ -20,7 +20,6 @@ from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
     check_symmetry,
     free_stream_of,
-    gas_of,
     rotation_of,
     scheme_of,
     start_of,
@@ -88,7 +87,7 @@ class CompressibleApplication:
 def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> CompressibleRunner:
     """Return the case at its start. Collective."""
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
-    d, gas = domain.volumes.dimension, gas_of(case.gas)
+    d, gas = domain.volumes.dimension, case.gas.value
     up = up_of(case, domain.volumes, context.comm)
     stream = free_stream_of(case.flow, gas, d, up)
     check_symmetry(case, stream, domain.volumes, context.comm)

@@ -272,7 +272,7 @@ class SnapshotObserver(Observer):
         flow = self._flow
         if flow.steps % self._every:
             return
-        name = f"snapshot_{flow.steps:06d}{Path(fields_name('auto')).suffix}"
+        name = fields_name("auto", f"snapshot_{flow.steps:06d}")
         fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
         time = flow.time or float(flow.steps)  # on the way to a steady flow there is no time: the steps
         self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))

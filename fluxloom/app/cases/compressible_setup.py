@@ -13,7 +13,6 @@ from fluxloom.app.cases.compressible_tables import (
     BoundaryTable,
     CompressibleCase,
     FreeStreamTable,
-    GasTable,
     InitialTable,
     OwnBoundaryTable,
 )
@@ -45,7 +44,7 @@ from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = [
-    "boundaries_of", "check_symmetry", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
 ]  # fmt: skip
 
 _SPACE = 3
@@ -60,11 +59,6 @@ SEA_LEVEL = 101325.0
 """Pressure of the standard atmosphere at the level of the sea, Pa."""
 
 Array = npt.NDArray[np.float64]
-
-
-def gas_of(table: GasTable) -> Gas:
-    """Return the gas of a case."""
-    return table.value
 
 
 def up_of(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> int:

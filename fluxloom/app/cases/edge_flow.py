@@ -100,9 +100,6 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     """Return the solver of a case. Collective."""
     pressure, d = case.pressure, mesh.dimension
     check_length("fluid.force", len(case.fluid.force), d)
-    if case.les.model is not None:
-        with explained("les.model"):
-            case.les.model.try_formula()
     with explained("mesh", pressure.named):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),

@@ -136,9 +136,6 @@ def _solver(
             flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe, check_every=STEPS_CHECKED
         )
 
-    if case.les.model is not None:
-        with explained("les.model"):
-            case.les.model.try_formula()
     with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
         return Incompressible(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,

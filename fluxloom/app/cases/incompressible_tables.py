@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ from fluxloom.app.cases.incompressible_extras import (
 )
 from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
+from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
@@ -216,13 +217,17 @@ class LesTable(Table):
 
     model: Annotated[EddyViscosity | None, Chosen(EddyViscosity, optional=True)] = None
     moved = MappingProxyType({"constant": "model"})
+    zero_is_default = ("constant",)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _own_constant(cls, given: Any) -> Any:
-        """Leave out the constant 0 of files of before, which stood for that of the model itself."""
-        own = isinstance(given, dict) and given.get("constant", 1) == 0
-        return {key: value for key, value in given.items() if key != "constant"} if own else given
+    @model_validator(mode="after")
+    def _sound(self) -> LesTable:
+        """Refuse a model of others that gives no viscosity."""
+        try:
+            if self.model is not None:
+                self.model.try_formula()
+        except FluxloomError as error:
+            raise ValueError(f"model: {error}") from None
+        return self
 
 
 class SpaceTable(Table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -157,15 +157,8 @@ class LatticeTable(Table):
     precision: Literal["float16", "float32", "float64"] = "float32"
     layout: Literal["soa", "aos"] = "soa"
     cells: Literal["all", "fluid"] = "all"
-    moved = MappingProxyType(dict.fromkeys(("magic", "smagorinsky"), "collision"))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, given: Any) -> Any:
-        """Leave out the 0 that stood for a default, where the number was a key of its own."""
-        if not isinstance(given, dict):
-            return given
-        return {key: value for key, value in given.items() if not (key in cls.moved and value == 0)}
+    zero_is_default = ("magic", "smagorinsky")
+    moved = MappingProxyType(dict.fromkeys(zero_is_default, "collision"))
 
 
 class LatticeTimeTable(Table):

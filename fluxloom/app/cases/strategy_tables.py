@@ -20,7 +20,7 @@ from fluxloom.app.case import Table
 from fluxloom.app.case_errors import mistakes_of
 from fluxloom.core.access import Const
 from fluxloom.core.errors import FluxloomError, did_you_mean
-from fluxloom.core.strategies import Strategy, strategy_class, strategy_words, written_fields
+from fluxloom.core.strategies import Strategy, default_of, strategy_class, strategy_words, written_fields
 
 __all__ = ["Chosen", "StrategyTable", "choose", "member_table", "strategy_of", "strategy_table"]
 
@@ -165,7 +165,7 @@ def member_table(kind: type[Strategy]) -> type[Table]:
     family = [base for base in kind.__mro__ if "choices" in vars(base)]
     for field in written_fields(kind):
         of_family = any(callable(getattr(base, field.name, None)) for base in family)
-        if field.name == "type" or of_family or hasattr(Table, field.name) or field.name in ("value", "described"):
+        if field.name == "type" or of_family or hasattr(StrategyTable, field.name):
             whose = f"a method of {family[0].__name__}" if of_family else "taken in tables of case files"
             raise FluxloomError(f"{kind.__name__}: the name of the field {field.name!r} is {whose}: call it otherwise")
     return strategy_table(kind)
@@ -173,7 +173,7 @@ def member_table(kind: type[Strategy]) -> type[Table]:
 
 def _default(field: Field[Any]) -> Any:
     """Return the default of a field as a table has it; ``...`` where there is none."""
-    given = field.default if field.default_factory is MISSING else field.default_factory()
+    given = default_of(field)
     return ... if given is MISSING else list(given) if isinstance(given, tuple) else given
 
 

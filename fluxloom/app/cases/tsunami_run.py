@@ -203,7 +203,7 @@ class TsunamiRunner:
     def _snapshot(self, number: int) -> None:
         """Write the fields."""
         fields = self._gathered()
-        name = f"snapshot_{number:04d}{Path(fields_name('auto')).suffix}"
+        name = fields_name("auto", f"snapshot_{number:04d}")
         time = self.time
         self.folder.write_at(time, name, lambda path: write_fields(path, self.mesh(), fields, time=time))
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible_run import CompressibleRunner
-from fluxloom.app.cases.compressible_setup import gas_of
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
 from fluxloom.app.loading import applications
 from fluxloom.app.results.folder import ResultFolder
@@ -82,7 +81,7 @@ def test_tables_have_the_names_of_the_objects() -> None:
     assert table | {"cfl": MarchTable().cfl} == scheme
     gas = {field.name for field in fields(Gas)}
     assert gas <= set(GasTable.model_fields)
-    assert gas_of(GasTable()) == Gas()
+    assert GasTable().value == Gas()
 
 
 def test_free_stream_at_the_start(stream: Write) -> None:
