@@ -113,7 +113,7 @@ def bind(
     check_changing(name, over, kernel.parameters, args)
     run_time = {c.name: kernel.number(c.name, values[c.name]) for c in kernel.constants if not c.baked}
     for key in strategies:
-        kernel.value(key, baked[key])  # code that is found again says nothing of these numbers
+        kernel.check_strategy(key, baked[key])  # code that is found again says nothing of these numbers
         run_time |= dict(run_time_fields(key, baked[key]))
     return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
 

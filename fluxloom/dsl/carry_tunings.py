@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fluxloom.dsl.tuning import TuningFile, tuning_key
+from fluxloom.dsl.tuning import TuningFile, graded_key, tuning_key
 from fluxloom.kernel.digest import named_digest
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["carry_tunings"]
 
-_GRADES = ("", ":plan", ":global")
-"""Endings of keys: schedules of a grade of determinism have records of their own."""
+_GRADES = (None, "plan", "global")
+"""Grades of determinism."""
 
 
 def carry_tunings(loops: Sequence[Loop], source: TuningFile, target: TuningFile) -> list[Loop]:
@@ -36,8 +36,8 @@ def carry_tunings(loops: Sequence[Loop], source: TuningFile, target: TuningFile)
     for loop in loops:
         named, device = named_digest(loop.bound.lowered), loop.context.device.describe()
         key = tuning_key(named, device, loop.over.size, loop.context.threads)
-        found = [(grade, old[key + grade]) for grade in _GRADES if key + grade in old]
+        found = [(grade, old[graded_key(key, grade)]) for grade in _GRADES if graded_key(key, grade) in old]
         for grade, row in found:
-            target.put(loop.tuning_key + grade, loop.name, row.schedule, row.seconds)
+            target.put(graded_key(loop.tuning_key, grade), loop.name, row.schedule, row.seconds)
         missing += [] if found else [loop]
     return missing

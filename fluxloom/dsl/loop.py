@@ -233,7 +233,7 @@ class Loop:
     def _fields(self, name: str, new: Any) -> dict[str, float]:
         """Return the run-time constants of a strategy that takes the place of another one with the same code."""
         try:
-            self.bound.kernel.signature.strategies[name].value(name, new)
+            self.bound.kernel.signature.strategies[name].check(name, new)
         except RecordProblem as problem:
             hint = f"; {problem.hint}" if problem.hint else ""
             raise LoopError(f"{self.name}: {problem.message}{hint}") from None

@@ -175,7 +175,7 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
     tiles = tiles_of(over, races.tables, span, block)
     from fluxloom.graph import tile_segments
 
-    segments = tile_segments(tiles.plan, _SHORT_RUN)
+    segments = tile_segments(tiles, _SHORT_RUN)
     values |= {
         "targets": span.end,
         "tiles": tiles.n_tiles,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from fluxloom.dsl.sets import Grid, Set, Subset
 if TYPE_CHECKING:
     from fluxloom.graph import TilePlan
 
-__all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
+__all__ = ["Limits", "Span", "global_order", "limits_of", "tiles_of", "whole_span"]
 
 ALIGN = 128
 """Spans inside a set begin at multiples of this: packs, warps, streaming stores and partial results want it."""
@@ -107,67 +106,9 @@ def global_order(over: Set) -> npt.NDArray[np.int64] | None:
     return np.argsort(numbers, kind="stable")
 
 
-@dataclass(frozen=True, eq=False)
-class Tiles:
-    """Tiles of a span of targets.
-
-    Attributes
-    ----------
-    plan
-        Which elements each tile needs, in the order of sums.
-    order
-        The elements in the order of sums; None if that is the order of their numbers.
-    tile
-        Targets a tile; the last may have fewer.
-    """
-
-    plan: TilePlan
-    order: npt.NDArray[np.int64] | None
-    tile: int
-
-    @property
-    def n_tiles(self) -> int:
-        """Number of tiles."""
-        return self.plan.n_tiles
-
-    @property
-    def elem_ptr(self) -> npt.NDArray[np.int64]:
-        """Where the elements of each tile begin."""
-        return self.plan.elem_ptr
-
-    @property
-    def elements(self) -> Table:
-        """The elements of all tiles."""
-        return self.plan.elements
-
-    @cached_property
-    def tables(self) -> tuple[Table, ...]:
-        """Targets of the elements in the order of sums, counted from the beginning of the span.
-
-        Those outside have the number behind the last whole tile.
-        """
-        length, outside = int(self.plan.offset[-1]), np.int32(self.n_tiles * self.tile)
-        found = []
-        for table in self.plan.tables:
-            shifted = (table if self.order is None else np.take(table, self.order, axis=0)) - np.int32(self.plan.first)
-            found.append(np.where((shifted >= 0) & (shifted < length), shifted, outside))
-        return tuple(found)
-
-    @cached_property
-    def rows(self) -> Table:
-        """The elements of all tiles as rows of `tables`."""
-        if self.order is None:
-            return self.elements
-        row = np.empty(self.order.size, dtype=np.int32)
-        row[self.order] = np.arange(self.order.size, dtype=np.int32)
-        return row[self.elements]
-
-
-def tiles_of(over: Set, tables: Sequence[Table], span: Span, tile: int) -> Tiles:
+def tiles_of(over: Set, tables: Sequence[Table], span: Span, tile: int) -> TilePlan:
     """Cut the targets of a span into tiles and list the elements that each needs, in the global order."""
-    order = global_order(over)
     plain = span.begin == 0 and over.parent.part is None
     from fluxloom.graph import target_tiles
 
-    plan = target_tiles(tables, len(span), tile, first=None if plain else span.begin, order=order)
-    return Tiles(plan, order, tile)
+    return target_tiles(tables, len(span), tile, first=None if plain else span.begin, order=global_order(over))

@@ -242,6 +242,11 @@ class TuningFile:
             yield folder
 
 
+def graded_key(key: str, grade: str | None) -> str:
+    """Return the key of schedules of a grade of determinism, which have records of their own."""
+    return f"{key}:{grade}" if grade else key
+
+
 def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
     """Write the best schedule of a loop to a file; return its key.
 
@@ -249,7 +254,7 @@ def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, secon
     are not recorded.
     """
     grade = schedule.deterministic
-    key = f"{loop.tuning_key}:{grade}" if grade else loop.tuning_key
+    key = graded_key(loop.tuning_key, grade)
     if file is not None and schedule.threads == loop.context.threads:
         file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
     return key

@@ -78,7 +78,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
     stage = bool(wanted.stage) and strategy == "block_colour" and len(races.tables) == 1
-    pairs = _pairs(bound, strategy, wanted, lanes)
+    pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
@@ -87,11 +87,6 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
         block = _SITES_BLOCK[sites]
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
-
-
-def _pairs(bound: Bound, strategy: str | None, wanted: Schedule, lanes: int) -> bool:
-    """Return whether an item handles two rows: as is wished, where it can."""
-    return bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
 
 
 def _sites(bound: Bound, wanted: int) -> int:

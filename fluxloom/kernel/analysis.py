@@ -48,7 +48,7 @@ Node = Expression | Statement
 N = TypeVar("N", Expression, Statement)
 
 
-def _field_names(kind: type) -> tuple[str, ...]:
+def field_names(kind: type) -> tuple[str, ...]:
     return kind.__match_args__  # `dataclasses.fields` builds a tuple each time
 
 
@@ -272,7 +272,7 @@ def _text(node: object) -> str:
     if isinstance(node, tuple):
         return "[" + ", ".join(_text(item) for item in node) + "]"
     if isinstance(node, (Expression, Statement)):
-        names = [name for name in _field_names(type(node)) if name not in ("kind", "location")]
+        names = [name for name in field_names(type(node)) if name not in ("kind", "location")]
         parts = [_text(getattr(node, name)) for name in names]
         return f"{type(node).__name__}({', '.join(parts)})"
     return str(node)

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from enum import Enum
 
+from fluxloom.kernel.analysis import field_names
 from fluxloom.kernel.ir import (
     ArgShape,
     Assign,
@@ -91,7 +92,7 @@ def _canonical(value: object, numbers: dict[tuple[str, str], int] | None) -> str
 
 
 def _parts(value: object, kind: type, numbers: dict[tuple[str, str], int] | None) -> Iterable[str]:
-    for field in kind.__match_args__:  # `dataclasses.fields` builds a tuple each time
+    for field in field_names(kind):
         item = getattr(value, field)
         if field == "location":
             continue

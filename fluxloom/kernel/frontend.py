@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fluxloom.kernel.ir import ArgShape, ConstantParameter, LoweredKernel, Parameter
     from fluxloom.kernel.signature import Signature
     from fluxloom.kernel.source import FunctionSource
-    from fluxloom.kernel.values import Value
 
 __all__ = ["Formula", "Func", "Kernel", "func", "kernel"]
 
@@ -192,11 +191,11 @@ class Kernel(KernelMarker):
         """Default values of constants."""
         return self.signature.defaults
 
-    def value(self, name: str, given: Any) -> Value:
-        """Return the value given for a constant, checked against its annotation; see `Signature.value`."""
+    def check_strategy(self, name: str, given: Any) -> None:
+        """Raise `KernelError` when the value given for a constant is not the strategy that it asks for."""
         item = self.signature.constant(name)
         assert item is not None
-        return self.signature.value(self.source, item, given)
+        self.signature.check_strategy(self.source, item, given)
 
     def number(self, name: str, given: Any) -> float | int | bool:
         """Return the value given for a run-time constant as a number of its kind.
@@ -206,7 +205,9 @@ class Kernel(KernelMarker):
         KernelError
             When it is none; the message names the constant.
         """
-        return getattr(self.value(name, given), "value")
+        item = self.signature.constant(name)
+        assert item is not None
+        return getattr(self.signature.value(self.source, item, given), "value")
 
     def __call__(self, *data: Any, **constants: Any) -> None:
         """Run the Python function."""

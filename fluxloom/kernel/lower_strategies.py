@@ -10,19 +10,17 @@ from typing import TypeVar
 from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.indexing import IndexLowerer
 from fluxloom.kernel.intrinsics import Intrinsic
-from fluxloom.kernel.ir import Constant, Expression, Statement
+from fluxloom.kernel.ir import Expression, Statement
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.record_fields import RecordProblem, built_fields, named_arguments
 from fluxloom.kernel.records import called_method, default_value, member
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
-    ConstantArray,
     FunctionValue,
+    Known,
     NoneValue,
-    OpaqueValue,
     RecordValue,
     StoredField,
-    TupleValue,
     Value,
 )  # fmt: skip
 
@@ -96,16 +94,21 @@ class StrategyLowerer(IndexLowerer):
         found = scope.source.resolve(node)
         if isinstance(found, Helper):
             return FunctionValue(found)
-        if isinstance(found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)):
+        if isinstance(found, Known):
             return found
         raise scope.source.error(node, "this name cannot be used as a value")
+
+    def result(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value:
+        """Lower a call of a helper that has to return something; it may write to its arguments."""
+        value = self.inline(scope, node, called)
+        if value is None:
+            raise scope.source.error(node, f"{called.helper.source.name!r} returns nothing", "call it as a statement")
+        return value
 
     def called(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value:
         """Lower a call of a helper inside an expression."""
         outside, mark = {*self.builder.slots, *self.builder.shapes}, len(self.builder.effects)
-        value, name = self.inline(scope, node, called), called.helper.source.name
-        if value is None:
-            raise scope.source.error(node, f"{name!r} returns nothing", "call it as a statement")
+        value, name = self.result(scope, node, called), called.helper.source.name
         if not outside.isdisjoint(self.builder.effects[mark:]):
             # its stores would be moved before the rest of the expression, which may read the same data
             raise scope.source.error(node, f"{name!r} writes to its arguments inside an expression",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
 from fluxloom.kernel.ir import Kind
 from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import built_fields
+from fluxloom.kernel.record_fields import built_fields, positional_fields
 from fluxloom.kernel.records import called_method, default_value, member
 from fluxloom.kernel.source import Captured, FunctionSource, dotted_name
 from fluxloom.kernel.values import (
@@ -127,7 +126,7 @@ def _built(kind: type, real: Real) -> Callable[..., _Record]:
     _, defaults = built_fields(kind)
     rest = {name: constant_value(default_value(kind, name, value), real) for name, value in defaults.items()}
     record = RecordValue(kind, ())
-    placed = [item.name for item in dataclasses.fields(kind) if not item.kw_only]
+    placed = positional_fields(kind)
     return lambda *given, **named: _Record(record, rest | dict(zip(placed, given, strict=False)) | named, real)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "is_record",
     "is_run_time",
     "named_arguments",
+    "positional_fields",
     "run_time_fields",
     "strategy_identity",
     "with_fields",
@@ -82,6 +83,18 @@ def is_run_time(kind: type, name: str) -> bool:
     """Whether a field is a run-time constant: it is annotated ``float``."""
     found = _types(kind)[name]
     return isinstance(found, type) and issubclass(found, (float, np.floating))
+
+
+@functools.lru_cache(maxsize=512)
+def _parted(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the fields that change at run time, and of those that are part of the code."""
+    names = [item.name for item in dataclasses.fields(kind)]
+    return tuple(n for n in names if is_run_time(kind, n)), tuple(n for n in names if not is_run_time(kind, n))
+
+
+def positional_fields(kind: type) -> list[str]:
+    """Return the names of the fields that the constructor of a record takes by position."""
+    return [item.name for item in dataclasses.fields(kind) if not item.kw_only]
 
 
 def declared_kind(kind: type, name: str) -> type | None:
@@ -177,18 +190,15 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for k, item in enumerate(value):
             yield f"{name}_{k}", item
     elif is_record(type(value)):
-        for item in dataclasses.fields(value):
-            if not is_run_time(type(value), item.name):
-                yield f"{name}_{item.name}", getattr(value, item.name)
+        for field in _parted(type(value))[1]:
+            yield f"{name}_{field}", getattr(value, field)
 
 
 def run_time_fields(name: str, value: Any) -> list[tuple[str, float]]:
     """Return the run-time constants that a strategy brings: ``name_field`` and its value, in order of declaration."""
     found: list[tuple[str, float]] = []
     if is_record(type(value)):
-        kind = type(value)
-        names = [item.name for item in dataclasses.fields(value) if is_run_time(kind, item.name)]
-        found += [(f"{name}_{field}", float(getattr(value, field))) for field in names]
+        found += [(f"{name}_{field}", float(getattr(value, field))) for field in _parted(type(value))[0]]
     for inner, item in _inside(name, value):
         found += run_time_fields(inner, item)
     return found
@@ -218,8 +228,7 @@ def strategy_identity(value: Any) -> Hashable:
         return tuple(map(strategy_identity, value))
     if is_record(type(value)):
         kind = type(value)
-        fields = [item.name for item in dataclasses.fields(value) if not is_run_time(kind, item.name)]
-        return kind, tuple(strategy_identity(getattr(value, name)) for name in fields)
+        return kind, tuple(strategy_identity(getattr(value, name)) for name in _parted(kind)[1])
     if isinstance(value, (bool, int, float, np.generic)) and not isinstance(value, Enum):
         return type(value), repr(value)
     return type(value), value
@@ -237,9 +246,7 @@ def difference(name: str, old: Any, new: Any) -> str:
             return f"{name} has {len(old)} entries there, not {len(new)}"
         pairs = [(f"{name}[{k}]", a, b) for k, (a, b) in enumerate(zip(old, new, strict=True))]
     elif is_record(type(old)):
-        kind = type(old)
-        names = [item.name for item in dataclasses.fields(old) if not is_run_time(kind, item.name)]
-        pairs = [(f"{name}.{field}", getattr(old, field), getattr(new, field)) for field in names]
+        pairs = [(f"{name}.{field}", getattr(old, field), getattr(new, field)) for field in _parted(type(old))[1]]
     else:
         return f"{name} is {old!r} there, not {new!r}"
     return next(text for text in (difference(*pair) for pair in pairs) if text)
@@ -276,7 +283,7 @@ def named_arguments(kind: type, node: ast.Call) -> dict[str, ast.expr]:
         When there are too many, one of an unknown field, two of the same or one too few.
     """
     names, defaults = built_fields(kind)
-    placed = [item.name for item in dataclasses.fields(kind) if not item.kw_only]
+    placed = positional_fields(kind)
     if len(node.args) > len(placed):
         raise RecordProblem(f"{kind.__name__} takes {len(placed)} arguments by position, not {len(node.args)}")
     given = dict(zip(placed, node.args, strict=False))

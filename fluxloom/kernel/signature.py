@@ -16,6 +16,7 @@ from fluxloom.core.access import Access, Const
 from fluxloom.core.errors import did_you_mean
 from fluxloom.kernel.ir import ConstantParameter, Kind, Parameter
 from fluxloom.kernel.record_fields import RecordProblem
+from fluxloom.kernel.records import strategy_value
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.strategies import Strategy, wanted
 from fluxloom.kernel.values import Value, constant_array, number
@@ -51,6 +52,13 @@ class Signature:
         """Return the constant parameter of that name."""
         return next((item for item in self.constants if item.name == name), None)
 
+    def check_strategy(self, source: FunctionSource, item: ConstantParameter, given: Any) -> None:
+        """Raise `KernelError` when a value is not the strategy that a constant parameter asks for."""
+        try:
+            self.strategies[item.name].check(item.name, given)
+        except RecordProblem as problem:
+            raise source.error(item.location, problem.message, problem.hint) from None
+
     def value(self, source: FunctionSource, item: ConstantParameter, given: Any) -> Value:
         """Return the value given for a constant parameter, checked against its annotation.
 
@@ -61,10 +69,8 @@ class Signature:
             array parameter not a rectangular nest of them, or not the strategy that is asked for.
         """
         if item.name in self.strategies:
-            try:
-                return self.strategies[item.name].value(item.name, given)
-            except RecordProblem as problem:
-                raise source.error(item.location, problem.message, problem.hint) from None
+            self.check_strategy(source, item, given)
+            return strategy_value(item.name, given, run_time=True)
         if item.name in self.arrays:
             array = constant_array(item.name, given, self.arrays[item.name])
             if array is None:

@@ -22,18 +22,14 @@ import numpy as np
 from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel import intrinsics
 from fluxloom.kernel.intrinsics import Intrinsic
-from fluxloom.kernel.ir import Constant, Location
+from fluxloom.kernel.ir import Location
 from fluxloom.kernel.marks import Helper, KernelMarker
 from fluxloom.kernel.record_fields import RecordProblem, check_strategy, is_record
 from fluxloom.kernel.records import member, strategy_value
 from fluxloom.kernel.syntax import child_nodes, first_rejected
 from fluxloom.kernel.values import (
-    ConstantArray,
-    FunctionValue,
-    NoneValue,
-    OpaqueValue,
+    Known,
     RecordValue,
-    TupleValue,
     Value,
     constant_array,
     number,
@@ -48,10 +44,7 @@ _MOST_ENDS = 20
 """Lines at which a function may end that are tried before its tokens are read one by one."""
 
 
-Captured = (
-    Intrinsic | Helper | Constant | ConstantArray | ModuleType
-    | RecordValue | FunctionValue | TupleValue | NoneValue | OpaqueValue | type
-)  # fmt: skip
+Captured = Intrinsic | Helper | ModuleType | type | Known
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,9 +392,7 @@ def _strategy(source: FunctionSource, node: ast.expr, dotted: str, value: Any, a
             dotted, found = f"{dotted}.{attribute}", member(found, attribute)
     except RecordProblem as problem:
         raise source.error(node, problem.message, problem.hint) from None
-    assert isinstance(
-        found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)
-    )  # fmt: skip
+    assert isinstance(found, Known)
     return found
 
 

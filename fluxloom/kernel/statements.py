@@ -86,10 +86,7 @@ class StatementLowerer(ExpressionLowerer):
         """Lower the whole right side of an assignment; a helper called here may write to its arguments."""
         called = self.callee(scope, node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(called, FunctionValue):
-            value, name = self.inline(scope, node, called), called.helper.source.name
-            if value is None:
-                raise scope.source.error(node, f"{name!r} returns nothing", "call it as a statement")
-            return value
+            return self.result(scope, node, called)
         return self.value(scope, node)
 
     def assign(self, scope: Scope, target: ast.expr, value_node: ast.expr) -> None:

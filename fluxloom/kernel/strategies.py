@@ -15,9 +15,7 @@ from fluxloom.core.errors import did_you_mean
 from fluxloom.kernel.ir import ConstantParameter, Kind
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.record_fields import RecordProblem, check_strategy, run_time_fields
-from fluxloom.kernel.records import strategy_value
 from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.values import Value
 
 __all__ = ["Strategy", "check_uses", "run_time_constants", "wanted"]
 
@@ -43,16 +41,10 @@ class Strategy:
     several: bool = False
     optional: bool = False
 
-    def value(self, name: str, given: Any) -> Value:
-        """Return what a constant is in a kernel, its ``float`` fields as run-time constants.
-
-        Raises
-        ------
-        RecordProblem
-            When what is given is not what the annotation asks for.
-        """
+    def check(self, name: str, given: Any) -> None:
+        """Raise `RecordProblem` when what is given is not what the annotation asks for."""
         if given is None and self.optional:
-            return strategy_value(name, given, run_time=True)
+            return
         if not self.several:
             self._check(name, given)
         elif isinstance(given, tuple):
@@ -60,7 +52,6 @@ class Strategy:
                 self._check(f"{name}[{k}]", item)
         else:
             raise RecordProblem(f"{name!r} is {given!r}, not a tuple", f"give a tuple of them: {name}=(first, second)")
-        return strategy_value(name, given, run_time=True)
 
     def _check(self, name: str, given: Any) -> None:
         check_strategy(name, given)

@@ -14,6 +14,7 @@ __all__ = [
     "ArrayView",
     "ConstantArray",
     "FunctionValue",
+    "Known",
     "ListValue",
     "NoneValue",
     "OpaqueValue",
@@ -135,6 +136,10 @@ Value = (
     Expression | ParameterView | ArrayView | ConstantArray | TupleValue | ListValue
     | StoredField | RecordValue | FunctionValue | NoneValue | OpaqueValue
 )  # fmt: skip
+
+
+Known = Constant | ConstantArray | RecordValue | FunctionValue | TupleValue | NoneValue | OpaqueValue
+"""What a name from outside may stand for, beside functions, modules and classes."""
 
 
 def inner_values(value: Value) -> tuple[Value, ...]:

@@ -125,8 +125,20 @@ class _InPairs(_Subgrid):
         relax_orders(g, excess, momentum, force, lattice, rates, self)
 
 
+class _Fast(_InPairs):
+    """What operators with one rate for each parity have in common."""
+
+    @func
+    def __call__(self, g, excess, momentum, force, lattice, rates):
+        """Collide: in the fast form, or with a subgrid model in the one of orders."""
+        if self.has_subgrid:
+            relax_orders(g, excess, momentum, force, lattice, rates, self)
+        else:
+            relax_pairs(g, excess, momentum, force, lattice, rates)
+
+
 @dataclass(frozen=True)
-class BGK(_InPairs, name="bgk"):
+class BGK(_Fast, name="bgk"):
     """One rate for all (Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484).
 
     Attributes
@@ -143,17 +155,9 @@ class BGK(_InPairs, name="bgk"):
         rate = shear_rate(viscosity)
         return Rates(rate, rate, rate, rate, self.smagorinsky)
 
-    @func
-    def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide: in the fast form, or with a subgrid model in the one of orders."""
-        if self.has_subgrid:
-            relax_orders(g, excess, momentum, force, lattice, rates, self)
-        else:
-            relax_pairs(g, excess, momentum, force, lattice, rates)
-
 
 @dataclass(frozen=True)
-class TRT(_InPairs, name="trt"):
+class TRT(_Fast, name="trt"):
     """Two rates, for the even and for the odd part of the populations.
 
     I. Ginzburg, F. Verhaeghe, D. d'Humieres, Communications in Computational Physics 3 (2008) 427-478.
@@ -186,14 +190,6 @@ class TRT(_InPairs, name="trt"):
     def half_odd(self, shear, time):
         """Return half of what is kept of the odd part such that the magic parameter stays."""
         return 0.5 - 0.5 / (self.magic / (time - 0.5) + 0.5)
-
-    @func
-    def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide: in the fast form, or with a subgrid model in the one of orders."""
-        if self.has_subgrid:
-            relax_orders(g, excess, momentum, force, lattice, rates, self)
-        else:
-            relax_pairs(g, excess, momentum, force, lattice, rates)
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,11 @@ def to_populations(m, g, u, table, unit):
 
 @func
 def shift(m, force, table, lowest):
-    """Add what half of the force is in the odd moments from the order ``lowest`` up."""
-    for i in range(len(m)):
-        if table.along[i] >= 0 and table.orders[i] >= lowest:
-            m[i] += table.halves[i] * force[table.along[i]]
+    """Add what half of the force, if there is one, is in the odd moments from the order ``lowest`` up."""
+    if force is not None:
+        for i in range(len(m)):
+            if table.along[i] >= 0 and table.orders[i] >= lowest:
+                m[i] += table.halves[i] * force[table.along[i]]
 
 
 @func
@@ -149,11 +150,9 @@ def relax_central(g, excess, momentum, force, lattice, rates, by):
     one = 1.0 / (rates.unit + excess)
     set_velocity(u, momentum, force, one)
     to_moments(g, m, u, table, rates.unit)
-    if force is not None:
-        shift(m, force, table, 3)
+    shift(m, force, table, 3)
     m[0] = excess
     relax_stresses(m, excess, u, one, table, rates, by)
     relax_others(m, excess, table, rates, by)
-    if force is not None:
-        shift(m, force, table, 1)
+    shift(m, force, table, 1)
     to_populations(m, g, u, table, rates.unit)

@@ -137,8 +137,7 @@ def relax_cumulants(g, excess, momentum, force, lattice, rates, by):
     one = 1.0 / (rates.unit + excess)
     set_velocity(u, momentum, force, one)
     to_moments(g, m, u, table, rates.unit)
-    if force is not None:
-        shift(m, force, table, 3)
+    shift(m, force, table, 3)
     m[0] = excess
     if table.axes == 2:
         to_cumulants_in_plane(m, excess, rates, one, by)
@@ -150,6 +149,5 @@ def relax_cumulants(g, excess, momentum, force, lattice, rates, by):
         from_cumulants(m, excess, rates.unit, one, by)
     for a in range(table.axes):
         m[table.steps[a]] = 0.0
-    if force is not None:
-        shift(m, force, table, 1)
+    shift(m, force, table, 1)
     to_populations(m, g, u, table, rates.unit)

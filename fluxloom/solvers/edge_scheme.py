@@ -23,30 +23,22 @@ _STRESSES = ("laplacian", "full")
 class Convection(Strategy, what="form of convection", group="fluxloom.edge_convections"):
     """A form of the convective term, ``(u . grad) u + skew u div u``; a member is a frozen dataclass with ``skew``."""
 
-    @property
-    def skew(self) -> float:
-        """What is added of ``u div u``, which is zero but for what the mesh does not resolve."""
-        raise NotImplementedError(f"{type(self).__name__} has no skew: give it the property")
+    skew: float
+    """What is added of ``u div u``, which is zero but for what the mesh does not resolve."""
 
 
 @dataclass(frozen=True)
 class SkewSymmetric(Convection, name="skew-symmetric"):
     """It leaves the kinetic energy alone."""
 
-    @property
-    def skew(self) -> float:
-        """Half."""
-        return 0.5
+    skew = 0.5
 
 
 @dataclass(frozen=True)
 class Advective(Convection, name="advective"):
     """That of Codina and Folch."""
 
-    @property
-    def skew(self) -> float:
-        """Nothing."""
-        return 0.0
+    skew = 0.0
 
 
 @dataclass(frozen=True)

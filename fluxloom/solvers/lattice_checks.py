@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import is_ours, require_strategy
-from fluxloom.fv.formula_trials import try_collision
 from fluxloom.lbm.boundaries import Body, Sponge
 from fluxloom.lbm.box import AXES, Box, side_names
 from fluxloom.lbm.collisions import BGK, Collision
@@ -82,6 +81,8 @@ def check_collision(collision: Any, lattice: Lattice) -> Collision:
     require_strategy("collision", collision, Collision)
     collision.check(lattice)
     if not is_ours(collision):
+        from fluxloom.fv.formula_trials import try_collision
+
         rates = relaxation(lattice, collision.rates(0.05), np.float64)
         try_collision(collision, lambda g, force: relax_with(g, force, lattice, collision, rates), lattice)
     return collision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -235,8 +235,7 @@ def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | Non
         return (format, None) if format == "meshio" else (format, format_called(format, registry))
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     suffix = ([item for item in suffixes if item != ".gz"] or [""])[-1]
-    ours = list(registry)
-    for name in [*ours, *(name for name in registry.names() if name not in ours)]:  # others are imported if need be
+    for name in _tried(registry):
         if suffix in format_called(name, registry).suffixes:
             return name, registry[name]
     if suffix in meshio_suffixes():
@@ -262,3 +261,10 @@ def _late(place: str) -> Callable[..., Any]:
         return load_object(f"{__package__}.{place}")(*given, **options)
 
     return called
+
+
+def _tried(registry: Registry[Any]) -> Iterator[str]:
+    """Yield the formats that are loaded, then those of other packages, which are looked up where it comes to them."""
+    ours = list(registry)
+    yield from ours
+    yield from (name for name in registry.names() if name not in ours)

@@ -120,8 +120,3 @@ def test_tiles_of_a_span(seed: int) -> None:
     for k, elements in enumerate(want):
         piece = slice(found.elem_ptr[k], found.elem_ptr[k + 1])
         assert found.elements[piece].tolist() == elements
-        for shifted, table in zip(found.tables, tables, strict=True):
-            seen, true = shifted[found.rows[piece]], table[elements]
-            inside = (true >= span.begin) & (true < span.end)
-            assert np.array_equal(seen[inside], true[inside] - span.begin)
-            assert (seen[~inside] >= len(span)).all()
