@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from fluxloom.app.ranks import VARIABLE, RankSpec, parse, share_of_cores, spec_of
 from fluxloom.app.system import processor
@@ -113,6 +114,15 @@ class Member:
     items: bool
 
 
+class Place(TypedDict):
+    """Where something ran: devices, each once, the hardware, different GPUs, ranks."""
+
+    device: str
+    device_name: str
+    gpus: int
+    ranks: int
+
+
 @dataclass(frozen=True)
 class Crew:
     """All ranks.
@@ -142,6 +152,13 @@ class Crew:
     def gpus(self) -> int:
         """Number of different GPUs."""
         return len({member.gpu for member in self.members if member.gpu})
+
+    @property
+    def place(self) -> Place:
+        """What the record of a run or a benchmark says of them."""
+        return {
+            "device": self.device, "device_name": self.device_name, "gpus": self.gpus, "ranks": len(self.members),
+        }  # fmt: skip
 
     def record(self) -> list[dict[str, str | int]]:
         """Return one row a rank."""

@@ -46,13 +46,13 @@ class Registry(Generic[T]):
         self._items[name] = item
         return item
 
-    def later(self, name: str, place: str) -> None:
+    def later(self, name: str, place: str, *given: Any) -> None:
         """Add a choice that is made when it is first asked for: ``"module:Class"`` is imported then, and called.
 
         To import what all choices need can take longer than what the chosen one does.
         """
         self._check_new(name)
-        self._later[name] = place, lambda: load_object(place)()
+        self._later[name] = place, lambda: load_object(place)(*given)
 
     def place(self, name: str, place: str) -> None:
         """Add a choice that is imported when it is first asked for: what is at ``"module:name"``."""

@@ -49,6 +49,7 @@ N = TypeVar("N", Expression, Statement)
 
 
 def field_names(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a node's class."""
     return kind.__match_args__  # `dataclasses.fields` builds a tuple each time
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from fluxloom.app.balance import equal_shares, measured_shares
 from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
 from fluxloom.app.crew import crew_of
@@ -22,7 +20,7 @@ from fluxloom_lab.bench.airfoil_options import AirfoilOptions
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
 from fluxloom_lab.bench.exhaustive import exhaustive
-from fluxloom_lab.bench.rounds import Rounds, measure_rounds
+from fluxloom_lab.bench.rounds import Rounds, measure_rounds, summed
 from fluxloom_lab.bench.strategies import compare_strategies
 from fluxloom_lab.verify.airfoil import RMS_1000
 
@@ -80,7 +78,7 @@ class AirfoilBench:
         iterations = options.iterations or ITERATIONS
         rounds, metrics = _measured(case, runner, tell)
         metrics |= _published(case, runner, iterations + rounds.steps, rounds.seconds / iterations, tell)
-        crew, copy = crew_of(context), _all(context, rounds.copy_gbs)
+        crew, copy = crew_of(context), summed(context.comm, rounds.copy_gbs)
         cells, precision = runner.cells, runner.solver.q.scalar.name
         if case.ranks > 1:
             metrics |= _ranked(case, runner)
@@ -94,8 +92,7 @@ class AirfoilBench:
         return Record(
             case="airfoil",
             model="euler",
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision=precision,
             sizes={"cells": cells},
             copy_gbs=copy,
@@ -103,8 +100,6 @@ class AirfoilBench:
             metrics=metrics,
             loops=[row for row in rows_of_ranks(context.comm, rounds.loops, copy) if row.calls],
             command=options.command,
-            gpus=crew.gpus,
-            ranks=case.ranks,
         )
 
 
@@ -160,18 +155,14 @@ def _measured(case: _Case, runner: AirfoilRunner, tell: Tell) -> tuple[Rounds, d
     return rounds, _metrics(case, runner, rounds, iterations) | {"rms": rms}
 
 
-def _all(context: Context, value: float) -> float:
-    """Return the sum over the ranks. Collective."""
-    return float(context.comm.reduce(np.array([value], dtype=np.float64), "sum")[0])
-
 
 def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int) -> dict[str, Any]:
     """Return everything about the whole iteration; bytes and bandwidths are those of all ranks together."""
     context = runner.solver.context
     seconds = rounds.seconds / iterations
-    moved = _all(context, overall(rounds.loops)[0])
-    copy = _all(context, rounds.copy_gbs)
-    separate = _all(context, runner.solver.chain.bytes_unfused)
+    moved = summed(context.comm, overall(rounds.loops)[0])
+    copy = summed(context.comm, rounds.copy_gbs)
+    separate = summed(context.comm, runner.solver.chain.bytes_unfused)
     gbs = moved / iterations / seconds / 1e9
     flux = runner.solver.res_calc
     return {
@@ -193,8 +184,8 @@ def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int
         "bytes_per_iteration_unfused": separate,
         "unfused_gbs": separate / seconds / 1e9,
         "unfused_percent_of_copy": 100 * separate / seconds / 1e9 / copy if copy else None,
-        "triad_gbs": _all(context, rounds.triad_gbs or 0.0) or None,
-        "copy_plain_gbs": _all(context, rounds.copy_plain_gbs or 0.0) or None,
+        "triad_gbs": summed(context.comm, rounds.triad_gbs or 0.0) or None,
+        "copy_plain_gbs": summed(context.comm, rounds.copy_plain_gbs or 0.0) or None,
     }
 
 

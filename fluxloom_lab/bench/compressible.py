@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from fluxloom.app.crew import crew_of
 from fluxloom.app.rank_loops import rows_of_ranks
 from fluxloom.app.summary import overall
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_name
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.compressible_domain import LOOPS, CompressibleOptions, domain_of, flow_on, model_of
 from fluxloom_lab.bench.compressible_table import measure_table
 from fluxloom_lab.bench.compressible_transports import compare_transports
-from fluxloom_lab.bench.rounds import Rounds, measure_rounds
+from fluxloom_lab.bench.rounds import Rounds, measure_rounds, summed
 
 __all__ = ["CompressibleBench"]
 
@@ -60,7 +57,7 @@ class CompressibleBench:
         iterations = options.iterations or ITERATIONS
         rounds = _measured(flow, iterations, options.rounds or ROUNDS, domain.cells, tell)
         found = flow.residuals()
-        crew, copy = crew_of(context), _all(context, rounds.copy_gbs)
+        crew, copy = crew_of(context), summed(context.comm, rounds.copy_gbs)
         metrics = _metrics(flow, rounds, iterations, domain.cells, copy) | {
             "setup_seconds": setup, "threads": context.threads, "mended_faces": found.fixed, "bad_cells": found.bad,
             "residual_of_mass": float(found.norms[0]),
@@ -70,9 +67,9 @@ class CompressibleBench:
             some = options.rounds or ROUNDS
             metrics["transports"] = compare_transports(options, context.device, domain, model, iterations, some, tell)
         return Record(
-            case="compressible", model=model, device=crew.device, device_name=crew.device_name,
+            case="compressible", model=model, **crew.place,
             precision=flow.scheme.storage, sizes={"cells": domain.cells}, copy_gbs=copy, seconds=rounds.seconds,
-            metrics=metrics, loops=loops, command=options.command, gpus=crew.gpus, ranks=context.comm.size,
+            metrics=metrics, loops=loops, command=options.command,
         )  # fmt: skip
 
 
@@ -91,8 +88,8 @@ def _metrics(flow: CompressibleFlow, rounds: Rounds, iterations: int, cells: int
     """Return what the rounds tell; bytes and bandwidths are those of all ranks together. Collective."""
     stages = len(flow.scheme.time.stages)
     each = rounds.seconds / (iterations * stages)
-    moved = _all(flow.context, overall(rounds.loops)[0]) / (iterations * stages)
-    separate = _all(flow.context, flow.iteration.bytes_unfused) / stages
+    moved = summed(flow.context.comm, overall(rounds.loops)[0]) / (iterations * stages)
+    separate = summed(flow.context.comm, flow.iteration.bytes_unfused) / stages
     gbs = moved / each / 1e9
     return {
         "flux": strategy_name(flow.scheme.flux), "limiter": strategy_name(flow.scheme.limiter),
@@ -105,13 +102,9 @@ def _metrics(flow: CompressibleFlow, rounds: Rounds, iterations: int, cells: int
         "ms_per_stage": 1e3 * each, "bytes_per_cell_stage": moved / cells,
         "bytes_per_cell_stage_unfused": separate / cells, "useful_gbs": gbs,
         "percent_of_copy": 100.0 * gbs / copy if copy else None,
-        "triad_gbs": _all(flow.context, rounds.triad_gbs or 0.0) or None,
+        "triad_gbs": summed(flow.context.comm, rounds.triad_gbs or 0.0) or None,
     }  # fmt: skip
 
-
-def _all(context: Context, value: float) -> float:
-    """Return the sum over the ranks. Collective."""
-    return float(context.comm.reduce(np.array([value], dtype=np.float64), "sum")[0])
 
 
 def _by_name(reports: Sequence[LoopReport]) -> list[LoopReport]:

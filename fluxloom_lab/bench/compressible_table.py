@@ -127,10 +127,10 @@ def measure_table(options: CompressibleOptions, tell: Tell) -> Record:
         "renumbering": _renumbering(table), "ways": _ways(table), "not_possible": table.refused,
     }  # fmt: skip
     return Record(
-        case="compressible", model="loops over faces", device=crew.device, device_name=crew.device_name,
+        case="compressible", model="loops over faces", **crew.place,
         precision="float64", sizes={"cells": domain.cells}, copy_gbs=copy,
         seconds=sum(timed.seconds for timed in table.standard["renumbered"]), metrics=metrics, loops=(),
-        command=options.command, gpus=crew.gpus,
+        command=options.command,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, summed
 from fluxloom_lab.problems.boxes import usual_side
 
 __all__ = ["ExtrudedBench"]
@@ -99,7 +99,7 @@ class ExtrudedBench:
         """Measure."""
         context, comm = options.context(), options.comm
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
-        if len(shape) != 3 or prod(shape) >= 2**31:
+        if prod(shape) >= 2**31:
             raise CaseError(f"--cells {options.cells!r}: a box of fewer than 2**31 cells is wanted")
         tell(f"building {shape[2]} x {shape[1]} cells in the plane, {shape[0]} planes, on {context!r}")
         problem = _problem(context, shape)
@@ -120,11 +120,10 @@ class ExtrudedBench:
         return Record(
             case="extruded",
             model="Fourier transforms along one direction, conjugate gradients in the plane",
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision="float64",
             sizes={"cells": prod(shape)},
-            copy_gbs=float(comm.reduce(np.array([median(copies)]), "sum")[0]),
+            copy_gbs=summed(comm, median(copies)),
             seconds=best["seconds"],
             metrics={
                 "seconds_per_solve": best["seconds"], "best": best["method"], "shape": list(shape), "rtol": TOLERANCE,
@@ -132,8 +131,6 @@ class ExtrudedBench:
             },
             loops=(),
             command=options.command,
-            gpus=crew.gpus,
-            ranks=comm.size,
         )  # fmt: skip
 
 

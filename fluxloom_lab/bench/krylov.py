@@ -28,7 +28,7 @@ from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Status, Stop
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, summed
 from fluxloom_lab.options import option
 from fluxloom_lab.peers.krylov_peers import LinearSystem, krylov_peers
 from fluxloom_lab.problems.boxes import lattice_matrix, usual_side
@@ -84,7 +84,7 @@ class KrylovBench:
         """Measure."""
         context, comm = options.context(), options.comm
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
-        if len(shape) != 3 or prod(shape) >= 2**31:
+        if prod(shape) >= 2**31:
             raise CaseError(f"--cells {options.cells!r}: a box of fewer than 2**31 cells is wanted")
         peers = krylov_peers(options.peers, context, options.rounds or ROUNDS, tell)
         tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")
@@ -101,11 +101,10 @@ class KrylovBench:
         return Record(
             case="krylov",
             model="conjugate gradients, seven-point Laplacian",
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision="float64",
             sizes={"cells": prod(shape)},
-            copy_gbs=float(comm.reduce(np.array([median(copies)]), "sum")[0]),
+            copy_gbs=summed(comm, median(copies)),
             seconds=best["seconds"],
             metrics={
                 "seconds_per_solve": best["seconds"], "best": best["preconditioner"], "shape": list(shape),
@@ -113,8 +112,6 @@ class KrylovBench:
             } | ({"peers": others} if others else {}),
             loops=(),
             command=options.command,
-            gpus=crew.gpus,
-            ranks=comm.size,
         )  # fmt: skip
 
 
@@ -184,7 +181,7 @@ def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Precon
     matrix.residual(x, problem.b, rest)()
     squares = comm.reduce(np.array([np.sum(rest.read() ** 2), np.sum(problem.b.read() ** 2)]), "sum")
     mine = sum(loop.report().useful_bytes for loop in solver.body.loops) / solver.interval
-    useful = float(comm.reduce(np.array([mine]), "sum")[0])
+    useful = summed(comm, mine)
     return {
         "converged": status.converged,
         "iterations": status.iterations,

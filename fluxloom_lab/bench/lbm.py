@@ -65,8 +65,7 @@ class LbmBench:
         return Record(
             case="lbm",
             model=found.choice.title,
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision=found.choice.precision,
             sizes={"cells": found.metrics["cells"]},
             copy_gbs=copy,
@@ -74,8 +73,6 @@ class LbmBench:
             metrics={key: value for key, value in found.metrics.items() if key not in ("cells", "copy_gbs")} | more,
             loops=loop_rows(found.rounds.loops, found.rounds.copy_gbs),
             command=options.command,
-            gpus=crew.gpus,
-            ranks=context.comm.size,
         )
 
 

@@ -38,7 +38,7 @@ class Choice:
     precision
         Of storage.
     layout
-        A key of `fluxloom_lab.bench.base.LAYOUTS`; empty: the solver's.
+        A key of `fluxloom_lab.bench.options.LAYOUTS`; empty: the solver's.
     walls
         Whether the box is a cavity with a lid that moves and bodies in it.
     fluid

@@ -25,7 +25,7 @@ from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.energy import joules_of
 from fluxloom_lab.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
 from fluxloom_lab.bench.les_products import LesOptions, product_record
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, summed
 from fluxloom_lab.exact.taylor_green import space_vortices
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 from fluxloom_lab.problems.boxes import usual_side
@@ -60,7 +60,7 @@ class LesBench:
             return product_record(options, tell)
         context = options.context()
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
-        if len(shape) != 3 or min(shape) < 3 or prod(shape) * 12 >= 2**31:
+        if min(shape) < 3 or prod(shape) * 12 >= 2**31:
             raise CaseError(
                 f"--cells {options.cells!r}: a box of 3 cells a side or more, and fewer than 178M, is wanted"
             )
@@ -89,9 +89,9 @@ class LesBench:
         metrics |= _predicted(kernels, min(mine), step, memory)
         crew = crew_of(context)
         return Record(
-            case="les", model="incompressible, WALE, Taylor-Green", device=crew.device, device_name=crew.device_name,
+            case="les", model="incompressible, WALE, Taylor-Green", **crew.place,
             precision="float64", sizes={"cells": prod(shape)}, copy_gbs=memory.copy_gbs, seconds=median(mine),
-            metrics=metrics, loops=(), command=options.command, gpus=crew.gpus, ranks=context.comm.size,
+            metrics=metrics, loops=(), command=options.command,
         )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def _memory(context: Context, step: AlgebraicStep, found: Sequence[Bandwidth]) -
     """Return the memory from what its meters say. Collective."""
     if not found:
         return _Memory()
-    copy = float(context.comm.reduce(np.array([median(item.copy_gbs for item in found)]), "sum")[0])
+    copy = summed(context.comm, median(item.copy_gbs for item in found))
     meter = None if context.ranked else meter_of_size(context.device, context.threads, solver_bytes(step))
     return _Memory(copy, _roof(context, found), _roof(context, [meter.measure()]) if meter else None)
 

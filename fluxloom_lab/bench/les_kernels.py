@@ -28,7 +28,7 @@ from fluxloom.linalg.three_kernels import kind_of
 from fluxloom.perf.les_model import KernelTimes, Part
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, summed
 
 __all__ = ["PRODUCT", "Kernels", "measure_kernels", "seconds_of_call", "solver_bytes", "step_flops"]
 
@@ -195,7 +195,7 @@ def step_flops(step: AlgebraicStep) -> float:
             count += 3.0 * calls * over
         elif kind == "dot":
             count += 2.0 * calls * over
-    return float(step.context.comm.reduce(np.array([count]), "sum")[0])
+    return summed(step.context.comm, count)
 
 
 def _loops(step: AlgebraicStep) -> Iterator[tuple[Loop, float]]:

@@ -19,6 +19,7 @@ from fluxloom.perf.les_model import hidden_share
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.exchange_cost import race
 from fluxloom_lab.bench.options import Ranked, cells_option, iterations_option, rounds_option
+from fluxloom_lab.bench.rounds import summed
 from fluxloom_lab.options import option
 from fluxloom_lab.problems.boxes import lattice_matrix
 
@@ -76,11 +77,11 @@ def product_record(options: LesOptions, tell: Tell) -> Record:
     meter = meter_for(context.device, context.threads)
     before = meter.measure().copy_gbs
     times = _measured(matrix, x, y)
-    copy = float(comm.reduce(np.array([0.5 * (before + meter.measure().copy_gbs)]), "sum")[0])
-    nbytes = float(comm.reduce(np.array([float(matrix.product(x, y).useful_bytes)]), "sum")[0])
+    copy = summed(comm, 0.5 * (before + meter.measure().copy_gbs))
+    nbytes = summed(comm, matrix.product(x, y).useful_bytes)
     crew = crew_of(context)
     return Record(
-        case="les", model="product with the lattice Laplacian", device=crew.device, device_name=crew.device_name,
+        case="les", model="product with the lattice Laplacian", **crew.place,
         precision="float64", sizes={"cells": total}, copy_gbs=copy, seconds=times["overlapped_ms"] / 1e3,
         metrics={
             "shape": list(reversed(shape)), "rows_a_rank": total / comm.size, "threads": context.threads,
@@ -88,7 +89,7 @@ def product_record(options: LesOptions, tell: Tell) -> Record:
             "product_gbs": 1e-6 * nbytes / times["product_ms"],
             "product_percent_of_copy": 1e-4 * nbytes / times["product_ms"] / copy,
         },
-        loops=(), command=options.command, gpus=crew.gpus, ranks=comm.size,
+        loops=(), command=options.command,
     )  # fmt: skip
 
 

@@ -147,8 +147,7 @@ class MixedBench:
         return Record(
             case="mixed",
             model="euler",
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision="float64",
             sizes={"cells": best["cells"]},
             copy_gbs=0.0,
@@ -156,8 +155,6 @@ class MixedBench:
             metrics={"crew": crew.record(), "pays_from_cells": break_even(found), "sizes": found, "attempts": attempts},
             loops=(),
             command=options.command,
-            gpus=crew.gpus,
-            ranks=options.comm.size,
         )
 
 

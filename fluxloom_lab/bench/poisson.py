@@ -23,6 +23,7 @@ from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, Real, cells_option, rounds_option
 from fluxloom_lab.bench.poisson_ranks import DIVISIONS, divided
+from fluxloom_lab.bench.rounds import summed
 from fluxloom_lab.options import option
 from fluxloom_lab.peers.poisson_peers import usual_solver
 from fluxloom_lab.problems.boxes import usual_side
@@ -83,7 +84,7 @@ class PoissonBench:
         dtype = options.real_type
         shape = box_from_text(options.cells, usual_side(context, _SIDE_PROCESSOR, _SIDE_PROCESSOR, _SIDE), True)
         meter = meter_for(context.device, context.threads)
-        copies, found = [_copy(context, meter.measure(3).copy_gbs)], {}
+        copies, found = [summed(context.comm, meter.measure(3).copy_gbs)], {}
         divisions = _divisions(context, options.methods)
         for name, division in product(_models(options.model), divisions):
             model, rounds = MODELS[name], options.rounds or ROUNDS
@@ -92,7 +93,7 @@ class PoissonBench:
                 found[name] = divided(context, model.sides(len(shape)), model.centring, shape, dtype, division, rounds)
             else:
                 found[name] = _measure(context, model, shape, dtype, rounds)
-            copies.append(_copy(context, meter.measure(3).copy_gbs))
+            copies.append(summed(context.comm, meter.measure(3).copy_gbs))
             found[name]["gbs"] = 2e-9 * prod(shape) * np.dtype(dtype).itemsize / found[name]["seconds_per_solve"]
             found[name]["percent_of_copy"] = 100.0 * found[name]["gbs"] / copies[-1]
             tell(_line(name, found[name]))
@@ -100,8 +101,7 @@ class PoissonBench:
         return Record(
             case="poisson",
             model=",".join(found),
-            device=crew.device,
-            device_name=crew.device_name,
+            **crew.place,
             precision=dtype,
             sizes={"cells": prod(shape)},
             copy_gbs=median(copies),
@@ -109,14 +109,8 @@ class PoissonBench:
             metrics={"shape": list(shape), "threads": context.threads, **found},
             loops=[],
             command=options.command,
-            gpus=crew.gpus,
-            ranks=context.comm.size,
         )
 
-
-def _copy(context: Context, own: float) -> float:
-    """Return the copy bandwidth of all ranks."""
-    return float(context.comm.reduce(np.array([own]), "sum")[0])
 
 
 def _divisions(context: Context, text: str) -> Sequence[str]:

@@ -111,6 +111,11 @@ def measure_rounds(
     return Rounds(times, copies, _median(read), steps * rounds)
 
 
+def summed(comm: Comm, value: float) -> float:
+    """Return the sum over the ranks. Collective."""
+    return float(comm.reduce(np.array([value], dtype=np.float64), "sum")[0])
+
+
 def slowest(comm: Comm, seconds: float) -> float:
     """Return the time of the slowest rank. Collective."""
     return float(comm.reduce(np.array([seconds]), "max")[0])

@@ -104,7 +104,7 @@ def _name_first(named: Named, words: list[str]) -> list[str]:
     """
     if not words or not words[0].startswith("-") or words[0] in ("-h", "--help"):
         return words
-    known = {*named.known(), *named.known().names(), LIST}
+    known = {*named.known().names(), LIST}
     place = next((n for n, word in enumerate(words) if word in known), None)
     if place is None:
         if "--help" in words or "-h" in words:

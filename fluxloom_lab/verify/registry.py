@@ -13,34 +13,20 @@ __all__ = ["verifications"]
 
 def verifications() -> Registry[Verification[Any]]:
     """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
-    from fluxloom_lab.verify.airfoil import AirfoilVerification
-    from fluxloom_lab.verify.cavity import CavityVerification
-    from fluxloom_lab.verify.compressible import CompressibleVerification
-    from fluxloom_lab.verify.edge_flow import EdgeFlowVerification
-    from fluxloom_lab.verify.fem import FiniteElementVerification
-    from fluxloom_lab.verify.incompressible import IncompressibleVerification
-    from fluxloom_lab.verify.lbm import PARTS, LatticeVerification
-    from fluxloom_lab.verify.poisson import PoissonVerification
-    from fluxloom_lab.verify.published_airfoils import AirfoilsVerification
-    from fluxloom_lab.verify.published_walls import WallsVerification
-    from fluxloom_lab.verify.staggered import StaggeredVerification
-    from fluxloom_lab.verify.tsunami import TsunamiVerification
-    from fluxloom_lab.verify.wing import WingVerification
-
     registry: Registry[Verification[Any]] = Registry("verification", group="fluxloom.verifications", error=CaseError)
-    registry.register("airfoil", AirfoilVerification())
-    registry.register("airfoils", AirfoilsVerification())
-    registry.register("cavity", CavityVerification())
-    registry.register("compressible", CompressibleVerification())
-    registry.register("edge_flow", EdgeFlowVerification())
-    registry.register("fem", FiniteElementVerification())
-    registry.register("incompressible", IncompressibleVerification())
-    registry.register("lbm", LatticeVerification())
-    for part in PARTS:
-        registry.register(f"lbm-{part}", LatticeVerification((part,)))
-    registry.register("onera-m6", WingVerification())
-    registry.register("poisson", PoissonVerification())
-    registry.register("staggered", StaggeredVerification())
-    registry.register("tsunami", TsunamiVerification())
-    registry.register("walls", WallsVerification())
+    registry.later("airfoil", "fluxloom_lab.verify.airfoil:AirfoilVerification")
+    registry.later("airfoils", "fluxloom_lab.verify.published_airfoils:AirfoilsVerification")
+    registry.later("cavity", "fluxloom_lab.verify.cavity:CavityVerification")
+    registry.later("compressible", "fluxloom_lab.verify.compressible:CompressibleVerification")
+    registry.later("edge_flow", "fluxloom_lab.verify.edge_flow:EdgeFlowVerification")
+    registry.later("fem", "fluxloom_lab.verify.fem:FiniteElementVerification")
+    registry.later("incompressible", "fluxloom_lab.verify.incompressible:IncompressibleVerification")
+    registry.later("lbm", "fluxloom_lab.verify.lbm:LatticeVerification")
+    for part in ("exact", "storage", "channel", "cavity", "stream", "boxes", "vortex", "sphere"):
+        registry.later(f"lbm-{part}", "fluxloom_lab.verify.lbm:LatticeVerification", (part,))
+    registry.later("onera-m6", "fluxloom_lab.verify.wing:WingVerification")
+    registry.later("poisson", "fluxloom_lab.verify.poisson:PoissonVerification")
+    registry.later("staggered", "fluxloom_lab.verify.staggered:StaggeredVerification")
+    registry.later("tsunami", "fluxloom_lab.verify.tsunami:TsunamiVerification")
+    registry.later("walls", "fluxloom_lab.verify.published_walls:WallsVerification")
     return registry

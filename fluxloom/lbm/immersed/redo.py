@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from fluxloom.dsl.loop import Loop
@@ -11,7 +10,7 @@ from fluxloom.dsl.sets import Subset
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.immersed.data import Fields, Step
 from fluxloom.lbm.immersed.kernels import arriving_turned
-from fluxloom.lbm.steps import collide, pull, push
+from fluxloom.lbm.steps import Constants, collide, pull, push
 from fluxloom.lbm.steps_moments import arriving, macros
 
 __all__ = ["ARRIVING", "Redo"]
@@ -51,7 +50,8 @@ class Redo:
 
     def _loop(self, kernel: Kernel, *arguments: Any, called: str = "") -> Loop:
         """Return a loop of a kernel of the flow's steps over the cells of the support."""
-        constants = replace(self.flow.constants, force=None).of(kernel)
+        flow, space = self.flow, self.flow.space
+        constants = Constants(space.lattice, flow.collision, flow.viscosity, space.buffers[0].scalar.numpy).of(kernel)
         return Loop(kernel, self.cells, *arguments, name=called or f"immersed {kernel.name}", **constants)
 
     def steps(self, parity: int) -> Sequence[Step]:
