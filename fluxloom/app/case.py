@@ -20,7 +20,7 @@ from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, strategy_words
-from fluxloom.dsl.context import device_registry
+from fluxloom.dsl.runtime import device_registry
 from fluxloom.dsl.schedule import Schedule
 
 __all__ = [

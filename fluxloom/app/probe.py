@@ -19,7 +19,8 @@ from fluxloom.app.system import command_says, fluxloom_version, package_version,
 from fluxloom.comm.launchers import without_launcher
 from fluxloom.core.errors import CommError, FluxloomError
 from fluxloom.device.bandwidth import BandwidthMeter, available_threads
-from fluxloom.dsl.context import Context, device_registry
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.runtime import device_registry
 from fluxloom.toolchain import compile_flags, find_compiler, open_cache
 
 __all__ = ["DeviceState", "Finding", "State", "device_states", "examine"]

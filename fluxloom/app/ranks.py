@@ -22,7 +22,7 @@ from fluxloom.comm.front_door import BEGUN
 from fluxloom.comm.launchers import STATUS_FILE, without_launcher
 from fluxloom.core.errors import CommError
 from fluxloom.device.bandwidth import available_threads
-from fluxloom.dsl.context import device_registry
+from fluxloom.dsl.runtime import device_registry
 
 __all__ = ["RankSpec", "Starter", "find_starter", "parse", "require_cores", "spec_of", "start", "without_ranks"]
 

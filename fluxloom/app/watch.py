@@ -16,9 +16,10 @@ from fluxloom.app.case import GuardTable
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 
@@ -116,7 +117,7 @@ class Reduction:
 
     def __init__(
         self,
-        context: Context,
+        context: Runtime,
         loop: Callable[..., Loop],
         sums: Sequence[str] = (LOST,),
         least: Sequence[str] = (),
@@ -128,7 +129,7 @@ class Reduction:
         starts = ((sums, 0.0, "sums"), (least, HUGE, "least"), (most, -HUGE, "most"))
         self._names = [tuple(names) for names, _, _ in starts if names]
         self._globals = [
-            context.scalar(np.full(len(names), start), f"guards.{name}", dtype=real)
+            Global(context, np.full(len(names), start), name=f"guards.{name}", dtype=real)
             for names, start, name in starts
             if names
         ]
@@ -138,8 +139,8 @@ class Reduction:
         self._kept: list[Dat] = []
         self._copies: list[Loop] = []
         if self._courier is not None:
-            one = context.set(1, "guards")
-            self._kept = [context.dat(one, name=f"{g.name}.kept", shape=(g.dim,), dtype=real) for g in self._globals]
+            one = Set(context, 1, "guards")
+            self._kept = [Dat(one, name=f"{g.name}.kept", shape=(g.dim,), dtype=real) for g in self._globals]
             self._copies = [
                 Loop(keep, one, found, kept, name="guards.keep", width=found.dim)
                 for found, kept in zip(self._globals, self._kept, strict=True)

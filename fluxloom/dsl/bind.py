@@ -13,11 +13,10 @@ from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
 from fluxloom.core.errors import LoopError, did_you_mean
 from fluxloom.core.layout import AoS
 from fluxloom.device.base import Device
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.changing import check_changing
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.incoming import unmasked
-from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, EntriesMap, Map, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap

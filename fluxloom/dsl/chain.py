@@ -11,13 +11,13 @@ import numpy as np
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.acts import loop_act, reset_act
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.plain import PlainReplay
 from fluxloom.dsl.ranked import ExchangeTime, RankedSequence, may_be_stale
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.traffic import Traffic
 
@@ -74,7 +74,7 @@ class Chain:
         self.name = name
         self.steps = tuple(steps)
         self.loops: list[Loop] = [s for s in steps if isinstance(s, Loop)]
-        self.context: Context = steps[0].context
+        self.context: Runtime = steps[0].context
         if any(s.context is not self.context for s in steps):
             raise LoopError(f"{name}: the loops belong to different contexts")
         self.transient = tuple(transient)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import EntriesMap, OffsetMap, RaggedMap
+from fluxloom.dsl.maps import Argument, EntriesMap, OffsetMap, RaggedMap
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.ir import Parameter
 

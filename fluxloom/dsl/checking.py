@@ -26,7 +26,7 @@ from fluxloom.kernel.checks import Checked, checked_kernel
 from fluxloom.kernel.explain import Found, examine
 
 if TYPE_CHECKING:
-    from fluxloom.dsl.context import Context
+    from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["LoopChecker"]
 
@@ -41,7 +41,7 @@ class LoopChecker:
     a loop of their own, that only reads, and the loop itself is the one that runs without them.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Runtime) -> None:
         self.context = context
         self._checks: WeakKeyDictionary[Loop, _LoopCheck] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[Set, Dat] = WeakKeyDictionary()

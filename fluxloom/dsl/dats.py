@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,20 @@ from fluxloom.device.exchange import View
 from fluxloom.dsl.globals import Global, check_type
 from fluxloom.dsl.incoming import incoming, unmasked, whole
 from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Grid, Set, Subset
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.args import Argument
-    from fluxloom.dsl.context import Context
-    from fluxloom.dsl.maps import Map, MapLeg
-
 __all__ = ["Dat", "Global"]
+
+Seen = TypeVar("Seen", covariant=True)
+
+
+class Way(Protocol[Seen]):
+    """What a dat is seen through: a map or one of its legs."""
+
+    def argument(self, dat: Dat) -> Seen:
+        """Return the dat as it is seen."""
+        ...
 
 
 class Dat:
@@ -145,7 +151,7 @@ class Dat:
         return tail
 
     @property
-    def context(self) -> Context:
+    def context(self) -> Runtime:
         """The context of its set."""
         return self.set.context
 
@@ -368,7 +374,7 @@ class Dat:
             stored[place] = array
         self.buffer.publish()
 
-    def __getitem__(self, through: Map | MapLeg) -> Argument:
+    def __getitem__(self, through: Way[Seen]) -> Seen:
         """Return this dat seen through a map: ``x[e2n]`` (whole) or ``x[e2n[0]]`` (one leg)."""
         return through.argument(self)
 

@@ -17,12 +17,12 @@ from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
 from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Program, Sequencer
 from fluxloom.dsl.acts import exchange_act
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.exchange_numbers import Numbers
 from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.parts import Part
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.transports import Side, Transport, choose_transport
 
 __all__ = ["Exchange"]
@@ -70,7 +70,7 @@ class Exchange:
 
     def __init__(
         self,
-        context: Context,
+        context: Runtime,
         dats: Sequence[Dat],
         buffers: dict[int, Buffer] | None = None,
         masks: Sequence[HaloMask] = (),
@@ -235,7 +235,7 @@ class _Layout:
         return [(r, begin * width, (end - begin) * width) for r, begin, end in pairs]
 
 
-def _program(context: Context, fields: tuple[Field, ...]) -> tuple[Program, tuple[Entry, ...]]:
+def _program(context: Runtime, fields: tuple[Field, ...]) -> tuple[Program, tuple[Entry, ...]]:
     """Return the compiled functions for records of some fields; built once a context."""
     key = (_PROGRAMS, fields)
     if key not in context.plans:

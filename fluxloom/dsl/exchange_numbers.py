@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fluxloom.codegen.exchange import WORD, numbers_unit
 from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Launch, Program
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.halo_reads import HaloMask
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.slots import NARROW, places_in
 
 __all__ = ["Numbers"]
@@ -42,7 +42,7 @@ class Numbers:
         If two ranks would bring the same number back; on every rank.
     """
 
-    def __init__(self, context: Context, mask: HaloMask, *, back: bool = False) -> None:
+    def __init__(self, context: Runtime, mask: HaloMask, *, back: bool = False) -> None:
         self.context, self.dat, self.back = context, mask.dat, back
         part, comm = self.dat.set.part, context.comm
         assert part is not None
@@ -101,7 +101,7 @@ class Numbers:
         return out
 
 
-def _program(context: Context, numbers: Numbers) -> tuple[Program, tuple[Entry, ...]]:
+def _program(context: Runtime, numbers: Numbers) -> tuple[Program, tuple[Entry, ...]]:
     """Return the compiled functions for numbers of one type; built once a context."""
     key = ("exchange of numbers", numbers.dat.scalar, numbers.wide)
     if key not in context.plans:

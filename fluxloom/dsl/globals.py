@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,12 @@ from fluxloom.core.errors import DatError
 from fluxloom.dsl.acts import kind_of, value_act
 from fluxloom.dsl.incoming import incoming, unmasked
 from fluxloom.dsl.reductions import forget, require_total
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.context import Context
+from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["Global", "check_type"]
 
 
-def check_type(scalar: Scalar, context: Context, what: str) -> None:
+def check_type(scalar: Scalar, context: Runtime, what: str) -> None:
     """Raise `DatError` when the device has no such type."""
     if reason := context.device.refuses(scalar):
         raise DatError(f"{what} is of {scalar.name}: {reason}")
@@ -42,7 +40,7 @@ class Global:
     """
 
     def __init__(
-        self, context: Context, value: npt.ArrayLike = 0.0, *, dtype: npt.DTypeLike | None = None, name: str = ""
+        self, context: Runtime, value: npt.ArrayLike = 0.0, *, dtype: npt.DTypeLike | None = None, name: str = ""
     ) -> None:
         self.context = context
         self.name = name or "global"

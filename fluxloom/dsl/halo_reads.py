@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Access
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, executes_halo
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import OffsetMap, TableMap
+from fluxloom.dsl.maps import Argument, OffsetMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.analysis import used_components

@@ -8,11 +8,10 @@ So a message brings it there afterwards, as one that brings copies up to date, b
 from __future__ import annotations
 
 from fluxloom.core.access import Access
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.halo_reads import HaloMask, Reads, SlotReads, through_stencil
-from fluxloom.dsl.maps import OffsetMap
+from fluxloom.dsl.maps import Argument, OffsetMap
 from fluxloom.dsl.slots import SlotMap
 
 __all__ = ["all_written", "halo_returns"]

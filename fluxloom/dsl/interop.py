@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import ExportError
@@ -10,13 +10,22 @@ from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.device.exchange import View, dense, steps
 from fluxloom.dsl.sets import Grid, Set
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.dats import Dat
-
 __all__ = ["fitting_layout", "is_ordered", "require_view", "view_of"]
 
 
-def view_of(dat: Dat, *, ghosts: bool = False) -> View:
+class Stored(Protocol):
+    """How values are stored: a dat."""
+
+    name: str
+    set: Set
+    shape: tuple[int, ...]
+    scalar: Scalar
+    dim: int
+    layout: Layout
+    stride: int
+
+
+def view_of(dat: Stored, *, ghosts: bool = False) -> View:
     """Return where the values of an AoS or SoA dat are in its buffer: an array ``(*set.shape, *shape)``.
 
     Parameters
@@ -36,12 +45,12 @@ def view_of(dat: Dat, *, ghosts: bool = False) -> View:
     return View((*lead, *dat.shape), dat.scalar.numpy, (*outer, *inner), skipped)
 
 
-def is_ordered(dat: Dat) -> bool:
+def is_ordered(dat: Stored) -> bool:
     """Whether the values of a dat are in an order that an array can have."""
     return not isinstance(dat.layout, Blocked) and (dat.set.position is None or isinstance(dat.set, Grid))
 
 
-def require_view(dat: Dat) -> None:
+def require_view(dat: Stored) -> None:
     """Raise `ExportError` when the values of a dat are in an order that no array has."""
     if not is_ordered(dat):
         raise ExportError(

@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.check_errors import check_error, element_error
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.maps import EntriesMap, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.stencil_writes import spreads

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from fluxloom.comm.base import Comm
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import CommError
-from fluxloom.device.base import Call, Sequencer
-from fluxloom.dsl.reductions import OPERATIONS
+from fluxloom.device.base import Buffer, Call, Device, Sequencer
 
-if TYPE_CHECKING:
-    from fluxloom.core.access import Access
-    from fluxloom.dsl.context import Context
-    from fluxloom.dsl.dats import Global
+__all__ = ["OPERATIONS", "TRANSPORTS", "Links", "Reduced"]
 
-__all__ = ["Links"]
+TRANSPORTS = ("host", "mpi", "nccl", "peer")
+
+OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
 
 _MOST_COMBINING = 64
 """Kernels for sums that are kept for the next time."""
+
+
+class Reduced(Protocol):
+    """What ranks combine: a global, whose results wait for that since loops reduced into it."""
+
+    name: str
+    buffer: Buffer
+    scalar: Scalar
+    dim: int
+    act: bytes
+    waiting: Access | None
 
 
 class Links:
@@ -32,46 +44,43 @@ class Links:
         Ways between two of them, that all of them have; ``("host",)`` with fewer than two.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        device: Any = context.device
-        comm = context.comm
+    def __init__(self, device: Device, comm: Comm, transport: str) -> None:
+        self._device: Any = device
+        self._comm, self._transport = comm, transport
         mine = device.name == "cuda"
         where = getattr(device, "identity", "") if mine else ""
-        ways = _ways(context) if mine else ()
+        ways = _ways(device, comm) if mine else ()
         found = comm.allgather((mine, where, ways, os.getpid()))
         self.gpus = [r for r, (gpu, *_) in enumerate(found) if gpu]
         wheres = [found[r][1] for r in self.gpus]
         # GPUs of one process wait for each other in some calls of CUDA, also while one waits for a message
         apart = len({(where.split()[0], pid) for _, where, _, pid in found if where}) == len(self.gpus)
-        from fluxloom.dsl.transports import TRANSPORTS
-
         common = [w for w in TRANSPORTS if self.gpus and all(w in found[r][2] for r in self.gpus)]
         if len(self.gpus) < 2:
             common = ["host"]
         elif len(set(wheres)) < len(wheres) and "nccl" in common:
             common.remove("nccl")  # two ranks share a GPU, which NCCL refuses
-        if not apart and context.transport == "auto" and "nccl" in common:
+        if not apart and transport == "auto" and "nccl" in common:
             common.remove("nccl")  # memory that the collector frees waits for kernels, and these for other ranks
         self._nccl: Any = None
         self._opened = False
         self.peer: Any = None
         """What ranks with a GPU each write into each other's memory with; None: they do not, or this rank has none."""
-        self._combining: dict[tuple[tuple[int, Access], ...], tuple[Sequencer, list[Global]]] = {}
+        self._combining: dict[tuple[tuple[int, Access], ...], tuple[Sequencer, list[Reduced]]] = {}
         self.unpeered = ""
         """Why the GPUs do not, where they might."""
         if "peer" in common:
             common.remove("peer")
-            if (context.transport == "peer" or (context.transport == "auto" and apart)) and self._opens_peers(wheres):
+            if (transport == "peer" or (transport == "auto" and apart)) and self._opens_peers(wheres):
                 common.append("peer")
         self.candidates = self._wanted(tuple(common) or ("host",))
         if {"nccl", "peer"} & set(self.candidates):  # messages through the host, or MPI, bring what was done along
             waits = comm.devices_talk()
             if mine:
-                device.waits = waits
+                self._device.waits = waits
 
     def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
-        wish = self._context.transport
+        wish = self._transport
         if wish == "auto":
             return common
         if wish != "host" and not self.gpus:
@@ -95,36 +104,35 @@ class Links:
         if not is_near(wheres):
             self.unpeered = "the GPUs are not different ones of one machine"
             return False
-        context: Any = self._context
-        rank = context.comm.rank
+        rank = self._comm.rank
         try:
             if rank in self.gpus:
-                self.peer = PeerLink(context.device, self.number(rank), len(self.gpus), self._gather)
+                self.peer = PeerLink(self._device, self.number(rank), len(self.gpus), self._gather)
             else:
                 self.pass_peers()
         except CommError as error:
             self.unpeered = str(error)
-        found = [text for text in context.comm.allgather(self.unpeered) if text]
+        found = [text for text in self._comm.allgather(self.unpeered) if text]
         if found:
             self.peer, self.unpeered = None, found[0]
         elif self.peer is not None:
-            context.comm.held.append(self.peer)
+            self._comm.held.append(self.peer)
         return not found
 
     def _gather(self, value: Any) -> list[Any]:
         """Return what the ranks with a GPU give; collective among all ranks."""
-        found = self._context.comm.allgather(value)
+        found = self._comm.allgather(value)
         return [found[rank] for rank in self.gpus]
 
-    def total(self, wanted: Sequence[tuple[Global, Access]]) -> Call | None:
+    def total(self, wanted: Sequence[tuple[Reduced, Access]]) -> Call | None:
         """Return the call that combines globals of all ranks on the devices, every rank alike; None: there is none."""
-        if len(self.gpus) < self._context.comm.size or self.peer is None:
+        if len(self.gpus) < self._comm.size or self.peer is None:
             return None
         values = [(g.buffer.device(), g.dim, g.scalar.name, OPERATIONS[access]) for g, access in wanted]
         call: Call | None = self.peer.total(values)
         return call
 
-    def combine(self, wanted: Sequence[tuple[Global, Access]]) -> bool:
+    def combine(self, wanted: Sequence[tuple[Reduced, Access]]) -> bool:
         """Combine globals of all ranks on the devices now; False: they cannot. Every rank alike."""
         key = tuple((id(g), access) for g, access in wanted)
         if key not in self._combining:
@@ -133,7 +141,7 @@ class Links:
                 return False
             if len(self._combining) >= _MOST_COMBINING:
                 self._combining.clear()
-            self._combining[key] = (self._context.device.sequencer([call]), [g for g, _ in wanted])
+            self._combining[key] = (self._device.sequencer([call]), [g for g, _ in wanted])
         sequencer, kept = self._combining[key]
         for target in kept:
             target.buffer.device()
@@ -158,24 +166,22 @@ class Links:
         from fluxloom.device.cuda_nccl import NcclLink
 
         self._opened = True
-        context, first = self._context, self.gpus[0]
-        device: Any = context.device
-        token = context.comm.broadcast(NcclLink.unique_id() if context.comm.rank == first else None, first)
-        if context.comm.rank in self.gpus:
-            self._nccl = NcclLink(device, self.number(context.comm.rank), len(self.gpus), token)
-            context.comm.held.append(self._nccl)  # closed by hand only: its end must not depend on the collector
+        comm, first = self._comm, self.gpus[0]
+        token = comm.broadcast(NcclLink.unique_id() if comm.rank == first else None, first)
+        if comm.rank in self.gpus:
+            self._nccl = NcclLink(self._device, self.number(comm.rank), len(self.gpus), token)
+            comm.held.append(self._nccl)  # closed by hand only: its end must not depend on the collector
         return self._nccl
 
 
-def _ways(context: Context) -> tuple[str, ...]:
+def _ways(device: Any, comm: Comm) -> tuple[str, ...]:
     """Return the transports that a rank on a GPU has."""
     from fluxloom.device.cuda_nccl import NcclLink
     from fluxloom.device.cuda_peer import why_no_peers
 
     ways = ["host"]
-    if context.comm.takes_device_memory:
+    if comm.takes_device_memory:
         ways.append("mpi")
     if not NcclLink.missing():
         ways.append("nccl")
-    device: Any = context.device
     return tuple(ways) if why_no_peers(device) else (*ways, "peer")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
 
 __all__ = ["local_set"]
 
 
-def local_set(context: Context, size: int, name: str) -> Set:
+def local_set(context: Runtime, size: int, name: str) -> Set:
     """Return a set whose elements no other rank ever needs. Collective on several ranks.
 
     Parameters
@@ -24,7 +24,7 @@ def local_set(context: Context, size: int, name: str) -> Set:
         Used in messages and reports.
     """
     if not context.ranked:
-        return context.set(size, name)
+        return Set(context, size, name)
     sizes = context.comm.allgather(size)
     numbers = sum(sizes[: context.comm.rank]) + np.arange(size, dtype=np.int64)
-    return context.set(Part(0, size, size, size, size, numbers, sum(sizes)), name)
+    return Set(context, size, name, part=Part(0, size, size, size, size, numbers, sum(sizes)))

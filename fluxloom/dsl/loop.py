@@ -17,13 +17,13 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
 from fluxloom.dsl.acts import loop_act
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
+from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.pairing import require_pairs, require_sites, require_stage
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
@@ -101,7 +101,7 @@ class Loop:
             self.races = restrict(self.bound, self.races, self.context.device)
         self.constants = dict(self.bound.constants)
         self._wanted = self._checked(schedule if schedule is not None else Schedule.auto())
-        self.written = _written(self.bound)
+        self.written: list[Dat | Global] = _written(self.bound)
         self._native: _Native | None = None
         self._blocks: list[tuple[ArgumentBlock, int]] = []
         self._calls = 0

@@ -1,16 +1,16 @@
-"""Maps from one set to another: tables, ragged tables, stencils on grids."""
+"""Maps from one set to another: tables, ragged tables, stencils on grids; and dats seen through them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.dsl.args import Argument
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.entries import entry_part
 from fluxloom.dsl.incoming import integers
@@ -18,10 +18,16 @@ from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.graph import is_injective
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.dats import Dat
+__all__ = ["Argument", "EntriesMap", "EntrySet", "Map", "MapLeg", "OffsetMap", "RaggedMap", "TableMap"]
 
-__all__ = ["EntriesMap", "EntrySet", "Map", "MapLeg", "OffsetMap", "RaggedMap", "TableMap"]
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """A dat seen from the driving set: directly, through a whole map, or through one leg of it."""
+
+    data: Dat | Global
+    map: Map | None = None
+    leg: int = -1
 
 
 class Map:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fluxloom.core.errors import DatError, DeviceUnavailable
 from fluxloom.device.base import Device
-from fluxloom.dsl.context import open_device
+from fluxloom.dsl.runtime import open_device
 
 __all__ = ["open_device_of", "open_named"]
 

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from fluxloom.codegen.group import CHUNK
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span

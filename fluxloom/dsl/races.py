@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.entries import entries_of
-from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slot_races import check_slots

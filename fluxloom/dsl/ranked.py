@@ -17,7 +17,6 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.device.base import Call, Enqueued, Sequencer
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.halo_places import places_of_numbers
 from fluxloom.dsl.halo_reads import HaloMask
@@ -29,6 +28,7 @@ from fluxloom.dsl.reductions import (
     open_partial,
     require_totals,
 )
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.spans import Span
 from fluxloom.dsl.stages import Numbered, aside, order
 from fluxloom.dsl.steps import Reset
@@ -57,7 +57,7 @@ class RankedSequence(Sequencer):
     """
 
     def __init__(
-        self, context: Context, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat],
+        self, context: Runtime, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat],
         transient: Sequence[Dat] = (),
     ) -> None:  # fmt: skip
         self.context, self.tasks = context, list(tasks)
@@ -305,7 +305,7 @@ def may_be_stale(dat: Dat) -> bool:
     return not dat.current or (dat.viewed and dat.watched)
 
 
-def stale_somewhere(context: Context, dats: Sequence[Dat]) -> list[Dat]:
+def stale_somewhere(context: Runtime, dats: Sequence[Dat]) -> list[Dat]:
     """Return those of some dats that a rank has changed since their last exchange; collective, if there are any."""
     if not dats:
         return []
@@ -320,7 +320,7 @@ class OneTask(Sequencer):
     is current for the next loop too, whose version is the next one: the loop counts it when it has run.
     """
 
-    def __init__(self, context: Context, task: Task, act: bytes) -> None:
+    def __init__(self, context: Runtime, task: Task, act: bytes) -> None:
         self.context, self.task = context, replace(task, halo_reads=())  # what it is brought serves other loops too
         self._act = act
         self._forms: dict[tuple[int, ...], RankedSequence] = {}
@@ -378,7 +378,7 @@ class OneTask(Sequencer):
 
 
 def sequence(
-    context: Context, first: Sequence[Call], tasks: Sequence[Task], transient: Sequence[Dat] = ()
+    context: Runtime, first: Sequence[Call], tasks: Sequence[Task], transient: Sequence[Dat] = ()
 ) -> Sequencer:
     """Return the sequence of some tasks of a chain; on one rank it is the device's own.
 

@@ -7,20 +7,17 @@ they added; of a minimum or maximum, every rank its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.identity import among
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.context import Context
-    from fluxloom.dsl.dats import Global
+from fluxloom.dsl.links import OPERATIONS, Reduced
+from fluxloom.dsl.runtime import Runtime
 
 __all__ = [
-    "OPERATIONS",
     "combine_ranks",
     "forget",
     "form_totals",
@@ -31,10 +28,14 @@ __all__ = [
     "require_totals",
 ]
 
-OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
+
+class Total(Reduced, Protocol):
+    """A global, whose value is one of all ranks."""
+
+    context: Runtime
 
 
-def open_partial(target: Global, access: Access) -> None:
+def open_partial(target: Total, access: Access) -> None:
     """Let a global wait: loops are going to reduce into it."""
     context = target.context
     if not context.ranked or target.waiting is access:
@@ -48,33 +49,33 @@ def open_partial(target: Global, access: Access) -> None:
     context.waiting.append(target)
 
 
-def require_total(target: Global) -> None:
+def require_total(target: Total) -> None:
     """Make a global hold the result of all ranks, and with it all others that wait; collective when it waits."""
     if target.waiting is not None:
         form_totals(target.context, target.context.waiting)
 
 
-def require_totals(targets: Sequence[Global]) -> None:
+def require_totals(targets: Sequence[Total]) -> None:
     """Make some globals hold the result of all ranks; the others wait on. Collective when one of them waits."""
     if targets:
         form_totals(targets[0].context, targets)
 
 
-def forget(target: Global) -> None:
+def forget(target: Total) -> None:
     """Let a global wait no longer: it is given a new value, the same on every rank."""
     if target.waiting is not None:
         target.waiting = None
         target.context.waiting = [g for g in target.context.waiting if g is not target]
 
 
-def note_written(targets: Sequence[Global]) -> None:
+def note_written(targets: Sequence[Reduced]) -> None:
     """Note that the device has reduced into some globals."""
     for target in targets:
         if isinstance(target.buffer, RemoteBuffer):
             target.buffer.written()
 
 
-def form_totals(context: Context, targets: Sequence[Global]) -> None:
+def form_totals(context: Runtime, targets: Sequence[Reduced]) -> None:
     """Combine what the ranks hold of those of some globals that wait, in one message; collective."""
     waiting = [g for g in context.waiting if among(g, targets)]
     if not waiting:
@@ -85,7 +86,7 @@ def form_totals(context: Context, targets: Sequence[Global]) -> None:
         target.waiting = None
 
 
-def note_waiting(target: Global, access: Access | None) -> None:
+def note_waiting(target: Total, access: Access | None) -> None:
     """Note how a global waits after a sequence that has reduced into it, or that it does not."""
     if target.waiting is access:
         return
@@ -95,7 +96,7 @@ def note_waiting(target: Global, access: Access | None) -> None:
         target.context.waiting.append(target)
 
 
-def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) -> None:
+def combine_ranks(context: Runtime, targets: Sequence[tuple[Reduced, Access]]) -> None:
     """Combine what the ranks hold of some globals, by the GPUs or through the host; collective.
 
     Through the host it takes a message for those of each type and operation.
@@ -106,7 +107,7 @@ def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) ->
         note_written([target for target, _ in targets])
         return
     context.device.bring([target.buffer for target, _ in targets])
-    alike: dict[tuple[str, Access], list[Global]] = {}
+    alike: dict[tuple[str, Access], list[Reduced]] = {}
     for target, access in targets:
         alike.setdefault((target.scalar.name, access), []).append(target)
     for (_, access), some in alike.items():
@@ -119,5 +120,5 @@ def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) ->
             begin += target.dim
 
 
-def _flat(target: Global) -> np.ndarray:
+def _flat(target: Reduced) -> np.ndarray:
     return target.buffer.host().view(target.scalar.numpy)[: target.dim]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion
+from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["Arrangement", "GroupBuffers", "Placement"]
 
@@ -51,7 +51,7 @@ class Placement:
         Those whose values are not needed after a step.
     """
 
-    def __init__(self, context: Context, fusion: Fusion, dats: list[Dat], transient: tuple[Dat, ...]) -> None:
+    def __init__(self, context: Runtime, fusion: Fusion, dats: list[Dat], transient: tuple[Dat, ...]) -> None:
         self.context, self.fusion, self.dats = context, fusion, dats
         self.transient = {id(d) for d in transient}
         self.by_id = {id(d): d for d in dats}

@@ -9,10 +9,9 @@ from itertools import product
 from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
 from fluxloom.core.layout import Blocked, SoA
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import EntriesMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.touched import touched_components

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer
-from fluxloom.dsl.element_numbers import element_numbers
 from fluxloom.dsl.incoming import unmasked, whole
 from fluxloom.dsl.parts import Part, refresh_host
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.context import Context
+from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["Grid", "Set", "Subset"]
 
@@ -36,7 +33,7 @@ class Set:
         This rank's part of the set, when there are several ranks.
     """
 
-    def __init__(self, context: Context, size: int, name: str, *, part: Part | None = None) -> None:
+    def __init__(self, context: Runtime, size: int, name: str, *, part: Part | None = None) -> None:
         size = whole(size, f"the size of set {name!r}")
         if size < 0 or size >= 2**31:
             raise DatError(f"set {name!r}: size {size} is outside 0 ... 2**31 - 1")
@@ -102,6 +99,28 @@ class Set:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}, {self.size})"
+
+
+def element_numbers(parent: Set, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return element numbers, ascending, each once, from numbers or a mask.
+
+    Raises
+    ------
+    DatError
+        If they are no numbers of elements.
+    """
+    values = np.asarray(unmasked(indices, f"subset of {parent}"))
+    if values.dtype == bool:
+        if values.shape not in ((parent.size,), parent.shape):
+            raise DatError(f"mask of shape {values.shape} does not fit {parent}")
+        values = np.flatnonzero(values)
+    values = np.unique(values)
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        raise DatError(f"subset of {parent}: element numbers must be integers, got {values.dtype}")
+    values = values.astype(np.int64)
+    if values.size and (values[0] < 0 or values[-1] >= parent.size):
+        raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
+    return values
 
 
 def members_of_halo(parent: Set, owned: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], bool]:
@@ -260,7 +279,7 @@ class Grid(Set):
 
     def __init__(
         self,
-        context: Context,
+        context: Runtime,
         shape: tuple[int, ...],
         name: str,
         periodic: bool | tuple[bool, ...] = False,

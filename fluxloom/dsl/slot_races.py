@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, executes_halo
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.sets import Subset
 from fluxloom.dsl.slots import SlotMap
 

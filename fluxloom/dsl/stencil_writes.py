@@ -15,8 +15,7 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.args import Argument
-from fluxloom.dsl.maps import OffsetMap, TableMap
+from fluxloom.dsl.maps import Argument, OffsetMap, TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.graph import is_injective
 from fluxloom.kernel.analysis import used_components

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.incoming import incoming
+from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["Reset"]
 
@@ -18,7 +18,7 @@ class Reset:
     def __init__(self, target: Global, value: float = 0.0) -> None:
         incoming(value, target.scalar, f"global {target.name!r}")
         self.target, self.value = target, value
-        self.context: Context = target.context
+        self.context: Runtime = target.context
 
     def __call__(self) -> None:
         """Set the value now."""

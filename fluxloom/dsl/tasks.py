@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -12,31 +13,48 @@ from fluxloom.codegen.spec import Entry
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Program
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.halo_reads import halo_reads, private_slots
 from fluxloom.dsl.halo_returns import all_written, halo_returns
 from fluxloom.dsl.identity import unique
-from fluxloom.dsl.maps import OffsetMap
+from fluxloom.dsl.maps import Argument, OffsetMap
 from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.loop import Loop
-
-__all__ = ["can_begin_anywhere", "gather_limits", "halo_needs", "loop_task", "reset_task"]
+__all__ = ["PlannedLoop", "can_begin_anywhere", "gather_limits", "halo_needs", "loop_task", "reset_task"]
 
 _BY_POSITION = ("direct", "serial", "atomic", "gather")
 _APART = ("direct", "atomic", "gather")
 """Strategies of which two spans may run at the same time."""
 
 _BY_PLAN = ("block_colour", "element_colour", "block_permute")
+
+
+class PlannedLoop(Protocol):
+    """What is read of a loop where it is part of something: its arguments, and how it runs."""
+
+    name: str
+    bound: Bound
+    over: Set
+    context: Runtime
+    races: RaceInfo
+    written: list[Dat | Global]
+    plan: cached_property[Plan]
+
+    def argument_block(
+        self, entry: Entry, group: Group, numbering: Numbering, span: Span | None = None,
+        partials: dict[str, Buffer] | None = None,
+    ) -> ArgumentBlock:  # fmt: skip
+        """Return what one call of the generated function is given."""
+        ...
 
 
 def can_begin_anywhere(group: Group, over: Set) -> bool:
@@ -92,7 +110,7 @@ def gather_limits(target: Set, plan: Plan, tile: int) -> Limits:
     return Limits(begin, inside, owned, owned)
 
 
-def _limits(loop: Loop, group: Group) -> Limits:
+def _limits(loop: PlannedLoop, group: Group) -> Limits:
     gathers = group.strategy == "gather" and "single" not in loop.plan.values
     if gathers:
         return gather_limits(loop.races.targets[0], loop.plan, group.tile)
@@ -100,7 +118,7 @@ def _limits(loop: Loop, group: Group) -> Limits:
 
 
 def loop_task(
-    loop: Loop, entry: Entry, group: Group, numbering: Numbering, program: Program,
+    loop: PlannedLoop, entry: Entry, group: Group, numbering: Numbering, program: Program,
     keep: Callable[[ArgumentBlock], None],
 ) -> Task:  # fmt: skip
     """Return one loop as a task; ``keep`` is told of each argument block that is made."""
@@ -150,7 +168,7 @@ def loop_task(
     )
 
 
-def _kept(loop: Loop) -> list[Dat]:
+def _kept(loop: PlannedLoop) -> list[Dat]:
     """Return the dats that a loop changes where no other rank looks: at elements none stores, or in private."""
     over = loop.over
     alone = isinstance(over, Subset) and over.parent.part is not None and not over.mirrored
@@ -173,14 +191,14 @@ def reset_task(reset: Reset) -> Task:
     return Task("reset", Limits(0, 0, 0, 0), False, make, (), (), resets=reset.target)
 
 
-def task_globals(loops: Sequence[Loop]) -> tuple[list[Global], list[tuple[Global, Access]]]:
+def task_globals(loops: Sequence[PlannedLoop]) -> tuple[list[Global], list[tuple[Global, Access]]]:
     """Return the globals that some loops read, and those that they reduce into."""
     reads = [g for loop in loops for g, _ in _globals(loop, reads=True)]
     reduces = {id(g): (g, a) for loop in loops for g, a in _globals(loop, reads=False)}
     return unique(reads), list(reduces.values())
 
 
-def _globals(loop: Loop, *, reads: bool) -> list[tuple[Global, Access]]:
+def _globals(loop: PlannedLoop, *, reads: bool) -> list[tuple[Global, Access]]:
     return [
         (a.data, p.access)
         for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)

@@ -12,13 +12,12 @@ from fluxloom.codegen.spec import symbol_name
 from fluxloom.core.access import Access
 from fluxloom.core.layout import Blocked
 from fluxloom.device.base import Device
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.facts import ends_zero
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.steps import Reset
 from fluxloom.graph import inverse_map

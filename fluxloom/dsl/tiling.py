@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,16 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport, layouts
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.tile_chain import TiledForm, why_not_tiled
 from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from
 from fluxloom.dsl.tile_run import TileCounters, TiledRun
-from fluxloom.dsl.tile_tune import recorded_tile
+from fluxloom.dsl.tuning import TuningFile, tuning_key
 
 __all__ = ["TiledChain"]
 
@@ -80,7 +81,7 @@ class TiledChain:
         Chain(steps, transient=transient, fuse=False, name=name)  # checks the steps
         self.name, self.steps, self.steps_at_once = name, tuple(steps), int(steps_at_once)
         every = [*steps] * self.steps_at_once
-        self.context: Context = every[0].context
+        self.context: Runtime = every[0].context
         self.transient = tuple(transient)
         checked = "each loop is checked before it runs" if self.context.checker is not None else ""
         self.reason = checked or why_not_tiled(every, self.context.device)
@@ -151,7 +152,7 @@ class TiledChain:
         _check_tiles(self.name, tiles)
         lead, threads = leading_set(form), max(1, self.context.threads)
         if isinstance(tiles, (int, np.integer)):
-            known = 0 if tiles else recorded_tile(self.loops, lead.size)
+            known = 0 if tiles else self._recorded_tile()
             count = -(-lead.size // known) if known else int(tiles)
             _check_count(self.name, count, lead)
             owners, self._how = choose_owners(form, count, threads)
@@ -162,6 +163,19 @@ class TiledChain:
             owners, self._how = owners_from(form, lead, given, count), "as given"
         self._tiles = tiles
         self._run = TiledRun(form, owners, form.number(lead), threads, self.name)
+
+    @property
+    def tuning_key(self) -> str:
+        """Key in the tuning file: the kernels in order, device, size class of the leading set."""
+        text = "tiles " + " ".join(loop.bound.lowered.digest for loop in self.loops)
+        digest, lead = sha256(text.encode()).hexdigest(), self.lead
+        assert lead is not None
+        return tuning_key(digest, self.context.device.describe(), lead.size, self.context.threads)
+
+    def _recorded_tile(self) -> int:
+        """Return the recorded elements a tile, or 0."""
+        found = TuningFile().get(self.tuning_key) if self.context.tuning else None
+        return 0 if found is None else found.block
 
     # ----------------------------------------------------------------------------------- reports
     @property

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from fluxloom.device.base import RemoteBuffer, Where
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.sets import Subset
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.dats import Dat, Global
-    from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.tasks import PlannedLoop
 
 __all__ = ["Traffic"]
 
@@ -23,7 +20,7 @@ class Traffic:
     device. Nothing comes back until the host asks for it.
     """
 
-    def __init__(self, loops: Iterable[Loop], more: Iterable[Dat | Global] = ()) -> None:
+    def __init__(self, loops: Iterable[PlannedLoop], more: Iterable[Dat | Global] = ()) -> None:
         loops = list(loops)
         self._used: list[Dat | Global] = unique([a.data for loop in loops for a in loop.bound.arguments] + list(more))
         self._members: list[Subset] = unique(

@@ -11,20 +11,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.comm.base import Channel, Message
 from fluxloom.device.base import Buffer, Call, Enqueued, RemoteBuffer, Where
+from fluxloom.dsl.links import Links
+from fluxloom.dsl.runtime import Runtime
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.context import Context
-    from fluxloom.dsl.links import Links
+__all__ = ["Apart", "Side", "Transport", "choose_transport"]
 
-__all__ = ["TRANSPORTS", "Apart", "Side", "Transport", "choose_transport"]
-
-TRANSPORTS = ("host", "mpi", "nccl", "peer")
 _ROUNDS = 12
 """Exchanges that are timed for each transport; the fastest counts."""
 
@@ -97,7 +94,7 @@ class HostTransport(Transport):
 
     name = "host"
 
-    def __init__(self, context: Context, out: Side, into: Side, tag: int) -> None:
+    def __init__(self, context: Runtime, out: Side, into: Side, tag: int) -> None:
         self._out, self._into = out, into
         self._courier = context.device.courier()
         self._channel: Channel = context.comm.channel(_messages(out), _messages(into), tag)
@@ -152,7 +149,7 @@ class MpiTransport(Transport):
 
     name = "mpi"
 
-    def __init__(self, context: Context, out: Side, into: Side, tag: int) -> None:
+    def __init__(self, context: Runtime, out: Side, into: Side, tag: int) -> None:
         from fluxloom.device.cuda_courier import array_of, mark_main, settle_main
 
         self._device: Any = context.device
@@ -216,7 +213,7 @@ class PeerTransport(Transport):
     name = "peer"
     capturable = True
 
-    def __init__(self, context: Context, links: Links, out: Side, into: Side) -> None:
+    def __init__(self, context: Runtime, links: Links, out: Side, into: Side) -> None:
         self._device: Any = context.device
         self._channel = links.peer.channel(
             [(links.number(r), out.buffer.address + b, n) for r, b, n in out.slices],
@@ -279,7 +276,7 @@ class MixedTransport(Transport):
             part.close()
 
 
-def choose_transport(context: Context, neighbours: Sequence[int], out: Side, into: Side) -> Transport:
+def choose_transport(context: Runtime, neighbours: Sequence[int], out: Side, into: Side) -> Transport:
     """Return the transport of an exchange; every rank chooses alike. Collective."""
     links = context.links
     if len(links.candidates) == 1:
@@ -294,7 +291,7 @@ def choose_transport(context: Context, neighbours: Sequence[int], out: Side, int
     return found[best]
 
 
-def _build(context: Context, links: Links, between_gpus: str, out: Side, into: Side) -> Transport:
+def _build(context: Runtime, links: Links, between_gpus: str, out: Side, into: Side) -> Transport:
     """Return the transport of this rank, when messages between GPUs go a certain way."""
     tag, rank = context.next_tag(), context.comm.rank
     link = links.nccl() if between_gpus == "nccl" else None
@@ -314,7 +311,7 @@ def _build(context: Context, links: Links, between_gpus: str, out: Side, into: S
     return parts[0] if len(parts) == 1 else MixedTransport(parts)
 
 
-def _time(context: Context, transport: Transport) -> float:
+def _time(context: Runtime, transport: Transport) -> float:
     """Return the seconds of an exchange of the messages as they are; collective."""
     best = float("inf")
     for _ in range(_ROUNDS):

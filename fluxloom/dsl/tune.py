@@ -13,13 +13,13 @@ from typing import Any
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.fusion import fuse
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tune_runs import Runs, depends_on_itself, family, map_identity, reschedule, shared_later
+from fluxloom.dsl.tune_runs import Runs, depends_on_itself, family, map_identity, record_winner, shared_later
 from fluxloom.dsl.tuning import (
     LoopTuning,
     TuneReport,
@@ -27,7 +27,6 @@ from fluxloom.dsl.tuning import (
     choose_finalists,
     choose_winner,
     rank_rows,
-    record_winner,
 )
 from fluxloom.perf.screening import screen
 from fluxloom.perf.stopwatch import Run, Stopwatch
@@ -191,7 +190,7 @@ class _Snapshot:
         self.restore()
 
 
-def _stopwatch(plan: _Plan, restore: Callable[[], None], context: Context, warm: int = 1) -> Stopwatch:
+def _stopwatch(plan: _Plan, restore: Callable[[], None], context: Runtime, warm: int = 1) -> Stopwatch:
     return Stopwatch(plan.rounds, restore, context.device.synchronize, warm, plan.clock)
 
 
@@ -207,7 +206,7 @@ def _borrowed(loops: Sequence[Loop], snapshot: _Snapshot) -> Iterator[None]:
         yield
     except BaseException:
         for loop, wanted, _ in before:
-            reschedule(loop, wanted)
+            loop.reschedule(wanted)
         loops[0].context.plans.forget(known)
         raise
     finally:
@@ -254,7 +253,7 @@ def _tune_loop(
         keep = not loop.races.racing or before.strategy == now.strategy
         best = choose_winner(final, before, keep=keep)
     for twin in twins:
-        reschedule(twin, best)
+        twin.reschedule(best)
     key = record_winner(file, loop, best, final[best])
     rows = rank_rows(loop.name, times or final, final, {before: "before"})
     return LoopTuning(loop.name, key, before, final[before], best, final[best], rows, skipped)
@@ -268,7 +267,7 @@ def _trials(
 
     def in_force(point: Point) -> Schedule:
         try:
-            reschedule(loop, schedule_of(point))
+            loop.reschedule(schedule_of(point))
             return loop.schedule
         except PlanError:
             return schedule_of(point)  # it cannot run, as its measurement will say
@@ -324,7 +323,7 @@ def _tune_chain(
         for loop in scatters:
             mine = own[id(loop)]
             tile = schedule and replace(mine, strategy="gather", block=schedule.block, lanes=schedule.lanes)
-            reschedule(loop, tile or mine)
+            loop.reschedule(tile or mine)
 
     def prepare(schedule: Schedule | None) -> Run:
         apply(schedule)

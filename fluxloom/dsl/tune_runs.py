@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 from fluxloom.codegen.unit import generate
 from fluxloom.core.access import Access
@@ -15,16 +16,24 @@ from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tuning import TuningFile, graded_key
 from fluxloom.kernel.record_fields import strategy_identity
 from fluxloom.perf.stopwatch import Run
 
-__all__ = ["Runs", "depends_on_itself", "family", "map_identity", "reschedule", "shared_later"]
+__all__ = ["Runs", "depends_on_itself", "family", "map_identity", "record_winner", "shared_later"]
 
 
-def reschedule(loop: Loop, schedule: Schedule) -> None:
-    """Change a schedule and drop the plan of the old one, which a chain would otherwise still find."""
-    loop.reschedule(schedule)
-    loop.__dict__.pop("plan", None)
+def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
+    """Write the best schedule of a loop to a file; return its key.
+
+    Schedules of a grade of determinism have a key of their own; other numbers of threads than the context's
+    are not recorded.
+    """
+    grade = schedule.deterministic
+    key = graded_key(loop.tuning_key, grade)
+    if file is not None and schedule.threads == loop.context.threads:
+        file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
+    return key
 
 
 def map_identity(loop: Loop) -> Hashable:
@@ -70,7 +79,7 @@ class Runs:
         FluxloomError
             If the loop cannot run so.
         """
-        reschedule(self.loop, schedule)
+        self.loop.reschedule(schedule)
         now = self.loop.schedule
         if now not in self._built:
             self._built[now] = self.loop.build().run
@@ -97,7 +106,7 @@ class Runs:
         """Return what compiles the loop under a schedule that is new."""
         loop, device = self.loop, self.loop.context.device
         with suppress(FluxloomError):
-            reschedule(loop, schedule)
+            loop.reschedule(schedule)
             now = loop.schedule
             if now in self._built or now in self._compiled:
                 return None

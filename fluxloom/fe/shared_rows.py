@@ -17,6 +17,7 @@ from fluxloom.core.access import Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.fe.cell_entries import CellEntries
 from fluxloom.kernel.frontend import kernel
 
@@ -66,7 +67,7 @@ def receiver(values: Dat, entries: int, name: str) -> tuple[Dat, list[Loop]]:
     if not context.ranked:
         return values, []
     pairs = local_set(context, entries, f"{name}.pairs")
-    sums = context.dat(pairs, name=f"{name}.sums", dtype=values.scalar.numpy)
+    sums = Dat(pairs, name=f"{name}.sums", dtype=values.scalar.numpy)
     own = np.arange(values.set.size, dtype=np.int32)
-    taken = context.map(values.set, pairs, own, f"{name}.own_pairs", stays=True)
+    taken = TableMap(values.set, pairs, own, f"{name}.own_pairs", stays=True)
     return sums, [Loop(take_entry, values.set, sums[taken[0]], values, name=f"{name}.take")]

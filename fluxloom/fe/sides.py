@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fe.dofs import Dofs

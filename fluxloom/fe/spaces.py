@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.sets import Set
 from fluxloom.fe.dofs import Dofs, lagrange_dofs
 from fluxloom.fe.elements import Lagrange

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import AoS, Blocked
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.slots import SlotMap

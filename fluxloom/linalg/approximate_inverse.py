@@ -68,7 +68,7 @@ class FactorisedInverse:
 
     def _work(self, name: str, like: Dat) -> Dat:
         rows = self.factor.rows
-        return rows.context.dat(
+        return Dat(
             rows, name=f"{_NAME}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
         )
 

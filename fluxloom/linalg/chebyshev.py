@@ -265,7 +265,7 @@ def _built(recipe: Smoother, matrix: Operator, what: str, known: bool) -> Polyno
 
 def like(r: Dat, name: str) -> Dat:
     """Return a work vector like another."""
-    return r.context.dat(r.set, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
+    return Dat(r.set, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
 
 
 class Polynomial:
@@ -286,9 +286,7 @@ class Polynomial:
     def __init__(self, matrix: SparseMatrix, inverse: Reals, coefficients: Coefficients, name: str) -> None:
         first = coefficients[0][1]
         self.matrix, self.name = matrix, name
-        self.inverse = matrix.rows.context.dat(
-            matrix.rows, first * inverse, f"{name}.inverse", dtype=real_type(matrix)
-        )  # fmt: skip
+        self.inverse = Dat(matrix.rows, first * inverse, name=f"{name}.inverse", dtype=real_type(matrix))
         self.coefficients = tuple((alpha, c / first) for alpha, c in coefficients)
 
     @property

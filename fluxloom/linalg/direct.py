@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.steps import Reset
 
 __all__ = ["Direct", "Relay", "sequence"]
@@ -28,7 +28,7 @@ class Direct:
 
     forgets = ("run",)
 
-    def __init__(self, context: Context, run: Callable[[], None], name: str) -> None:
+    def __init__(self, context: Runtime, run: Callable[[], None], name: str) -> None:
         self.context, self.run, self.name = context, run, name
 
     def __call__(self) -> None:

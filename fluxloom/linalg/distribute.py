@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
+from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.sets import Set
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.reorder import reorder as order_of
 from fluxloom.linalg.ring_rows import Index, Rings, find_rings
@@ -19,7 +20,7 @@ __all__ = ["distributed_matrix"]
 
 
 def distributed_matrix(
-    context: Context,
+    context: Runtime,
     matrix: Any,
     *,
     rows: npt.ArrayLike | None = None,
@@ -62,7 +63,8 @@ def distributed_matrix(
     entries = entries_of(plan.offsets[order], lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     part = _part(plan, order, place)
-    where = context.set(part if context.ranked or reorder else plan.owned, f"{name}.rows")
+    shared = context.ranked or reorder
+    where = Set(context, part.owned if shared else plan.owned, f"{name}.rows", part=part if shared else None)
     return SparseMatrix.from_csr(
         context, offsets, place[plan.indices[entries]], plan.values[entries], rows=where, columns=where,
         layout=layout, dtype=dtype, name=name,

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from fluxloom.comm.exact_sums import exact_total
 from fluxloom.core.access import Access, Write
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.sets import Subset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.direct import Direct
@@ -73,7 +73,7 @@ def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:
     context, bound = loop.context, loop.bound
     over = loop.over.parent if isinstance(loop.over, Subset) else loop.over
     terms = {
-        id(target): context.dat(over, name=f"{loop.name}.{target.name}", shape=target.shape, dtype=bound.compute.numpy)
+        id(target): Dat(over, name=f"{loop.name}.{target.name}", shape=target.shape, dtype=bound.compute.numpy)
         for target in sums
     }
     arguments: list[Argument | Dat | Global] = [

@@ -37,8 +37,8 @@ from scipy.sparse import csr_array
 from fluxloom.core.errors import SolverError
 from fluxloom.device.fft import real_transform
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.linalg.direct import Relay
 from fluxloom.linalg.extruded_batch import Batch
 from fluxloom.linalg.extruded_columns import Columns, readable, writable
@@ -138,7 +138,7 @@ class ExtrudedPoisson:
 
     def __init__(
         self,
-        context: Context,
+        context: Runtime,
         plane: Any,
         areas: npt.ArrayLike,
         *,
@@ -176,7 +176,7 @@ class ExtrudedPoisson:
             raise SolverError(f"{name}: {planes} planes have {count} frequencies, too few for {groups} teams")
         scaled = csr_array(given.matrix * self.frequencies.spacing)
         self.matrix, weight = self.teams.matrix(scaled, given.numbers, given.areas)
-        self._weight = self.teams.context.dat(self.matrix.rows, weight, f"{name}.areas")
+        self._weight = Dat(self.matrix.rows, weight, name=f"{name}.areas")
         self._recipe = preconditioner if preconditioner is not None else Jacobi()
         self._transform = real_transform(context.device, context.threads)
         self.batches: list[Solves] = []

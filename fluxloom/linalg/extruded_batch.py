@@ -126,9 +126,9 @@ class Batch:
         self.name = f"{name}.{1 if self.zero else padded_systems(members)}"
         self.nullspace: Nullspace = nullspace if self.zero else "none"
         self.systems = frequencies.systems[members.start : members.stop]
-        context, shape = matrix.rows.context, () if self.zero else (padded_systems(members),)
-        self.b = context.dat(matrix.rows, name=f"{self.name}.b", shape=shape, dtype=dtype)
-        self.x = context.dat(matrix.rows, name=f"{self.name}.x", shape=shape, dtype=dtype)
+        shape = () if self.zero else (padded_systems(members),)
+        self.b = Dat(matrix.rows, name=f"{self.name}.b", shape=shape, dtype=dtype)
+        self.x = Dat(matrix.rows, name=f"{self.name}.x", shape=shape, dtype=dtype)
         self.operator: SparseMatrix | ShiftedMatrix = matrix
         if not self.zero:
             shifts = np.zeros(shape)

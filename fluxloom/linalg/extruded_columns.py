@@ -10,11 +10,12 @@ import numpy.typing as npt
 from fluxloom.core.layout import AoS
 from fluxloom.device.fft import RealTransform
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.interop import view_of
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.parts import Part
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.vectors import copy
@@ -36,12 +37,12 @@ def writable(dat: Dat, transform: RealTransform) -> Any:
     return (dat.array if transform.on_device else dat.data).reshape(dat.set.size, dat.dim)
 
 
-def unshared(context: Context, numbers: npt.NDArray[np.int64], total: int, name: str) -> Set:
+def unshared(context: Runtime, numbers: npt.NDArray[np.int64], total: int, name: str) -> Set:
     """Return a set of elements of which ranks have some each and need no others."""
     if not context.ranked:
-        return context.set(int(numbers.size), name)
+        return Set(context, int(numbers.size), name)
     n = int(numbers.size)
-    return context.set(Part(0, n, n, n, n, numbers, total), name)
+    return Set(context, n, name, part=Part(0, n, n, n, n, numbers, total))
 
 
 class Columns:
@@ -71,7 +72,7 @@ class Columns:
 
     def __init__(
         self,
-        context: Context,
+        context: Runtime,
         numbers: npt.NDArray[np.int64],
         total: int,
         planes: int,
@@ -84,7 +85,7 @@ class Columns:
         refuse(context.comm, self._problem(b, x, order))
         if b is None or x is None:
             rows = unshared(context, numbers, total, f"{name}.columns")
-            self.b, self.x = (context.dat(rows, name=f"{name}.{what}", shape=(planes,)) for what in "bx")
+            self.b, self.x = (Dat(rows, name=f"{name}.{what}", shape=(planes,)) for what in "bx")
         else:
             self.b, self.x = b, x
         self.gather: Chain | None = None
@@ -132,12 +133,12 @@ class Columns:
             context, (numbers[:, None] * self.planes + np.arange(self.planes)).ravel(), total * self.planes,
             f"{name}.points",
         )  # fmt: skip
-        there = context.map(points, cells, flat[:, None].astype(np.int32), f"{name}.order")
+        there = TableMap(points, cells, flat[:, None].astype(np.int32), f"{name}.order")
         inverse = np.empty(size, dtype=np.int32)
         inverse[flat] = np.arange(size, dtype=np.int32)
-        back = context.map(cells, points, inverse[:, None], f"{name}.place")
+        back = TableMap(cells, points, inverse[:, None], f"{name}.place")
         dtype = self.b.scalar.numpy
-        self._b, self._x = (context.dat(points, name=f"{name}.{what}'", dtype=dtype, shape=()) for what in "bx")
+        self._b, self._x = (Dat(points, name=f"{name}.{what}'", dtype=dtype, shape=()) for what in "bx")
 
         def moved(source: Set, given: Any, target: Dat, what: str) -> Chain:
             return Chain([Loop(copy, source, given, target, systems=1, name=f"{name}.{what}")], name=f"{name}.{what}")

@@ -162,9 +162,8 @@ class DirectBatch:
         self.members, self.recipe, self.stop, self.zero = members, recipe, stop, members[0] == 0
         self.systems = frequencies.systems[members.start : members.stop]
         self.singular = self.zero and nullspace == "constant"
-        context = matrix.rows.context
         shape = () if self.zero else (2 * len(members),)
-        self.b, self.x = (context.dat(matrix.rows, name=f"{name}.{what}", shape=shape, dtype=dtype) for what in "bx")
+        self.b, self.x = (Dat(matrix.rows, name=f"{name}.{what}", shape=shape, dtype=dtype) for what in "bx")
         self.seconds = 0.0
         self._rows = LocalRows.of(matrix)
         interface, diagonal = Interface(self._rows), weight.read()

@@ -98,7 +98,7 @@ class ShiftedMatrix:
         if self.shifts.ndim != 1 or not self.shifts.size or not np.isfinite(self.shifts).all():
             raise SolverError(f"{name}: a finite shift for each of some systems is wanted, not {shifts!r}")
         self.matrix, self.weight, self.name = matrix, weight, name
-        self._shifts = matrix.rows.context.scalar(self.shifts, f"{name}.shifts")
+        self._shifts = Global(matrix.rows.context, self.shifts, name=f"{name}.shifts")
 
     @property
     def rows(self) -> Set:
@@ -148,7 +148,7 @@ class ShiftedMatrix:
             raise SolverError(f"{self.name}: {rows.size - own.size} rows have no entry on the diagonal")
         values = matrix.values.read()
         values[own] += shift * self.weight.read()
-        return SparseMatrix(matrix.pattern, rows.context.dat(matrix.pattern.entries, values, f"{self.name}.member"))
+        return SparseMatrix(matrix.pattern, Dat(matrix.pattern.entries, values, name=f"{self.name}.member"))
 
 
 class Diagonals:
@@ -177,7 +177,7 @@ class Diagonals:
         if found:
             raise SolverError(f"{operator.name}: Jacobi: the diagonal of local row {found[0]} is not positive")
         dtype = operator.matrix.values.scalar.numpy
-        self.values = rows.context.dat(rows, (1.0 / diagonal).astype(dtype), f"{operator.name}.jacobi")
+        self.values = Dat(rows, (1.0 / diagonal).astype(dtype), name=f"{operator.name}.jacobi")
 
     def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
         """Return the loop ``z_k = D_k r_k``."""

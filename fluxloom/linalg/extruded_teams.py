@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.matrix import SparseMatrix
 
@@ -53,7 +54,7 @@ class Teams:
         If the ranks cannot be divided into so many teams.
     """
 
-    def __init__(self, context: Context, groups: int, name: str) -> None:
+    def __init__(self, context: Runtime, groups: int, name: str) -> None:
         comm = context.comm
         if not isinstance(groups, int | np.integer) or groups < 1 or comm.size % groups:
             raise SolverError(f"{name}: {comm.size} ranks cannot be divided into {groups!r} teams of one size")

@@ -91,7 +91,7 @@ class Jacobi(Preconditioner, name="jacobi"):
             row, value, _ = min(found)
             count = sum(number for *_, number in found)
             raise SolverError(f"Jacobi: the diagonal of row {row} is {value}; {count} rows are like that")
-        return Diagonal(matrix.rows.context.dat(matrix.rows, 1.0 / values, "jacobi"))
+        return Diagonal(Dat(matrix.rows, 1.0 / values, name="jacobi"))
 
 
 @dataclass(frozen=True)
@@ -103,4 +103,4 @@ class Identity(Preconditioner, name="none"):
     def build(self, matrix: Operator) -> Diagonal:
         """Return ``z = r``."""
         rows = matrix.rows
-        return Diagonal(rows.context.dat(rows, np.ones(rows.size), "identity"))
+        return Diagonal(Dat(rows, np.ones(rows.size), name="identity"))

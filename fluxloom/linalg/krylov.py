@@ -12,9 +12,9 @@ import numpy.typing as npt
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
@@ -41,7 +41,7 @@ def norms(b: Read, r: Read, bb: Inc, rr: Inc, *, systems: Const[int]):
         rr[k] += r[k] * r[k]
 
 
-def usual_interval(context: Context) -> int:
+def usual_interval(context: Runtime) -> int:
     """Return iterations between two looks at the residual, the same on ranks with unlike devices. Collective."""
     return _INTERVAL_SHARED if all(context.comm.allgather(context.device.shared)) else _INTERVAL
 
@@ -177,13 +177,13 @@ class Krylov:
     def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:
         """Return a vector like ``x``; ``dtype`` is another type."""
         like = self.x
-        return like.context.dat(
+        return Dat(
             like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=dtype or like.scalar.numpy, layout=like.layout
         )
 
     def sums(self, name: str) -> Global:
         """Return a number a system."""
-        return self.x.context.scalar(np.zeros(self.x.shape), f"{self.name}.{name}", dtype="float64")
+        return Global(self.x.context, np.zeros(self.x.shape), name=f"{self.name}.{name}", dtype="float64")
 
     def loop(self, what: Kernel, *arguments: Dat | Global, **constants: Any) -> Loop:
         """Return a loop over the rows."""

@@ -11,6 +11,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
@@ -61,7 +62,7 @@ def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
     context = matrix.rows.context
     if not (context.device.native and context.device.items):
         return (Schedule(),)
-    x, y = context.dat(matrix.columns), context.dat(matrix.rows)
+    x, y = Dat(matrix.columns), Dat(matrix.rows)
     product = matrix.product(x, y)
     single = why_single(product.bound, None)
     return (Schedule(),) if single else (Schedule(), Schedule(pairs=not product.schedule.pairs))

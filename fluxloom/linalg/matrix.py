@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.dsl.args import Argument
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.maps import Argument, RaggedMap
 from fluxloom.dsl.ragged import RaggedLayout
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.products import spmm, spmm_dot, spmm_residual, spmv, spmv_dot, spmv_residual
@@ -55,7 +54,7 @@ class SparseMatrix:
     @classmethod
     def from_csr(
         cls,
-        context: Context,
+        context: Runtime,
         offsets: npt.ArrayLike,
         indices: npt.ArrayLike,
         values: npt.ArrayLike,
@@ -94,20 +93,20 @@ class SparseMatrix:
             If the arrays do not fit each other or the sets, or the values are not real.
         """
         starts = np.asarray(offsets)
-        row_set = rows if rows is not None else context.set(max(0, starts.size - 1), f"{name}.rows")
+        row_set = rows if rows is not None else Set(context, max(0, starts.size - 1), f"{name}.rows")
         if isinstance(columns, Set):
             column_set = columns
         elif columns is None or columns == row_set.size:
             column_set = row_set
         else:
-            column_set = context.set(columns, f"{name}.columns")
-        pattern = context.ragged(row_set, column_set, starts, indices, name, layout)
-        return cls(pattern, context.dat(pattern.entries, values, f"{name}.values", dtype=dtype))
+            column_set = Set(context, columns, f"{name}.columns")
+        pattern = RaggedMap(row_set, column_set, starts, indices, name, layout)
+        return cls(pattern, Dat(pattern.entries, values, name=f"{name}.values", dtype=dtype))
 
     @classmethod
     def from_scipy(
         cls,
-        context: Context,
+        context: Runtime,
         matrix: Any,
         *,
         rows: Set | None = None,

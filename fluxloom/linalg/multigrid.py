@@ -30,10 +30,10 @@ from fluxloom.core.activity import Work, activity
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
 from fluxloom.core.strategies import PYTHON_ONLY
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import RaggedLayout
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
@@ -181,7 +181,7 @@ class Multigrid:
 
 def _vector(over: Set, r: Dat, name: str) -> Dat:
     """Return a vector on another set, for as many systems."""
-    return over.context.dat(over, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
+    return Dat(over, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
 
 
 def _prolong(matrix: SparseMatrix, x: Dat, z: Dat, out: Dat) -> Loop:
@@ -311,7 +311,7 @@ class SmoothedAggregation(Preconditioner, name="smoothed_aggregation"):
 
 
 def _on_device(
-    context: Context, rows: LocalRows, dense: Reals | None, layout: RaggedLayout, dtype: Any, name: str
+    context: Runtime, rows: LocalRows, dense: Reals | None, layout: RaggedLayout, dtype: Any, name: str
 ) -> tuple[SparseMatrix, Index]:
     """Return a matrix (or a dense one in its place) on the device, and which of the rows each of the set is."""
     from scipy.sparse import csr_array

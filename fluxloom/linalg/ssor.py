@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.maps import Argument
+from fluxloom.dsl.sets import Set, Subset
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 from fluxloom.kernel.frontend import Kernel
@@ -167,7 +167,7 @@ class SSOR(Preconditioner, name="ssor"):
         pattern = Csr(_offsets(row, rows.size), column)
         found = colour_rows(pattern)
         count = max(1, *context.comm.allgather(found.n_colours))
-        colours = [context.subset(rows, found.colours == c, f"ssor.colour{c}") for c in range(count)]
+        colours = [Subset(rows, found.colours == c, f"ssor.colour{c}") for c in range(count)]
         parts: list[SparseMatrix] = []
         later = found.colours[column] > found.colours[row]
         for name, part in (("lower", ~later), ("upper", later)):
@@ -175,7 +175,7 @@ class SSOR(Preconditioner, name="ssor"):
                 context, _offsets(row[part], rows.size), column[part], values[part], rows=rows, columns=rows,
                 layout=given.layout, dtype=real_type(given), name=f"ssor.{name}",
             ))  # fmt: skip
-        scale = context.dat(rows, self.omega / diagonal, "ssor.scale", dtype=real_type(given))
+        scale = Dat(rows, self.omega / diagonal, name="ssor.scale", dtype=real_type(given))
         return ColouredRelaxation(parts[0], parts[1], scale, colours, self.sweeps, float(self.omega))
 
 

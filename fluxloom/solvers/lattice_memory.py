@@ -43,7 +43,7 @@ class _Cells(ABC):
         """Return a dat on the cells; one number a cell by default. ``values`` are over the box, or broadcast to it."""
         shape, over = (components,) if components else (), self.set
         layout = layout if layout is not None else SoA()
-        found = over.context.dat(over, name=name, shape=shape, dtype=dtype, layout=layout)
+        found = Dat(over, name=name, shape=shape, dtype=dtype, layout=layout)
         if values is not None:
             self.write(found, values)
         return found

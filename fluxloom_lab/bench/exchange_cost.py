@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.context import Context
+from fluxloom.dsl.runtime import Runtime
 from fluxloom_lab.bench.rounds import slowest
 
 __all__ = ["ExchangeCost", "measure_exchanges", "race"]
@@ -105,7 +105,7 @@ def measure_exchanges(chain: Chain) -> ExchangeCost | None:
     )
 
 
-def race(context: Context, runs: Sequence[Run]) -> list[float]:
+def race(context: Runtime, runs: Sequence[Run]) -> list[float]:
     """Return the least seconds of a call of each function, their rounds in turn: always those of the slowest rank."""
     comm = context.comm
 

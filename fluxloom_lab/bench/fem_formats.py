@@ -189,7 +189,7 @@ def _iterations(
     built = make()
     context.synchronize()
     setup = time.perf_counter() - start
-    u = context.dat(b.set, name="u", dtype=problem.dtype)
+    u = Dat(b.set, name="u", dtype=problem.dtype)
     stop = Stop(rtol=1e-30, iterations=problem.iterations)
     solver = ConjugateGradient(operator, b, u, preconditioner=built, stop=stop, interval=min(10, problem.iterations))
     rates = []

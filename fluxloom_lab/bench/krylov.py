@@ -16,6 +16,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.runtime import Runtime
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
@@ -177,7 +178,7 @@ def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Precon
     assert isinstance(status, Status)
     count = max(1, status.iterations)
     error = comm.reduce(np.array([np.abs(x.read() - problem.wanted).max(initial=0.0)]), "max")
-    rest = x.context.dat(matrix.rows, name="rest")
+    rest = Dat(matrix.rows, name="rest")
     matrix.residual(x, problem.b, rest)()
     squares = comm.reduce(np.array([np.sum(rest.read() ** 2), np.sum(problem.b.read() ** 2)]), "sum")
     mine = sum(loop.report().useful_bytes for loop in solver.body.loops) / solver.interval
@@ -197,7 +198,7 @@ def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Precon
     }
 
 
-def _timed(context: Context, run: Callable[[], Status]) -> tuple[float, Status]:
+def _timed(context: Runtime, run: Callable[[], Status]) -> tuple[float, Status]:
     context.synchronize()
     context.comm.barrier()
     start = time.perf_counter()

@@ -13,8 +13,8 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.links import TRANSPORTS
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.transports import TRANSPORTS
 from fluxloom.mesh.distribute import Partition
 from fluxloom_lab.bench.base import Record
 from fluxloom_lab.options import Option, combined, device_option, option, ranks_option, threads_option

@@ -12,8 +12,8 @@ import pytest
 
 from fluxloom.device.base import Device
 from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.context import open_device
 from fluxloom.dsl.primitive import Steps
+from fluxloom.dsl.runtime import open_device
 from fluxloom.linalg.tridiagonal import Form, TridiagonalSolver
 from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
 from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN

@@ -14,9 +14,9 @@ from fluxloom.codegen.exchange import Field, exchange_unit, numbers_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.checking import LoopChecker
+from fluxloom.dsl.maps import Argument
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR

@@ -6,7 +6,7 @@ import numpy as np
 
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
@@ -44,10 +44,10 @@ class Change:
     def __init__(self, velocity: Dat, weight: Dat, volume: float) -> None:
         context = velocity.set.context
         now = velocity.read()
-        before = context.dat(velocity.set, now, "u_before")
+        before = Dat(velocity.set, now, name="u_before")
         energy = float((weight.read().reshape(-1) * (now.reshape(len(now), -1) ** 2).sum(axis=1)).sum())
         self.speed = float(np.sqrt(context.comm.reduce(np.array([energy]), "sum")[0] / volume))
-        self._total, self._volume = context.scalar(0.0, "change"), volume
+        self._total, self._volume = Global(context, 0.0, name="change"), volume
         measure = Loop(change, velocity.set, velocity, weight, before, self._total, d=velocity.dim)
         self.chain = Chain([Reset(self._total), measure], name="change")
 

@@ -14,7 +14,7 @@ from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.guard_rules import AtMost, Finite, Growth
 from fluxloom.app.watch import LOST, Numbers, Reduction, Rule, Watch
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
 from fluxloom.fv.scalar_sides import FixedFlux
@@ -140,7 +140,7 @@ def _bounded(table: GuardTable, name: str, given: float, source: float) -> list[
 
 def _eddy_look(nu: Dat, laminar: Dat | None) -> Reduction:
     context = nu.set.context
-    known = context.scalar(0.0, "laminar") if laminar is None else laminar
+    known = Global(context, 0.0, name="laminar") if laminar is None else laminar
     return Reduction(
         context, lambda sums, most: Loop(look_at_viscosity, nu.set, nu, known, sums, most), most=["nu_t"]
     )  # fmt: skip

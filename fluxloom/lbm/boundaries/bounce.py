@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.link_kernels import LINKS, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site, own_components

@@ -10,9 +10,9 @@ import numpy as np
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.layout import SoA
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import Argument
 from fluxloom.lbm.boundaries.bounce import bounce_part
 from fluxloom.lbm.boundaries.cell_kernels import CELLS
 from fluxloom.lbm.boundaries.column import Densities

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from fluxloom.core.access import Read, Write
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import SoA
-from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
@@ -87,8 +87,7 @@ class WallSum:
 
     def seen_from(self, one: Set) -> Argument:
         """Return the sum of this rank as an argument of a loop over a set of one element."""
-        context = self._sums.context
-        return self._sums[context.map(one, self._sums.set, np.array([[self._number]]), "wall")[0]]
+        return self._sums[TableMap(one, self._sums.set, np.array([[self._number]]), "wall")[0]]
 
 
 class LinkSums:

@@ -222,7 +222,7 @@ class Plan:
     def _like(self, f: Any) -> Any:
         """Return a new array, or dat, for the solution."""
         if isinstance(f, Dat):
-            return f.context.dat(f.set, shape=f.shape, dtype=f.scalar.numpy, layout=f.layout, name=f"{f.name}.poisson")
+            return Dat(f.set, shape=f.shape, dtype=f.scalar.numpy, layout=f.layout, name=f"{f.name}.poisson")
         array = self.device.as_array(f)
         if isinstance(array, np.ndarray):
             return np.empty(array.shape, self.dtype)

@@ -39,7 +39,7 @@ class _Applied:
         """Return the steps that form ``z`` of ``r``."""
         if r.shape:
             raise SolverError(f"FastPoisson: {r.name!r} has shape {r.shape}: one system at a time, dats of shape ()")
-        scaled = r.context.dat(r.set, name="fast poisson", dtype=r.scalar.numpy)
+        scaled = Dat(r.set, name="fast poisson", dtype=r.scalar.numpy)
         loop = Loop(weighted, r.set, r, self._inverse, scaled, factor=self._factor, systems=1, name="fast poisson")
         return [loop, Direct(r.context, lambda: self._plan(scaled, z), "fast poisson")]
 
@@ -91,5 +91,5 @@ class FastPoisson(Preconditioner):
             raise SolverError("FastPoisson: the plan has boundary data: make one with zero data")
         weights = 1.0 / problem.volumes() if self.integrated else problem.volumes() * 0 + 1.0
         dtype = self.plan.dtype
-        inverse = rows.context.dat(rows, weights.reshape(rows.shape).astype(dtype), "inverse volumes")
+        inverse = Dat(rows, weights.reshape(rows.shape).astype(dtype), name="inverse volumes")
         return _Applied(self.plan, inverse, self.factor)

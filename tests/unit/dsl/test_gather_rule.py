@@ -10,7 +10,6 @@ from fluxloom import Inc, Read
 from fluxloom.device.base import Buffer, Device
 from fluxloom.dsl.cost import redundancy_is_low, repeating_pays
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.tune_runs import reschedule
 from fluxloom.dsl.work import gather_pays
 
 N = 2000
@@ -121,7 +120,7 @@ def test_results_do_not_depend_on_the_choice() -> None:
     reference, loop = matrices("cpu", scattered=True), matrices("opencl", scattered=True)
     reference()
     loop()
-    reschedule(loop, fl.Schedule(strategy="gather"))
+    loop.reschedule(fl.Schedule(strategy="gather"))
     loop()
     wanted, found = (each.written[0].read() for each in (reference, loop))  # type: ignore[union-attr]
     np.testing.assert_allclose(found, 2.0 * wanted, rtol=1e-13)

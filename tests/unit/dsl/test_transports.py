@@ -64,7 +64,7 @@ def test_ways_between_gpus_need_gpus(name: str) -> None:
     message = f"transport {name!r} carries messages between GPUs, but no rank has one: take auto or host"
     assert fl.run_threads(2, rank) == [message] * 2
     links = object.__new__(Links)
-    links._context, links.gpus = fl.Context("cpu", threads=1, transport=name), [0]
+    links._transport, links.gpus = fl.Context("cpu", threads=1, transport=name).transport, [0]
     assert links._wanted(("host",)) == ("host",)
 
 
@@ -73,14 +73,14 @@ def test_waits_for_gpus_that_talk_are_the_communicators(
     transport: str, waits: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On GPUs alone, and where their messages bring nothing of what was done."""
-    monkeypatch.setattr("fluxloom.dsl.links._ways", lambda _context: ("host", "mpi", "nccl"))
+    monkeypatch.setattr("fluxloom.dsl.links._ways", lambda _device, _comm: ("host", "mpi", "nccl"))
     monkeypatch.setattr(ThreadsComm, "devices_talk", lambda _comm: "watched")
 
     def rank(comm: Comm) -> list[Any]:
         context: Any = fl.Context("cpu", threads=1, comm=comm, transport=transport)
         name = "cpu" if comm.rank == 2 else "cuda"
         context.device = SimpleNamespace(name=name, identity=f"here {comm.rank}", waits=None)
-        assert Links(context).candidates == (transport,)
+        assert Links(context.device, comm, transport).candidates == (transport,)
         return context.device.waits
 
     assert fl.run_threads(3, rank) == [waits, waits, None]
@@ -91,8 +91,8 @@ def test_gpus_that_cannot_open_each_other_say_why() -> None:
 
     def rank(comm: Comm, transport: str, where: str) -> str:
         context = fl.Context("cpu", threads=1, comm=comm)
-        links = Links(context)
-        links.gpus, context.transport = [0, 1], transport
+        links = Links(context.device, comm, "auto")
+        links.gpus, links._transport = [0, 1], transport
         assert not links._opens_peers([f"{where}{k} 0000:0{k}" for k in range(2)])
         if transport == "auto":
             return str(links._wanted(("host", "nccl")))
