@@ -16,7 +16,7 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.changing import check_changing
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.incoming import unmasked
-from fluxloom.dsl.maps import Argument, EntriesMap, Map, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, BoundArgument, EntriesMap, Map, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
@@ -60,10 +60,20 @@ class Bound:
     kernel: Kernel
     lowered: LoweredKernel
     over: Set
-    arguments: tuple[Argument, ...]
+    arguments: tuple[BoundArgument, ...]
     constants: dict[str, float | int | bool]
     constants_baked: dict[str, Any]
     compute: Scalar
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it reduces into a global."""
+        return any(isinstance(a.data, Global) and a.access is not Access.READ for a in self.arguments)
+
+    def globals(self, *, reads: bool) -> list[tuple[Global, Access]]:
+        """Return the globals that it reads, or those that it reduces into, and how."""
+        found = ((a.data, a.access) for a in self.arguments if isinstance(a.data, Global))
+        return [(data, access) for data, access in found if (access is Access.READ) is reads]
 
     def declared(self, constants: Mapping[str, float | int | bool]) -> dict[str, Any]:
         """Return the constants by the names of the kernel's parameters, with the values of run-time ones given.
@@ -97,19 +107,23 @@ def bind(
         wanted = ", ".join(p.name for p in kernel.parameters)
         raise LoopError(f"{name}: {len(arguments)} arguments given, the kernel has {len(kernel.parameters)}: {wanted}")
     kernel = kernel.leaving_out(_absent(name, kernel, arguments))
-    args = tuple(a if isinstance(a, Argument) else Argument(a) for a in arguments if a is not None)
-    for parameter, arg in zip(kernel.parameters, args, strict=True):
-        _check_argument(name, parameter.name, parameter.access, arg, over)
-    _check_covers(name, args, [p.access for p in kernel.parameters])
+    given = [a if isinstance(a, Argument) else Argument(a) for a in arguments if a is not None]
+    args = tuple(
+        BoundArgument(a.data, a.map, a.leg, name=p.name, access=p.access)
+        for p, a in zip(kernel.parameters, given, strict=True)
+    )
+    for arg in args:
+        _check_argument(name, arg, over)
+    _check_covers(name, args)
     values = _constants(name, kernel, constants)
     # what is baked stays as it is now, whatever becomes of a list
     strategies = kernel.signature.strategies
     baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
     baked = {key: value if key in strategies else copy.deepcopy(value) for key, value in baked.items()}
-    shapes = {p.name: _shape(a, p.access) for p, a in zip(kernel.parameters, args, strict=True)}
+    shapes = {a.name: _shape(a) for a in args}
     lowered = kernel.lower(shapes, baked)
-    check_stencil_writes(name, over, kernel.parameters, args, lowered)
-    check_changing(name, over, kernel.parameters, args)
+    check_stencil_writes(name, over, args, lowered)
+    check_changing(name, over, args)
     run_time = {c.name: kernel.number(c.name, values[c.name]) for c in kernel.constants if not c.baked}
     for key in strategies:
         kernel.check_strategy(key, baked[key])  # code that is found again says nothing of these numbers
@@ -142,9 +156,9 @@ def _constants(name: str, kernel: Kernel, given: Mapping[str, Any]) -> dict[str,
     return values
 
 
-def _check_argument(name: str, parameter: str, access: Access, arg: Argument, over: Set) -> None:
-    where = f"{name}: argument {parameter!r}"
-    data, through = arg.data, arg.map
+def _check_argument(name: str, arg: BoundArgument, over: Set) -> None:
+    where = f"{name}: argument {arg.name!r}"
+    data, through, access = arg.data, arg.map, arg.access
     if not isinstance(data, (Dat, Global)):
         raise LoopError(f"{where} is a {type(data).__name__}; pass a dat, a dat through a map, or a global")
     if data.context is not over.context:
@@ -183,13 +197,13 @@ def _check_slots(where: str, access: Access, through: SlotMap) -> None:
         )
 
 
-def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) -> None:
+def _check_covers(name: str, args: Sequence[BoundArgument]) -> None:
     """Check that a loop which has to run over elements of other ranks too has their rows in every map."""
     short = [a.map for a in args if isinstance(a.map, RaggedMap | EntriesMap | SlotMap) and not a.map.covers]
-    for arg, mode in zip(args, modes, strict=True):
-        if not (mode.writes and isinstance(arg.data, Dat) and arg.map is not None and changes_away(arg)):
+    for arg in args:
+        if not (arg.access.writes and isinstance(arg.data, Dat) and arg.map is not None and changes_away(arg)):
             continue
-        _check_no_slots(name, args, modes)
+        _check_no_slots(name, args)
         if not arg.map.covers or short:
             through = short[0] if arg.map.covers else arg.map
             raise LoopError(
@@ -199,10 +213,10 @@ def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) 
             )
 
 
-def _check_no_slots(name: str, args: Sequence[Argument], modes: Sequence[Access]) -> None:
+def _check_no_slots(name: str, args: Sequence[BoundArgument]) -> None:
     """Check that a loop which runs over elements of other ranks too writes through no slots: these are their own."""
-    for arg, mode in zip(args, modes, strict=True):
-        if isinstance(arg.map, SlotMap) and mode.writes and arg.map.source.part is not None:
+    for arg in args:
+        if isinstance(arg.map, SlotMap) and arg.access.writes and arg.map.source.part is not None:
             raise LoopError(
                 f"{name}: on several ranks a loop may not change {arg.data.name!r} through slots and another dat "
                 "through a map: write two loops"
@@ -224,11 +238,10 @@ def changes_away(argument: Argument) -> bool:
 
 def executes_halo(bound: Bound) -> bool:
     """Whether a loop runs over the execute halo too: it changes what maps lead to."""
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(changes_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
+    return any(changes_away(a) and a.access.writes for a in bound.arguments if isinstance(a.data, Dat))
 
 
-def _shape(arg: Argument, access: Access) -> ArgShape:
+def _shape(arg: BoundArgument) -> ArgShape:
     kind = Kind.REAL if arg.data.scalar.floating else Kind.INT
     if isinstance(arg.data, Global):
         return ArgShape(None, arg.data.shape, kind, is_global=True)
@@ -237,7 +250,7 @@ def _shape(arg: Argument, access: Access) -> ArgShape:
         legs = RAGGED if arg.map.legs < 0 else arg.map.legs
     if isinstance(arg.map, SlotMap):
         return ArgShape(legs, (), kind)
-    spread = legs is not None and access is Access.WRITE and spreads(arg, access)
+    spread = legs is not None and arg.access is Access.WRITE and spreads(arg)
     return (SpreadShape if spread else ArgShape)(legs, arg.data.shape, kind)
 
 
@@ -260,9 +273,7 @@ def _compute(args: Sequence[Argument], device: Device) -> Scalar:
 
 def specialise(bound: Bound, numbering: Numbering) -> LoopSpec:
     """Return what the generated code depends on, with dats and maps numbered."""
-    args = tuple(
-        _arg_spec(p.name, p.access, a, numbering) for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)
-    )
+    args = tuple(_arg_spec(a, numbering) for a in bound.arguments)
     over = bound.over
     listed, lattice, grid = isinstance(over, Subset), over.parent, None
     reached = any(a.kind == "stencil" for a in args)
@@ -278,13 +289,15 @@ def specialise(bound: Bound, numbering: Numbering) -> LoopSpec:
     return LoopSpec(name, bound.lowered, args, bound.compute, grid, listed, counted)
 
 
-def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numbering) -> ArgSpec:
-    data, through = arg.data, arg.map
+def _arg_spec(arg: BoundArgument, numbering: Numbering) -> ArgSpec:
+    data, through, parameter, access = arg.data, arg.map, arg.name, arg.access
     number = numbering.dat(data)
     if isinstance(data, Global):
         return ArgSpec(parameter, access, "global", number, data.scalar, data.shape, AoS())
-    if isinstance(through, SlotMap):
-        return _slot_spec(parameter, access, arg, number, numbering)
+    if isinstance(through, SlotMap):  # a table to the numbers of the dat's storage, each an element of one component
+        places = through.places(data)
+        return ArgSpec(parameter, access, "table", number, data.scalar, (), AoS(), map=numbering.map(places),
+                       arity=places.legs, leg=arg.leg, wide=places.wide)  # fmt: skip
     common: dict[str, Any] = {"scalar": data.scalar, "components": data.shape, "layout": data.layout}
     if through is None:
         placed = data.set.position is not None
@@ -296,9 +309,8 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
                        stencil=stencil, wide=_wide(data), **common)  # fmt: skip
     if isinstance(through, TableMap):
         return ArgSpec(parameter, access, "table", number, map=mapped, arity=through.legs, leg=arg.leg, **common)
-    ragged = through.ragged if isinstance(through, EntriesMap) else through
-    assert isinstance(ragged, RaggedMap)
-    store = ragged.store
+    assert arg.ragged is not None
+    store = arg.ragged.store
     compact, narrow = isinstance(store.layout, CSR), store.places < 2**31
     storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.layout.code(), store.short)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
@@ -308,15 +320,3 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
 def _wide(dat: Dat) -> bool:
     """Whether places in the storage of a dat on a lattice need more than 32 bits."""
     return isinstance(dat.set.parent, Grid) and dat.stride * dat.dim >= 2**32
-
-
-def _slot_spec(parameter: str, access: Access, arg: Argument, number: int, numbering: Numbering) -> ArgSpec:
-    """Return the spec of slots: a table map to the numbers of the dat's storage, each an element of one component."""
-    data, through = arg.data, arg.map
-    assert isinstance(data, Dat)
-    assert isinstance(through, SlotMap)
-    places = through.places(data)
-    return ArgSpec(
-        parameter, access, "table", number, data.scalar, (), AoS(),
-        map=numbering.map(places), arity=places.legs, leg=arg.leg, wide=places.wide,
-    )  # fmt: skip

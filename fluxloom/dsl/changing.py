@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import Argument, EntriesMap, OffsetMap, RaggedMap
+from fluxloom.dsl.maps import BoundArgument, EntriesMap, OffsetMap, RaggedMap
 from fluxloom.dsl.sets import Set
-from fluxloom.kernel.ir import Parameter
 
 __all__ = ["check_changing"]
 
 
-def check_changing(
-    name: str, over: Set, parameters: Sequence[Parameter], arguments: Sequence[Argument]
-) -> None:
+def check_changing(name: str, over: Set, arguments: Sequence[BoundArgument]) -> None:
     """Check that no plan of a loop depends on the members of its subset.
 
     Writes and reductions through tables and slots need plans, or a proof, made for given members; of stencils and of
@@ -29,18 +26,17 @@ def check_changing(
     """
     if over.most is None:
         return
-    pairs = list(zip(arguments, parameters, strict=True))
-    written = [a.data for a, p in pairs if p.access.writes and isinstance(a.data, Dat)]
+    written = [a.data for a in arguments if a.access.writes and isinstance(a.data, Dat)]
     advice = "declare the subset without capacity"
-    for arg, parameter in pairs:
+    for arg in arguments:
         if arg.map is None or isinstance(arg.map, OffsetMap):
             continue
-        where = f"{name}: argument {parameter.name!r}"
+        where = f"{name}: argument {arg.name!r}"
         if isinstance(arg.map, RaggedMap | EntriesMap):
             raise LoopError(f"{where} goes through a ragged map, and the members of {over} may change; {advice}")
-        if parameter.access is not Access.READ:
+        if arg.access is not Access.READ:
             raise LoopError(
-                f"{where} is {parameter.access.value} through {arg.map.name!r}, and the members of {over} may change: "
+                f"{where} is {arg.access.value} through {arg.map.name!r}, and the members of {over} may change: "
                 f"that needs a plan made for them; {advice}"
             )
         if any(arg.data is data for data in written):

@@ -97,7 +97,7 @@ class _LoopCheck:
 
     def _loop(self, checked: Checked) -> Loop:
         bound, checker = self.bound, self.checker
-        given = {p.name: a for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)}
+        given = {a.name: a for a in bound.arguments}
         own = {checked.number: checker.numbers(bound.over.parent), checked.first: checker.first}
         arguments = [own[p.name] if p.name in own else given[p.name] for p in checked.kernel.parameters]
         loop = Loop(

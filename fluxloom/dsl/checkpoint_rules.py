@@ -94,13 +94,12 @@ def call_of(item: Loop | Chain) -> Call:
 
 
 def _use(loop: Loop) -> Use:
-    accesses = [p.access for p in loop.bound.kernel.parameters]
-    pairs = list(zip(loop.bound.arguments, accesses, strict=True))
-    dats = unique(a.data for a, _ in pairs if isinstance(a.data, Dat))
+    arguments = loop.bound.arguments
+    dats = unique(a.data for a in arguments if isinstance(a.data, Dat))
     complete = [
-        all(access is Access.WRITE for a, access in pairs if a.data is dat) and _covers(loop, dat) for dat in dats
+        all(a.access is Access.WRITE for a in arguments if a.data is dat) and _covers(loop, dat) for dat in dats
     ]
-    if loop.context.ranked and any(a.access is Access.WRITE for a in loop.bound.kernel.parameters):
+    if loop.context.ranked and any(a.access is Access.WRITE for a in arguments):
         complete = [all(row) for row in zip(*loop.context.comm.allgather(complete), strict=True)]
     return Use(
         loop.name,

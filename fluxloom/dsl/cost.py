@@ -11,7 +11,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.core.processors import available_processors
 from fluxloom.device.bandwidth import last_level_cache
 from fluxloom.dsl.bind import Bound
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.plan import tile_redundancy
@@ -124,12 +124,12 @@ def repeating_pays(bound: Bound, races: RaceInfo, repeats: float) -> bool:
     of the fluxes of Airfoil are 1 to 10, and ``gather`` takes 0.94 of the time.
     """
     own, added = 0.0, 0.0
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+    for arg in bound.arguments:
         dat = arg.data if isinstance(arg.data, Dat) else None
         if isinstance(arg.map, TableMap):
             legs = arg.map.legs if arg.leg < 0 else 1
             own += 4.0 * legs
-            added += legs * dat.dim * _ADDITION_BYTES if dat is not None and parameter.access.reduces else 0.0
+            added += legs * dat.dim * _ADDITION_BYTES if dat is not None and arg.access.reduces else 0.0
         elif dat is not None and arg.map is None:
             own += dat.dim * dat.scalar.size
     work = bound.lowered.flops * bound.compute.size * _OPERATION_BYTES
@@ -182,8 +182,8 @@ def _stream(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> bo
         return _lines_pay(bound, wanted, threads)
     writes = sum(
         a.data.set.size * a.data.dim * a.data.scalar.size
-        for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
-        if p.access is Access.WRITE and a.map is None and isinstance(a.data, Dat)
+        for a in bound.arguments
+        if a.access is Access.WRITE and a.map is None and isinstance(a.data, Dat)
     )
     return writes > 0 and bound.over.size * 64 > _STREAM_BYTES // 4
 
@@ -197,14 +197,13 @@ def _lines_pay(bound: Bound, wanted: Schedule, threads: int) -> bool:
     """
     if bound.over.shape[-1] < _LEAST_ROW:
         return False
-    pairs = list(zip(bound.arguments, bound.kernel.parameters, strict=True))
-    sums = any(isinstance(a.data, Global) and a.data.scalar.floating and p.access is Access.INC for a, p in pairs)
+    sums = any(data.scalar.floating and access is Access.INC for data, access in bound.globals(reads=False))
     if sums and wanted.deterministic == "global":
         return False
+    own = [a for a in bound.arguments if isinstance(a.data, Dat)]
     dats = unique(a.data for a in bound.arguments if isinstance(a.data, Dat))
-    own = [(a, p) for a, p in pairs if isinstance(a.data, Dat)]
-    changed = any(p.access.writes for _, p in own)
-    gains = any(p.access is Access.WRITE or a.map is not None or a.data.scalar is FLOAT16 for a, p in own)
+    changed = any(a.access.writes for a in own)
+    gains = any(a.access is Access.WRITE or a.map is not None or a.data.scalar is FLOAT16 for a in own)
     return changed and gains and sum(d.nbytes for d in dats) > last_level_cache() * -(-threads // _sharing())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.layout import AoS
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.facts import copied_pair, ends_zero
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
@@ -70,6 +70,10 @@ class FusedGroup:
     def incremented(self) -> list[Dat]:
         """Return dats that the scattering loops add to."""
         return _dats(self.scatter, lambda through: through is not None, (Access.INC, Access.MIN, Access.MAX))
+
+    def computed_ahead(self) -> list[Dat]:
+        """Return dats whose last values in the group belong to the next step."""
+        return _dats(self.direct[len(self.direct) - self.ahead :], lambda _through: True, (Access.WRITE,))
 
     def written(self) -> list[Dat]:
         """Return dats whose values the group changes."""
@@ -135,8 +139,7 @@ def scatters(loop: Loop) -> bool:
     tiled = wanted.strategy == "gather" or loop.fusable_as_gather
     if not (loop.races.racing and "gather" in loop.races.allowed and tiled and wanted.block != 1):
         return False
-    rows = loop.context.device.items or all(isinstance(d.layout, AoS) for d in _incremented(loop))
-    return rows
+    return loop.context.device.items or all(isinstance(d.layout, AoS) for d in _incremented(loop))
 
 
 def agree_on_scatters(loops: list[Loop]) -> None:
@@ -159,8 +162,8 @@ def pointwise(loop: Loop) -> bool:
     """Whether a loop only changes values of its own element."""
     if loop.races.racing or isinstance(loop.over, (Subset, Grid)):
         return False
-    for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
-        if arg.map is not None and (not isinstance(arg.map, TableMap) or parameter.access is not Access.READ):
+    for arg in loop.bound.arguments:
+        if arg.map is not None and (not isinstance(arg.map, TableMap) or arg.access is not Access.READ):
             return False
         if isinstance(arg.data, Dat) and arg.map is None and arg.data.set.position is not None:
             return False
@@ -207,22 +210,11 @@ def _grade(loop: Loop) -> str | None:
 
 def _meets_globals(group: FusedGroup, loop: Loop) -> bool:
     """Whether the loop reads a global that the group reduces into, or the reverse."""
-    reduced = [a.data for m in group.loops for a in _globals(m, reads=False)]
-    read = [a.data for m in group.loops for a in _globals(m, reads=True)]
-    mine = [a.data for a in _globals(loop, reads=False)]
-    return (
-        any(a.data is g for a in _globals(loop, reads=True) for g in reduced)
-        or any(g is r for g in mine for r in read)
-        or any(g is r for g in mine for r in reduced)
+    reduced, read = ([g for m in group.loops for g, _ in m.bound.globals(reads=reads)] for reads in (False, True))
+    mine = [g for g, _ in loop.bound.globals(reads=False)]
+    return any(among(g, reduced) for g, _ in loop.bound.globals(reads=True)) or any(
+        among(g, read) or among(g, reduced) for g in mine
     )
-
-
-def _globals(loop: Loop, *, reads: bool):
-    return [
-        a
-        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-        if isinstance(a.data, Global) and (p.access is Access.READ) == reads
-    ]
 
 
 # ------------------------------------------------------------------------------- rotation and facts
@@ -231,8 +223,8 @@ def _globals(loop: Loop, *, reads: bool):
 def _renamable(pair: tuple[Dat, Dat], loops: list[Loop]) -> bool:
     """Whether two dats may share a buffer: every other loop that changes one writes its own element only."""
     for loop in loops:
-        for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
-            if any(arg.data is d for d in pair) and parameter.access.writes and not pointwise(loop):
+        for arg in loop.bound.arguments:
+            if any(arg.data is d for d in pair) and arg.access.writes and not pointwise(loop):
                 return False
     # Between two steps each dat needs a buffer of its own: the old value of the target must be dead there.
     first = next(loop for loop in loops if any(a.data is pair[1] for a in loop.bound.arguments))
@@ -249,17 +241,17 @@ def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:
     first = items[place]
     if first is last or not isinstance(first, FusedGroup) or first.scatter or first.alone or not last.scatter:
         return []
-    reduced = [a.data for loop in loops for a in _globals(loop, reads=False)]
+    reduced = [g for loop in loops for g, _ in loop.bound.globals(reads=False)]
     copied = [item.target for item in items[:place] if isinstance(item, Copy)]
     changed = last.written()
     moved: list[Loop] = []
     for loop in first.direct:
         whole = all(
-            p.access is Access.READ or (p.access is Access.WRITE and isinstance(a.data, Dat))
-            for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+            a.access is Access.READ or (a.access is Access.WRITE and isinstance(a.data, Dat))
+            for a in loop.bound.arguments
         )
         reads = _dats([loop], lambda _through: True, (Access.READ,))
-        if any(a.data is g for a in _globals(loop, reads=True) for g in reduced):
+        if any(among(g, reduced) for g, _ in loop.bound.globals(reads=True)):
             break  # its value would be the one of the step before
         if any(among(d, changed) for d in _dats([loop], lambda _through: True, (Access.WRITE,))):
             break  # this step's own value would be lost
@@ -297,9 +289,9 @@ def _zero_facts(items: list[FusedGroup | Copy]) -> dict[int, frozenset[int]]:
 
 
 def _dats(loops: list[Loop], through, modes: tuple[Access, ...] | None) -> list[Dat]:
-    out: list[Dat] = []
-    for loop in loops:
-        for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
-            if isinstance(arg.data, Dat) and through(arg.map) and (modes is None or parameter.access in modes):
-                out.append(arg.data)
-    return unique(out)
+    return unique(
+        a.data
+        for loop in loops
+        for a in loop.bound.arguments
+        if isinstance(a.data, Dat) and through(a.map) and (modes is None or a.access in modes)
+    )

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.codegen.sums import PART
-from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, specialise
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
@@ -47,12 +48,8 @@ _PACKS = (0, 1, 4, 8, 16)
 
 def ragged_maps(bound: Bound) -> list[RaggedMap]:
     """Return the ragged maps of a loop, the one with most entries first."""
-    found: dict[int, RaggedMap] = {}
-    for arg in bound.arguments:
-        through = arg.map.ragged if isinstance(arg.map, EntriesMap) else arg.map
-        if isinstance(through, RaggedMap):
-            found[id(through)] = through
-    return sorted(found.values(), key=lambda m: -m.entries.size)
+    found = unique(a.ragged for a in bound.arguments if a.ragged is not None)
+    return sorted(found, key=lambda m: -m.entries.size)
 
 
 def cooperation_of(bound: Bound) -> Cooperation | str:
@@ -81,20 +78,20 @@ def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> 
     if shared.scattered and strategy != "atomic":
         if shared.contended:
             return f"{shared.contended}, which needs atomic additions"
-        for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-            if parameter.name in shared.scattered and isinstance(arg.map, RaggedMap) and _repeats(arg.map):
+        for arg in bound.arguments:
+            if arg.name in shared.scattered and isinstance(arg.map, RaggedMap) and _repeats(arg.map):
                 return f"a row of map {arg.map.name!r} meets a target twice, which needs atomic additions"
     return ""
 
 
 def _repeats(through: RaggedMap) -> bool:
     """Whether some row has the same target twice."""
-    known, key = through.source.context.plans.of(through.source), ("repeats", id(through))
-    if key not in known:
+    def find() -> bool:
         rows = np.repeat(np.arange(through.store.rows, dtype=np.int64), np.diff(through.offsets))
         pairs = np.sort(rows * max(1, through.target.stored) + through.indices)
-        known[key] = (bool((pairs[1:] == pairs[:-1]).any()), through)
-    return known[key][0]
+        return bool((pairs[1:] == pairs[:-1]).any())
+
+    return through.source.context.plans.once(through.source, ("repeats", id(through)), find, through)
 
 
 def require_lanes(bound: Bound, races: RaceInfo, own: Schedule, everywhere: Schedule) -> None:
@@ -167,18 +164,13 @@ def _entry_bytes(bound: Bound) -> int:
 
 def whole_chunks(bound: Bound, block: int) -> int:
     """Return a block that holds whole partial results, where a loop reduces."""
-    return -(-block // PART) * PART if _reduces(bound) else block
-
-
-def _reduces(bound: Bound) -> bool:
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(isinstance(a.data, Global) and p.access is not Access.READ for a, p in pairs)
+    return -(-block // PART) * PART if bound.reduces else block
 
 
 def team_plan(bound: Bound, schedule: Schedule, plan: Plan) -> Plan:
     """Return a plan with the partial results of the groups that share or repeat rows."""
     together = (schedule.lanes > 1 or schedule.rows > schedule.block) and not schedule.pairs
-    if not schedule.rows or not together or not _reduces(bound):
+    if not schedule.rows or not together or not bound.reduces:
         return plan
     counts = np.diff(plan.values["colour_off"]) if "colour_off" in plan.values else np.array([bound.over.size])
     partials = int((-(-counts // schedule.rows)).sum()) * (schedule.block // PART)
@@ -192,20 +184,20 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
     rows are done; such rows get lanes of their own.
     """
     maps, device = ragged_maps(bound), bound.over.context.device
-    if len(maps) != 1 or strategy not in ("direct", "atomic") or getattr(device, "is_cpu", False) or _reduces(bound):
+    if len(maps) != 1 or strategy not in ("direct", "atomic") or getattr(device, "is_cpu", False) or bound.reduces:
         return plan
     if schedule.pairs:
         return plan
     share = max(_LEAST_LONG, _SHARE * schedule.lanes)
-    known = bound.over.context.plans.of(bound.over)
-    key = ("long", id(maps[0]), id(bound.over), executes_halo(bound), share)
-    if key not in known:
-        count = bound.over.executed if executes_halo(bound) else bound.over.size
-        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(count, dtype=np.int32)
+    halo, over = executes_halo(bound), bound.over
+
+    def find() -> npt.NDArray[np.int32]:
+        count = over.executed if halo else over.size
+        elements = over.indices if isinstance(over, Subset) else np.arange(count, dtype=np.int32)
         length = maps[0].store.length[elements]
-        found = elements[length > share] if length.max(initial=0) > _FAR * share else elements[:0]
-        known[key] = (found, bound.over, maps[0])
-    rows = known[key][0]
+        return elements[length > share] if length.max(initial=0) > _FAR * share else elements[:0]
+
+    rows = over.context.plans.once(over, ("long", id(maps[0]), id(over), halo, share), find, over, maps[0])
     if not rows.size or why_alone(bound, strategy, schedule.deterministic):
         return plan
     return replace(plan, values={**plan.values, "long_rows": rows, "n_long": int(rows.size), "long": share})

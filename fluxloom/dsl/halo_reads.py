@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.dsl.bind import Bound, executes_halo
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import Argument, OffsetMap, TableMap
+from fluxloom.dsl.maps import BoundArgument, OffsetMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.analysis import used_components
@@ -210,11 +210,10 @@ def halo_reads(bound: Bound, needs: Sequence[Dat]) -> list[HaloReads]:
 
 def private_slots(bound: Bound) -> list[tuple[Dat, SlotReads]]:
     """Return what a loop writes through private slots that lead to other ranks' elements."""
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
     return [
         (a.data, SlotReads(a.map))
-        for a, p in pairs
-        if isinstance(a.data, Dat) and isinstance(a.map, SlotMap) and p.access.writes and _private(a.map)
+        for a in bound.arguments
+        if isinstance(a.data, Dat) and isinstance(a.map, SlotMap) and a.access.writes and _private(a.map)
     ]
 
 
@@ -225,8 +224,8 @@ def _private(slots: SlotMap) -> bool:
 def _reads(bound: Bound, dat: Dat) -> tuple[Reads, ...] | None:
     """Return what a loop reads of a dat among other ranks' elements; None if that is not known."""
     found: list[Reads] = []
-    for argument, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        through, access = argument.map, parameter.access
+    for argument in bound.arguments:
+        through, access = argument.map, argument.access
         if argument.data is not dat or through is None:
             continue
         if isinstance(through, SlotMap):
@@ -239,30 +238,30 @@ def _reads(bound: Bound, dat: Dat) -> tuple[Reads, ...] | None:
             continue
         reads: Reads | None = None
         if not access.reduces and isinstance(through, OffsetMap):
-            reads = through_stencil(bound, argument, parameter.name)
+            reads = through_stencil(bound, argument)
         elif access is Access.READ and isinstance(through, TableMap):
-            reads = _through_table(bound, argument, parameter.name)
+            reads = _through_table(bound, argument)
         if reads is None:
             return None
         found.append(reads)
     return tuple(found)
 
 
-def through_stencil(bound: Bound, argument: Argument, name: str) -> StencilReads | None:
+def through_stencil(bound: Bound, argument: BoundArgument) -> StencilReads | None:
     """Return what a loop meets through a stencil, if that is known."""
-    legs = _legs_met(bound, argument, name)
+    legs = _legs_met(bound, argument)
     if legs is None or not isinstance(argument.map, OffsetMap):
         return None
     members = bound.over if isinstance(bound.over, Subset) and bound.over.most is None else None
     return StencilReads(argument.map, legs, members)
 
 
-def _through_table(bound: Bound, argument: Argument, name: str) -> TableReads | None:
+def _through_table(bound: Bound, argument: BoundArgument) -> TableReads | None:
     """Return what a loop reads through a whole table, if each component is read through one leg of several.
 
     So a lattice reads that is stored as a list. Other kernels read all components of most elements that they meet.
     """
-    legs = _legs_met(bound, argument, name)
+    legs = _legs_met(bound, argument)
     if legs is None or argument.leg >= 0 or not isinstance(argument.map, TableMap):
         return None
     if argument.map.target.position is not None:
@@ -271,9 +270,9 @@ def _through_table(bound: Bound, argument: Argument, name: str) -> TableReads | 
     return TableReads(argument.map, legs) if len(met) == len(set(met)) > max(map(len, legs)) else None
 
 
-def _legs_met(bound: Bound, argument: Argument, name: str) -> tuple[tuple[int, ...], ...] | None:
+def _legs_met(bound: Bound, argument: BoundArgument) -> tuple[tuple[int, ...], ...] | None:
     """Return the flat components that a kernel meets through each leg of a map; None: it computes some of them."""
-    used = used_components(bound.lowered, name)
+    used = used_components(bound.lowered, argument.name)
     if used is None or argument.map is None or argument.map.legs < 0 or not isinstance(argument.data, Dat):
         return None
     legs: list[set[int]] = [set() for _ in range(argument.map.legs)]

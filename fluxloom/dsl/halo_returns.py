@@ -11,7 +11,7 @@ from fluxloom.core.access import Access
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.halo_reads import HaloMask, Reads, SlotReads, through_stencil
-from fluxloom.dsl.maps import Argument, OffsetMap
+from fluxloom.dsl.maps import BoundArgument, OffsetMap
 from fluxloom.dsl.slots import SlotMap
 
 __all__ = ["all_written", "halo_returns"]
@@ -20,13 +20,13 @@ __all__ = ["all_written", "halo_returns"]
 def halo_returns(bound: Bound) -> list[HaloMask]:
     """Return which numbers of dats a loop leaves among copies of other ranks' elements, to go back to these ranks."""
     found = []
-    for argument, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+    for argument in bound.arguments:
         dat = argument.data
-        if not isinstance(dat, Dat) or not dat.set.shared or parameter.access not in (Access.WRITE, Access.RW):
+        if not isinstance(dat, Dat) or not dat.set.shared or argument.access not in (Access.WRITE, Access.RW):
             continue
         reads: Reads | None = None
         if isinstance(argument.map, OffsetMap):
-            reads = through_stencil(bound, argument, parameter.name)
+            reads = through_stencil(bound, argument)
             assert reads is not None, "check_stencil_writes wants legs and components to be known"
         elif isinstance(argument.map, SlotMap) and argument.map.returned and argument.map.away:
             reads = SlotReads(argument.map)
@@ -35,10 +35,10 @@ def halo_returns(bound: Bound) -> list[HaloMask]:
     return found
 
 
-def all_written(bound: Bound, argument: Argument, access: Access) -> bool:
+def all_written(bound: Bound, argument: BoundArgument) -> bool:
     """Whether all numbers that go back have been written by then, so that the copies need not be current before.
 
     Through a stencil a ``Write`` leaves nothing out (`fluxloom.kernel.lowering`), but for the elements of a subset that
     it does not visit, where nobody knows these beforehand.
     """
-    return isinstance(argument.map, OffsetMap) and access is Access.WRITE and bound.over.most is None
+    return isinstance(argument.map, OffsetMap) and argument.access is Access.WRITE and bound.over.most is None

@@ -16,7 +16,7 @@ from fluxloom.core.dtypes import Scalar
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.check_errors import check_error, element_error
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.maps import Argument, EntriesMap, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import BoundArgument, EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.stencil_writes import spreads
@@ -38,20 +38,19 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     device does; arithmetic is in the compute precision of the loop.
     """
     views = _views(bound)
-    names = [p.name for p in bound.kernel.parameters]
     guard = index_checks(bound.lowered, kernel_types(bound), longest_rows(bound))
     kernel, numbers = bound.kernel.meaning(bound.compute.real), _numbers(bound, constants)
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
         for element in elements:
-            values = [v.load(int(element)) for v in views]
+            values = {v.arg.name: v.load(int(element)) for v in views}
             if guard is not None:
-                _check_indices(bound, guard, int(element), dict(zip(names, values, strict=True)), constants)
+                _check_indices(bound, guard, int(element), values, constants)
             try:
-                kernel(*values, **numbers)
+                kernel(*values.values(), **numbers)
             except IndexError as error:
                 raise element_error(bound, int(element), str(error)) from error
-            for view, value in zip(views, values, strict=True):
+            for view, value in zip(views, values.values(), strict=True):
                 view.store(value)
     for view in views:
         view.finish()
@@ -70,29 +69,24 @@ def _numbers(bound: Bound, constants: Mapping[str, Any]) -> dict[str, Any]:
 
 def _views(bound: Bound) -> list[_View]:
     shared: dict[int, Array] = {}
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return [_View(a, p.name, p.access, bound, shared) for a, p in pairs]
+    return [_View(a, bound, shared) for a in bound.arguments]
 
 
 def element_values(bound: Bound) -> Callable[[int], dict[str, Array]]:
     """Return what gives the arrays that the kernel of a loop gets for an element, by parameter."""
-    names, views = [p.name for p in bound.kernel.parameters], _views(bound)
-    return lambda element: {name: view.load(element) for name, view in zip(names, views, strict=True)}
+    views = _views(bound)
+    return lambda element: {view.arg.name: view.load(element) for view in views}
 
 
 def kernel_types(bound: Bound) -> dict[str, Scalar]:
     """Return in which type the values of each parameter are stored."""
-    return {p.name: a.data.scalar for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)}
+    return {a.name: a.data.scalar for a in bound.arguments}
 
 
 def longest_rows(bound: Bound) -> dict[str, int]:
     """Return the entries of the longest row of each parameter through a ragged map, at least one."""
-    found = {}
-    for parameter, arg in zip(bound.kernel.parameters, bound.arguments, strict=True):
-        through = arg.map.ragged if isinstance(arg.map, EntriesMap) else arg.map
-        if isinstance(through, RaggedMap):
-            found[parameter.name] = max(1, int(np.diff(through.offsets).max(initial=0)))
-    return found
+    rows = {a.name: a.ragged for a in bound.arguments}
+    return {key: max(1, int(np.diff(m.offsets).max(initial=0))) for key, m in rows.items() if m is not None}
 
 
 def _check_indices(
@@ -116,8 +110,8 @@ class _Extreme(np.ndarray[Any, Any]):
 class _View:
     """One argument: loads what the kernel sees of an element, stores what it left."""
 
-    def __init__(self, arg: Argument, parameter: str, access: Access, bound: Bound, shared: dict[int, Array]) -> None:
-        self.arg, self.access = arg, access
+    def __init__(self, arg: BoundArgument, bound: Bound, shared: dict[int, Array]) -> None:
+        self.arg, self.access = arg, arg.access
         self.data = arg.data
         self.dtype = _dtype(arg.data.scalar, bound.compute)
         self.inner = () if isinstance(arg.map, SlotMap) else arg.data.shape
@@ -127,18 +121,18 @@ class _View:
         self.mirror: tuple[int, ...] = arg.map.mirror if isinstance(arg.map, OffsetMap) else ()
         self.back: Array = np.zeros((), dtype=bool)
         """Whether each leg leads back to the element, as it would leave the lattice where its stencil turns round."""
-        self.spread = used_components(bound.lowered, parameter) if spreads(arg, access) and arg.leg < 0 else None
+        self.spread = used_components(bound.lowered, arg.name) if spreads(arg) and arg.leg < 0 else None
         if isinstance(self.data, Dat):
             if id(self.data) not in shared:
                 shared[id(self.data)] = _values(self.data)
             values = shared[id(self.data)]
             self.values = values.reshape(-1) if isinstance(arg.map, SlotMap) else values
-            self.data.version += access.writes
+            self.data.version += self.access.writes
         else:
             self.values = np.array(self.data.value, dtype=self.data.scalar.numpy).reshape(self.shape)
-            self.partial = np.full(self.shape, _neutral(access, self.dtype), dtype=np.float64)
+            self.partial = np.full(self.shape, _neutral(self.access, self.dtype), dtype=np.float64)
             if not self.data.scalar.floating:
-                self.partial = np.full(self.shape, _neutral(access, np.dtype(np.int64)), dtype=np.int64)
+                self.partial = np.full(self.shape, _neutral(self.access, np.dtype(np.int64)), dtype=np.int64)
 
     def load(self, element: int) -> Array:
         """Return the array that the kernel gets for this element."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Hashable
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = ["Plans"]
+
+
+Made = TypeVar("Made")
 
 
 class Keeper(Protocol):
@@ -26,6 +29,13 @@ class Plans(dict[Hashable, Any]):
         """Return what is kept with a set: plans hold the maps that lead from it, which are freed when it is."""
         self._sets.add(over)
         return over.plans
+
+    def once(self, over: Keeper, key: Hashable, make: Callable[[], Made], *held: object) -> Made:
+        """Return what is kept with a set by its key, made if it is not there yet; ``held`` lives as long."""
+        known = self.of(over)
+        if key not in known:
+            known[key] = (make(), held)
+        return known[key][0]
 
     def known(self) -> set[Hashable]:
         """Return the keys of all that is kept."""

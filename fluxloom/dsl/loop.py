@@ -451,8 +451,7 @@ def _streamed(member: Member, numbering: Numbering) -> frozenset[int]:
 
 
 def _written(bound: Bound) -> list[Dat | Global]:
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return unique(arg.data for arg, parameter in pairs if parameter.access.writes)
+    return unique(arg.data for arg in bound.arguments if arg.access.writes)
 
 
 def par_loop(kernel: Kernel, over: Set, /, *arguments: Argument | Dat | Global | None, **constants: Any) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.access import Access
 from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.decompose_directory import agree
@@ -18,7 +19,7 @@ from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.graph import is_injective
 
-__all__ = ["Argument", "EntriesMap", "EntrySet", "Map", "MapLeg", "OffsetMap", "RaggedMap", "TableMap"]
+__all__ = ["Argument", "BoundArgument", "EntriesMap", "EntrySet", "Map", "MapLeg", "OffsetMap", "RaggedMap", "TableMap"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,20 @@ class Argument:
     data: Dat | Global
     map: Map | None = None
     leg: int = -1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundArgument(Argument):
+    """An argument of a loop, by the name of the kernel's parameter, and what the kernel does with it."""
+
+    name: str
+    access: Access
+
+    @property
+    def ragged(self) -> RaggedMap | None:
+        """The ragged map that it goes through, or whose entries it is on."""
+        through = self.map.ragged if isinstance(self.map, EntriesMap) else self.map
+        return through if isinstance(through, RaggedMap) else None
 
 
 class Map:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound, Numbering, specialise
-from fluxloom.dsl.dats import Global
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
 
@@ -16,16 +14,11 @@ def why_single(bound: Bound, strategy: str | None) -> str:
     """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
     if strategy not in (None, "direct"):
         return f"the strategy {strategy!r} guards increments element by element"
-    if bound.over.parent.part is not None and _reduces(bound):
+    if bound.over.parent.part is not None and bound.reduces:
         return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
     from fluxloom.codegen.pairs import why_not_paired
 
     return why_not_paired(specialise(bound, Numbering()))
-
-
-def _reduces(bound: Bound) -> bool:
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(isinstance(a.data, Global) and p.access is not Access.READ for a, p in pairs)
 
 
 def require_pairs(bound: Bound, own: Schedule) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.codegen.group import CHUNK
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound
-from fluxloom.dsl.maps import Argument, TableMap
+from fluxloom.dsl.maps import BoundArgument, TableMap
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
@@ -20,7 +20,7 @@ from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
 if TYPE_CHECKING:
     from fluxloom.graph import InverseMap
 
-__all__ = ["Plan", "build_plan", "increments", "through_subset", "tile_redundancy"]
+__all__ = ["Plan", "build_plan", "coloured_elements", "increments", "through_subset", "tile_redundancy"]
 
 Array = npt.NDArray[Any]
 
@@ -60,11 +60,9 @@ def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int, span: S
     legs = tuple(a.leg for a in increments(bound))
     if span is None:
         span = whole_span(races.targets[0]) if strategy == "gather" else Span(0, _elements_of(bound, races))
-    key = (strategy, block, span, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
-    plans = bound.over.context.plans.of(bound.over)
-    if key not in plans:
-        plans[key] = (_build(bound, races, strategy, block, span), bound.over, _identity(bound, races))
-    return plans[key][0]
+    identity, plans = _identity(bound, races), bound.over.context.plans
+    key = (strategy, block, span, id(bound.over), legs, *(id(t) for t in identity))
+    return plans.once(bound.over, key, lambda: _build(bound, races, strategy, block, span), bound.over, identity)
 
 
 def _elements_of(bound: Bound, races: RaceInfo) -> int:
@@ -78,9 +76,9 @@ def _identity(bound: Bound, races: RaceInfo) -> tuple[Any, ...]:
     return tuple(a.map for a in increments(bound))
 
 
-def increments(bound: Bound) -> list[Argument]:
+def increments(bound: Bound) -> list[BoundArgument]:
     """Return the arguments through which elements add to what others may add to."""
-    return [a for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces]
+    return [a for a in bound.arguments if a.map and a.access.reduces]
 
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span) -> Plan:
@@ -94,7 +92,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span)
         case "block_colour" | "block_permute":
             return _blocks(races, span, block, strategy == "block_permute", values)
         case "element_colour":
-            return _elements(races, span, values)
+            return coloured_elements(races, span, values, CHUNK)
         case "two_pass":
             return _two_pass(bound, races, values, chunks)
         case "gather":
@@ -132,21 +130,23 @@ def _blocks(races: RaceInfo, span: Span, block: int, permuted: bool, values: dic
     return Plan(values, blocks, plan.n_block_colours, blocks)
 
 
-def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
+def coloured_elements(races: RaceInfo, span: Span, values: dict[str, Array | int], chunk: int) -> Plan:
+    """Return the plan of element colours; each ``chunk`` elements of a colour have a partial result."""
     from fluxloom.graph import colour_elements, colour_permutation
 
     colouring = colour_elements(*rows_of(races, span))
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
     permutation = permutation + np.int32(span.begin)
-    values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": through_subset(values, permutation)}
-    partials = int((-(-np.diff(offsets) // CHUNK)).sum())
+    partials = int((-(-np.diff(offsets) // chunk)).sum())
+    values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": through_subset(values, permutation),
+               "n_partials": partials}  # fmt: skip
     return Plan(values, partials, colouring.n_colours)
 
 
 def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chunks: int) -> Plan:
     """Add an inverse of every map that is incremented through; keys name the map, see `Executable`."""
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        if isinstance(arg.map, TableMap) and parameter.access.reduces:
+    for arg in bound.arguments:
+        if isinstance(arg.map, TableMap) and arg.access.reduces:
             inverse = _inverse(arg.map.table, bound.over, arg.map.target)
             name = f"i@{id(arg.map)}"
             values |= {
@@ -200,15 +200,17 @@ def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
 
 def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
     """Return how many times an element is computed on average when the loop is gathered in tiles of ``block``."""
-    known, span = bound.over.context.plans.of(bound.over), whole_span(races.targets[0])
     legs, identity = tuple(a.leg for a in increments(bound)), _identity(bound, races)
     key = ("redundancy", block, id(bound.over), legs, *(id(t) for t in identity))
-    if key not in known:  # counting takes a third of the time of a plan, and most tiles that are tried are not taken
+
+    def count() -> float:
+        """Counting takes a third of the time of a plan, and most tiles that are tried are not taken."""
         from fluxloom.graph import tiled_elements
 
-        found = tiled_elements(races.tables, len(span), block, first=span.begin)
-        known[key] = (found / max(1, len(races.tables[0])), bound.over, identity)
-    return known[key][0]
+        span = whole_span(races.targets[0])
+        return tiled_elements(races.tables, len(span), block, first=span.begin) / max(1, len(races.tables[0]))
+
+    return bound.over.context.plans.once(bound.over, key, count, bound.over, identity)
 
 
 def targets_met(over: Set, through: TableMap) -> int:

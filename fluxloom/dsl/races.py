@@ -13,7 +13,7 @@ from fluxloom.core.errors import LoopError, PlanError
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.entries import entries_of
-from fluxloom.dsl.maps import Argument, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import Argument, BoundArgument, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slot_races import check_slots
@@ -70,23 +70,21 @@ def analyse(bound: Bound) -> RaceInfo:
     LoopError
         If two elements would write the same value, or one would read what another writes.
     """
-    modes = [p.access for p in bound.kernel.parameters]
-    for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
-        if isinstance(arg.map, TableMap) and access in (Access.WRITE, Access.RW):
-            _check_injective(bound, arg, arg.map, parameter.name)
-    _check_aliases(bound, modes, check_slots(bound))
+    for arg in bound.arguments:
+        if isinstance(arg.map, TableMap) and arg.access in (Access.WRITE, Access.RW):
+            _check_injective(bound, arg, arg.map)
+    _check_aliases(bound, check_slots(bound))
     tables: list[npt.NDArray[np.int32]] = []
     targets: list[Set] = []
     seen: set[tuple[int, int]] = set()
-    for arg, access in zip(bound.arguments, modes, strict=True):
-        if isinstance(arg.data, Global) or not access.reduces or not isinstance(arg.map, _ADDED_THROUGH):
-            continue
+    racing = [a for a in bound.arguments if _races(a)]
+    for arg in racing:
         key = (id(arg.map), arg.leg)
-        if key not in seen:
+        if arg.map is not None and key not in seen:
             seen.add(key)
             tables.append(_targets(bound.over, arg))
             targets.append(arg.map.numbered[1] if isinstance(arg.map, SlotMap) else arg.map.target)
-    allowed, reasons = _allowed(bound, modes, targets) if tables else ((), {})
+    allowed, reasons = _allowed(bound, racing, targets) if tables else ((), {})
     return RaceInfo(tuple(tables), tuple(targets), allowed, reasons)
 
 
@@ -113,42 +111,42 @@ def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
     return np.ascontiguousarray(ragged.indices[place])
 
 
-def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: str) -> None:
+def _check_injective(bound: Bound, arg: BoundArgument, through: TableMap) -> None:
     if arg.leg < 0 and through.distinct:
         return  # then any rows of it are
     table = _targets(bound.over, arg)
-    if not is_injective(table, through.target.stored) and not parts_ways(bound.over, parameter, arg, bound.lowered):
+    if not is_injective(table, through.target.stored) and not parts_ways(bound.over, arg, bound.lowered):
         raise LoopError(
-            f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements "
+            f"{bound.name}: argument {arg.name!r} is written through map {through.name!r}, which leads two elements "
             "to the same target; use Inc, or a map that meets each target at most once"
         )
 
 
-def _check_aliases(bound: Bound, modes: list[Access], known: set[int]) -> None:
+def _check_aliases(bound: Bound, known: set[int]) -> None:
     """A dat that is written may appear again only where no element meets what another one writes.
 
     ``known`` are ``id`` of the dats of which that has been found already.
     """
-    by_dat: dict[int, list[tuple[Argument, Access, str]]] = {}
-    for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
+    by_dat: dict[int, list[BoundArgument]] = {}
+    for arg in bound.arguments:
         if id(arg.data) not in known:
-            by_dat.setdefault(id(arg.data), []).append((arg, access, parameter.name))
+            by_dat.setdefault(id(arg.data), []).append(arg)
     for uses in by_dat.values():
-        written = [u for u in uses if u[1].writes]
-        if len(uses) == 1 or not written or all(a is Access.INC for _, a, _ in uses):
+        written = [a for a in uses if a.access.writes]
+        if len(uses) == 1 or not written or all(a.access is Access.INC for a in uses):
             continue
-        names = " and ".join(repr(n) for _, _, n in uses)
-        data = uses[0][0].data
-        if len(written) > 1 or isinstance(data, Global) or written[0][0].map is not None:
+        names = " and ".join(repr(a.name) for a in uses)
+        data = uses[0].data
+        if len(written) > 1 or isinstance(data, Global) or written[0].map is not None:
             raise LoopError(
                 f"{bound.name}: {names} are the same {data.name!r} and it is written: write another dat instead"
             )
-        for arg, _, parameter in uses:
-            if arg is not written[0][0]:
-                _check_reader(bound, arg, parameter, data.name)
+        for arg in uses:
+            if arg is not written[0]:
+                _check_reader(bound, arg)
 
 
-def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> None:
+def _check_reader(bound: Bound, arg: BoundArgument) -> None:
     """Check that a second use of a dat, which is written directly, only meets unwritten elements."""
     if isinstance(arg.map, (TableMap, RaggedMap)):
         over = bound.over
@@ -161,7 +159,7 @@ def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> Non
     if isinstance(arg.map, OffsetMap) and all(not any(o) for o in arg.map.offsets):
         return
     raise LoopError(
-        f"{bound.name}: {parameter!r} reads {name!r} where another element of the same loop writes it; "
+        f"{bound.name}: {arg.name!r} reads {arg.data.name!r} where another element of the same loop writes it; "
         "write a second dat, or run over subsets that do not touch each other"
     )
 
@@ -177,27 +175,26 @@ def _readers(over: Set, elements: npt.NDArray[np.int32], arg: Argument) -> tuple
     return np.repeat(rows, lengths), arg.map.indices[entries_of(offsets[rows], lengths)]
 
 
-def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _races(arg: BoundArgument) -> bool:
+    """Whether elements may add to the same value through an argument."""
+    return arg.access.reduces and isinstance(arg.map, _ADDED_THROUGH)
+
+
+def _allowed(
+    bound: Bound, racing: list[BoundArgument], targets: list[Set]
+) -> tuple[tuple[str, ...], dict[str, str]]:
     reasons: dict[str, str] = {}
-    racing = [
-        (a, m)
-        for a, m in zip(bound.arguments, modes, strict=True)
-        if m.reduces and isinstance(a.map, _ADDED_THROUGH)
-    ]
-    ragged = any(isinstance(a.map, RaggedMap) for a, _ in racing)
-    if ragged:
+    if any(isinstance(a.map, RaggedMap) for a in racing):
         text = "increments go through a ragged map"
         reasons |= {"gather": text, "two_pass": text}
-    if any(isinstance(a.map, SlotMap) for a, _ in racing):
+    if any(isinstance(a.map, SlotMap) for a in racing):
         text = "increments go through slots"
         reasons |= {"gather": text, "two_pass": text}
         reasons |= {"block_colour": text} if bound.over.context.device.items else {}
-    if any(m is not Access.INC for _, m in racing):
+    if any(a.access is not Access.INC for a in racing):
         reasons["atomic"] = "it has Min or Max increments, which have no atomic form here"
     if "gather" not in reasons:
-        reason = _not_gatherable(bound, modes, targets)
-        if reason:
-            reasons["gather"] = reason
+        reasons |= {"gather": reason} if (reason := _not_gatherable(bound, targets)) else {}
     if any(t.position is not None for t in targets):
         text = "it increments elements that are not stored in order"
         reasons.setdefault("gather", text)
@@ -208,13 +205,13 @@ def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tup
     return tuple(s for s in RACE_STRATEGIES if s not in reasons), reasons
 
 
-def _not_gatherable(bound: Bound, modes: list[Access], targets: list[Set]) -> str:
+def _not_gatherable(bound: Bound, targets: list[Set]) -> str:
     """Return why the kernel may not be computed twice for an element (empty when it may)."""
     if any(t is not targets[0] for t in targets):
         return "its increments go to more than one set"
-    for arg, mode, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
-        if mode is Access.READ:
+    for arg in bound.arguments:
+        if arg.access is Access.READ:
             continue
-        if not mode.reduces or not isinstance(arg.map, TableMap):
-            return f"{parameter.name!r} ({mode.value}) would be repeated for an element with targets in two tiles"
+        if not arg.access.reduces or not isinstance(arg.map, TableMap):
+            return f"{arg.name!r} ({arg.access.value}) would be repeated for an element with targets in two tiles"
     return ""

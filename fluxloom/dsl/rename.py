@@ -12,6 +12,7 @@ from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion
+from fluxloom.dsl.identity import among
 from fluxloom.dsl.runtime import Runtime
 
 __all__ = ["Arrangement", "GroupBuffers", "Placement"]
@@ -60,15 +61,7 @@ class Placement:
         self.ahead_dats = self._ahead_dats()
 
     def _ahead_dats(self) -> list[Dat]:
-        out = []
-        for group in self.fusion.groups:
-            for loop in group.direct[len(group.direct) - group.ahead :]:
-                out += [
-                    a.data
-                    for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-                    if p.access is Access.WRITE and isinstance(a.data, Dat)
-                ]
-        return out
+        return [dat for group in self.fusion.groups for dat in group.computed_ahead()]
 
     def start(self) -> Arrangement:
         """Return the arrangement after an unfused step, with buffers for the values one step ahead."""
@@ -86,11 +79,11 @@ class Placement:
         return frozenset(
             id(d)
             for d in group.own((Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX))
-            if id(d) in far or self._aliased(d, group) or _ahead(group, d)
+            if id(d) in far or self._aliased(d) or among(d, group.computed_ahead())
         )
 
-    def _aliased(self, dat: Dat, group: FusedGroup) -> bool:
-        """Whether a copy may make ``dat`` share its buffer with another dat during the group."""
+    def _aliased(self, dat: Dat) -> bool:
+        """Whether a copy may make ``dat`` share its buffer with another dat."""
         return any(isinstance(i, Copy) and (i.source is dat or i.target is dat) for i in self.fusion.items)
 
     # ------------------------------------------------------------------------------------- steps
@@ -112,10 +105,7 @@ class Placement:
                     taken = self._taken(dat, item, position, state, [*outputs.values(), *ahead.values()])
                     outputs[id(dat)] = self._free(dat, begin.buffers, taken)
             for key, buffer in outputs.items():
-                if _ahead(item, self.by_id[key]):
-                    ahead[key] = buffer
-                else:
-                    state[key] = buffer
+                (ahead if among(self.by_id[key], item.computed_ahead()) else state)[key] = buffer
             placed.append(GroupBuffers(inputs, outputs))
         return placed, Arrangement(self._settle(state, begin.buffers, ahead), ahead)
 
@@ -124,7 +114,7 @@ class Placement:
     ) -> list[Buffer]:
         """Return the buffers where a group must not write ``dat``: somebody reads them then or later."""
         taken = [*used, *(state[id(d)] for d in group.neighbours())]
-        if _ahead(group, dat):
+        if among(dat, group.computed_ahead()):
             taken.append(state[id(dat)])  # this step's value stays where it is
         taken += [b for k, b in state.items() if k != id(dat) and not self._dead(self.by_id[k], position)]
         return taken
@@ -193,12 +183,3 @@ class Placement:
         for group in self.fusion.groups:
             out |= self.renamed(group)
         return out
-
-
-def _ahead(group: FusedGroup, dat: Dat) -> bool:
-    """Whether the group's last value of ``dat`` belongs to the next step."""
-    return any(
-        a.data is dat and p.access is Access.WRITE
-        for loop in group.direct[len(group.direct) - group.ahead :]
-        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-    )

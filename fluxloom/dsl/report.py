@@ -11,7 +11,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.layout import Blocked, SoA
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import Argument, EntriesMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import BoundArgument, EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.touched import touched_components
@@ -104,15 +104,15 @@ def moved(bounds: tuple[Bound, ...], *, elided: frozenset[int] = frozenset()) ->
     parts: dict[tuple[int, Hashable], _Part] = {}
     maps: dict[int, int] = {}
     for bound in bounds:
-        for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+        for arg in bound.arguments:
             if not isinstance(arg.data, Dat):
                 continue
             reached = _reached(bound, arg.map)
-            for name, width in _met(bound, parameter.name, arg):
+            for name, width in _met(bound, arg):
                 known = parts.get((id(arg.data), name), _Part(0, False, False))
-                old = arg.map is not None if known.written else parameter.access is not Access.WRITE
+                old = arg.map is not None if known.written else arg.access is not Access.WRITE
                 size = max(known.size, reached * width * arg.data.scalar.size)
-                written = known.written or parameter.access.writes
+                written = known.written or arg.access.writes
                 parts[id(arg.data), name] = _Part(size, known.read or old, written)
             if arg.map is not None:
                 maps[id(arg.map)] = _map_bytes(bound, arg.map, arg.data)
@@ -130,22 +130,20 @@ class _Part:
     written: bool
 
 
-def _met(bound: Bound, parameter: str, arg: Argument) -> Iterable[tuple[Hashable, int]]:
+def _met(bound: Bound, arg: BoundArgument) -> Iterable[tuple[Hashable, int]]:
     """Yield what a kernel meets of a dat: through slots one number a leg, else what it touches."""
     assert isinstance(arg.data, Dat)
     if isinstance(arg.map, SlotMap):
         return [(("slots", id(arg.map), arg.leg), arg.map.legs if arg.leg < 0 else 1)]
-    return _touched(bound, parameter, arg.data)
+    return _touched(bound, arg.name, arg.data)
 
 
 def _touched(bound: Bound, parameter: str, dat: Dat) -> Iterable[tuple[Hashable, int]]:
     """Yield what a kernel touches of a dat: names of parts that lie apart, and the number of components of each."""
-    known = bound.over.context.plans.of(bound.over)
     place = next(k for k, item in enumerate(bound.lowered.parameters) if item.name == parameter)
     key = ("touched", bound.lowered.digest, place)  # kernels of one digest may differ by the names of their parameters
-    if key not in known:
-        known[key] = touched_components(bound.lowered, parameter)
-    components = known[key] if known[key] is not None else set(product(*map(range, dat.shape)))
+    found = bound.over.context.plans.once(bound.over, key, lambda: touched_components(bound.lowered, parameter))
+    components = found if found is not None else set(product(*map(range, dat.shape)))
     if _apart(dat):
         return [(component, 1) for component in components]
     return [("whole", dat.dim)] if components else []
@@ -159,11 +157,8 @@ def _apart(dat: Dat) -> bool:
 
 def _reached(bound: Bound, through: object) -> int:
     if isinstance(through, TableMap):
-        known = bound.over.context.plans.of(bound.over)
-        key = ("met", id(through), id(bound.over))
-        if key not in known:
-            known[key] = (targets_met(bound.over, through), bound.over, (through,))
-        return known[key][0]
+        over, key = bound.over, ("met", id(through), id(bound.over))
+        return over.context.plans.once(over, key, lambda: targets_met(over, through), over, through)
     if isinstance(through, RaggedMap):
         return through.target.size
     if isinstance(through, EntriesMap):

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.bind import Bound, executes_halo
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import Argument, TableMap
+from fluxloom.dsl.maps import BoundArgument, TableMap
 from fluxloom.dsl.sets import Subset
 from fluxloom.dsl.slots import SlotMap
 
 __all__ = ["check_slots"]
 
 Places = npt.NDArray[np.int64]
-Use = tuple[Argument, Access, str]
 
 
 def check_slots(bound: Bound) -> set[int]:
@@ -29,23 +27,23 @@ def check_slots(bound: Bound) -> set[int]:
     LoopError
         If two elements would write a slot, or one would read what another one writes.
     """
-    by_dat: dict[int, list[Use]] = {}
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        by_dat.setdefault(id(arg.data), []).append((arg, parameter.access, parameter.name))
-    checked = {key: uses for key, uses in by_dat.items() if any(isinstance(a.map, SlotMap) for a, _, _ in uses)}
+    by_dat: dict[int, list[BoundArgument]] = {}
+    for arg in bound.arguments:
+        by_dat.setdefault(id(arg.data), []).append(arg)
+    checked = {key: uses for key, uses in by_dat.items() if any(isinstance(a.map, SlotMap) for a in uses)}
     for uses in checked.values():
         _check_dat(bound, uses)
     return set(checked)
 
 
-def _check_dat(bound: Bound, uses: list[Use]) -> None:
-    data = uses[0][0].data
+def _check_dat(bound: Bound, uses: list[BoundArgument]) -> None:
+    data = uses[0].data
     assert isinstance(data, Dat)
-    written = [u for u in uses if u[1].writes]
+    written = [a for a in uses if a.access.writes]
     if not written:
         return
-    names = " and ".join(repr(n) for _, _, n in uses)
-    if any(mode.reduces for _, mode, _ in written):
+    names = " and ".join(repr(a.name) for a in uses)
+    if any(a.access.reduces for a in written):
         _check_increments(bound, uses, names)
         return
     if len(written) > 1:
@@ -59,19 +57,19 @@ def _check_dat(bound: Bound, uses: list[Use]) -> None:
             _check_reader(bound, writer, _Reach(use, elements, bound.name))
 
 
-def _check_increments(bound: Bound, uses: list[Use], names: str) -> None:
+def _check_increments(bound: Bound, uses: list[BoundArgument], names: str) -> None:
     """Check that all uses of a dat that is added to through slots go through the same ones."""
-    arg, mode, parameter = next(u for u in uses if u[1].reduces)
-    data = arg.data
+    arg = next(a for a in uses if a.access.reduces)
+    data, mode = arg.data, arg.access
     assert isinstance(data, Dat)
-    if any(a.map is not arg.map or m is not mode for a, m, _ in uses):
+    if any(a.map is not arg.map or a.access is not mode for a in uses):
         raise LoopError(
             f"{bound.name}: {names} are the same {data.name!r}, which is changed by {mode.value} through slots: it may "
             "not be used in another way, or through other slots, in the same loop; add to another dat"
         )
     if isinstance(arg.map, SlotMap) and arg.map.places(data).wide:
         raise LoopError(
-            f"{bound.name}: argument {parameter!r} is {mode.value} through slots of {data.name!r}, which has more than "
+            f"{bound.name}: argument {arg.name!r} is {mode.value} through slots of {data.name!r}, which has more than "
             "2**31 - 1 numbers: only Read, Write and RW are possible there"
         )
 
@@ -95,20 +93,19 @@ class _Reach:
         Of each; None: all components.
     """
 
-    def __init__(self, use: Use, elements: Places, loop: str = "") -> None:
-        self.arg, _, self.parameter = use
-        data, through = self.arg.data, self.arg.map
+    def __init__(self, arg: BoundArgument, elements: Places, loop: str = "") -> None:
+        self.arg, data, through = arg, arg.data, arg.map
         assert isinstance(data, Dat)
         self.data, self.elements = data, elements
         self.component: Places | None = None
-        legs = slice(None) if self.arg.leg < 0 else slice(self.arg.leg, self.arg.leg + 1)
+        legs = slice(None) if arg.leg < 0 else slice(arg.leg, arg.leg + 1)
         if isinstance(through, SlotMap):
             self.place: Places = through.elements[elements][:, legs].astype(np.int64)
             self.component = through.components[elements][:, legs].astype(np.int64)
             return
         if through is not None and not isinstance(through, TableMap):
             raise LoopError(
-                f"{loop}: {self.parameter!r} meets {data.name!r} through {through!r}, and the same loop changes it "
+                f"{loop}: {arg.name!r} meets {data.name!r} through {through!r}, and the same loop changes it "
                 "through slots: write another dat instead"
             )
         met = elements[:, None] if through is None else through.table[elements][:, legs]
@@ -131,7 +128,7 @@ def _check_distinct(bound: Bound, writer: _Reach) -> None:
     through = writer.arg.map
     assert isinstance(through, SlotMap)
     raise LoopError(
-        f"{bound.name}: argument {writer.parameter!r} is written through slots {through.name!r}, whose entries {one} "
+        f"{bound.name}: argument {writer.arg.name!r} is written through slots {through.name!r}, whose entries {one} "
         f"and {other} are the same component of the same element; use Inc, or slots that meet each one at most once"
     )
 
@@ -153,7 +150,7 @@ def _check_reader(bound: Bound, writer: _Reach, reader: _Reach) -> None:
     foreign[found] |= owner[first[found]] != mine[found]
     if foreign.any():
         raise LoopError(
-            f"{bound.name}: {reader.parameter!r} reads {reader.data.name!r} where another element of the same loop "
+            f"{bound.name}: {reader.arg.name!r} reads {reader.data.name!r} where another element of the same loop "
             f"writes it (entry {_entry(reader, int(np.argmax(foreign)))}); write a second dat, or run over subsets "
             "that do not touch each other"
         )

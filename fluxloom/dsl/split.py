@@ -26,16 +26,16 @@ def why_whole(bound: Bound, strategy: str, *, stage: bool = False) -> str:
     if strategy not in SPLITTABLE or stage:
         return f"strategy {strategy!r}{' in stages' if stage else ''} needs all components of an element together"
     written, read = [], []
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        if parameter.access is Access.READ:
+    for arg in bound.arguments:
+        if arg.access is Access.READ:
             read.append(arg.data)
             continue
         if not isinstance(arg.data, Dat):
-            return f"{parameter.name!r} is a global: its value is made of all components"
-        if parameter.access is Access.RW:
-            return f"{parameter.name!r} is read and written: a later component would meet an earlier one's result"
+            return f"{arg.name!r} is a global: its value is made of all components"
+        if arg.access is Access.RW:
+            return f"{arg.name!r} is read and written: a later component would meet an earlier one's result"
         if isinstance(arg.map, RaggedMap):
-            return f"{parameter.name!r} goes through a ragged map"
+            return f"{arg.name!r} goes through a ragged map"
         written.append(arg.data)
     if any(w is r for w in written for r in read):
         return "it reads what it writes"
@@ -47,5 +47,4 @@ def why_whole(bound: Bound, strategy: str, *, stage: bool = False) -> str:
 
 def components(bound: Bound) -> int:
     """Return the number of components of what a loop writes."""
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return max((a.data.dim for a, p in pairs if p.access is not Access.READ), default=1)
+    return max((a.data.dim for a in bound.arguments if a.access is not Access.READ), default=1)

@@ -15,30 +15,30 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.maps import Argument, OffsetMap, TableMap
+from fluxloom.dsl.maps import BoundArgument, OffsetMap, TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.graph import is_injective
 from fluxloom.kernel.analysis import used_components
-from fluxloom.kernel.ir import LoweredKernel, Parameter
+from fluxloom.kernel.ir import LoweredKernel
 
 __all__ = ["check_stencil_writes", "parts_ways", "spreads"]
 
 
-def spreads(arg: Argument, access: Access) -> bool:
+def spreads(arg: BoundArgument) -> bool:
     """Whether an argument is written through a stencil, or through a table whose legs meet."""
-    if access not in (Access.WRITE, Access.RW):
+    if arg.access not in (Access.WRITE, Access.RW):
         return False
     return isinstance(arg.map, OffsetMap) or (isinstance(arg.map, TableMap) and arg.leg < 0 and not arg.map.distinct)
 
 
-def parts_ways(over: Set, parameter: str, arg: Argument, lowered: LoweredKernel) -> bool:
+def parts_ways(over: Set, arg: BoundArgument, lowered: LoweredKernel) -> bool:
     """Whether no two elements of a loop meet in a component that they reach through a table.
 
     Each component is reached through one leg only, and none of these legs leads two elements to the same target.
     """
     through = arg.map
     assert isinstance(through, TableMap)
-    legs = _legs_by_component(lowered, parameter)
+    legs = _legs_by_component(lowered, arg.name)
     if arg.leg >= 0 or legs is None or any(len(found) > 1 for found in legs.values()):
         return False
     table = through.table[over.indices] if isinstance(over, Subset) else through.table
@@ -58,7 +58,7 @@ def _legs_by_component(lowered: LoweredKernel, parameter: str) -> dict[tuple[int
 
 
 def check_stencil_writes(
-    name: str, over: Set, parameters: Sequence[Parameter], arguments: Sequence[Argument], lowered: LoweredKernel
+    name: str, over: Set, arguments: Sequence[BoundArgument], lowered: LoweredKernel
 ) -> None:
     """Check that no two elements of a loop meet where it writes through stencils.
 
@@ -68,14 +68,14 @@ def check_stencil_writes(
         If the lattice has ghosts, or some component is reached through several legs; if the kernel computes
         components of a stencil that turns round at ends.
     """
-    for parameter, arg in zip(parameters, arguments, strict=True):
+    for arg in arguments:
         if isinstance(arg.map, OffsetMap) and arg.map.mirror:
-            where = f"{name}: argument {parameter.name!r}, through stencil {arg.map.name!r} that turns round at ends,"
-            _check_mirror(where, arg, _legs_by_component(lowered, parameter.name), spreads(arg, parameter.access))
-        if isinstance(arg.map, OffsetMap) and spreads(arg, parameter.access):
-            where = f"{name}: argument {parameter.name!r} is {parameter.access.value} through stencil {arg.map.name!r}"
+            where = f"{name}: argument {arg.name!r}, through stencil {arg.map.name!r} that turns round at ends,"
+            _check_mirror(where, arg, _legs_by_component(lowered, arg.name), spreads(arg))
+        if isinstance(arg.map, OffsetMap) and spreads(arg):
+            where = f"{name}: argument {arg.name!r} is {arg.access.value} through stencil {arg.map.name!r}"
             _check_lattice(where, over)
-            _check_legs(where, parameter.name, lowered)
+            _check_legs(where, arg.name, lowered)
 
 
 def _check_lattice(where: str, over: Set) -> None:
@@ -106,7 +106,7 @@ def _check_legs(where: str, parameter: str, lowered: LoweredKernel) -> None:
             )
 
 
-def _check_mirror(where: str, arg: Argument, legs: dict[tuple[int, ...], list[int]] | None, written: bool) -> None:
+def _check_mirror(where: str, arg: BoundArgument, legs: dict[tuple[int, ...], list[int]] | None, written: bool) -> None:
     """Check that components are known, and that no two elements meet in one where legs lead back.
 
     Through the leg of component ``c`` an element at an end reaches its own component ``c'``. Through the leg of ``c'``

@@ -19,7 +19,7 @@ from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.halo_reads import halo_reads, private_slots
 from fluxloom.dsl.halo_returns import all_written, halo_returns
 from fluxloom.dsl.identity import unique
-from fluxloom.dsl.maps import Argument, OffsetMap
+from fluxloom.dsl.maps import BoundArgument, OffsetMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.runtime import Runtime
@@ -81,18 +81,18 @@ def halo_needs(bound: Bound) -> list[Dat]:
     halo = executes_halo(bound)
     return unique(
         a.data
-        for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
+        for a in bound.arguments
         if isinstance(a.data, Dat) and a.data.set.shared
-        if _meets_halo(a, p.access, halo) and not all_written(bound, a, p.access)
+        if _meets_halo(a, halo) and not all_written(bound, a)
     )
 
 
-def _meets_halo(argument: Argument, access: Access, halo: bool) -> bool:
+def _meets_halo(argument: BoundArgument, halo: bool) -> bool:
     """Whether an argument meets elements of other ranks that have to be current; ``halo``: if the loop runs there.
 
     What goes back has to be current where the loop leaves it as it was.
     """
-    through = argument.map
+    through, access = argument.map, argument.access
     if (isinstance(through, SlotMap) and through.away) or (isinstance(through, OffsetMap) and access is Access.WRITE):
         return True
     return access in (Access.READ, Access.RW) and (
@@ -129,7 +129,7 @@ def loop_task(
         )
     limits = _limits(loop, group)
     cut = group.ranged or (group.strategy in _BY_PLAN and loop.over.parent.part is not None)
-    reduces = _globals(loop, reads=False)
+    reduces = loop.bound.globals(reads=False)
     if reduces and not cut and loop.over.parent.part is not None and executes_halo(loop.bound):
         raise PlanError(
             f"{loop.name}: strategy {group.strategy!r} cannot tell which elements count in its reductions on several "
@@ -157,7 +157,7 @@ def loop_task(
         make=make,
         needs=needs,
         written=[d for d in loop.written if isinstance(d, Dat)],
-        reads=[g for g, _ in _globals(loop, reads=True)],
+        reads=[g for g, _ in loop.bound.globals(reads=True)],
         reduces=reduces,
         kept=_kept(loop),
         apart=group.strategy in _APART,
@@ -172,11 +172,10 @@ def _kept(loop: PlannedLoop) -> list[Dat]:
     """Return the dats that a loop changes where no other rank looks: at elements none stores, or in private."""
     over = loop.over
     alone = isinstance(over, Subset) and over.parent.part is not None and not over.mirrored
-    pairs = zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
     seen = [
         a.data
-        for a, p in pairs
-        if p.access.writes and not (alone if a.map is None else isinstance(a.map, SlotMap) and a.map.private)
+        for a in loop.bound.arguments
+        if a.access.writes and not (alone if a.map is None else isinstance(a.map, SlotMap) and a.map.private)
     ]
     return [d for d in loop.written if isinstance(d, Dat) and not any(d is other for other in seen)]
 
@@ -193,14 +192,6 @@ def reset_task(reset: Reset) -> Task:
 
 def task_globals(loops: Sequence[PlannedLoop]) -> tuple[list[Global], list[tuple[Global, Access]]]:
     """Return the globals that some loops read, and those that they reduce into."""
-    reads = [g for loop in loops for g, _ in _globals(loop, reads=True)]
-    reduces = {id(g): (g, a) for loop in loops for g, a in _globals(loop, reads=False)}
+    reads = [g for loop in loops for g, _ in loop.bound.globals(reads=True)]
+    reduces = {id(g): (g, a) for loop in loops for g, a in loop.bound.globals(reads=False)}
     return unique(reads), list(reduces.values())
-
-
-def _globals(loop: PlannedLoop, *, reads: bool) -> list[tuple[Global, Access]]:
-    return [
-        (a.data, p.access)
-        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-        if isinstance(a.data, Global) and (p.access is Access.READ) is reads
-    ]

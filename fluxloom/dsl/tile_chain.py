@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.facts import ends_zero
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument, TableMap
+from fluxloom.dsl.maps import BoundArgument, TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.steps import Reset
 from fluxloom.graph import inverse_map
@@ -29,11 +29,6 @@ __all__ = ["LoopPass", "TiledForm", "why_not_tiled"]
 
 _GAP = 8
 """Elements that are executed although nobody needs them, so that a run is not cut: about a pack."""
-
-
-def _pairs(loop: Loop) -> Iterable[tuple[Argument, Access]]:
-    modes = (p.access for p in loop.bound.kernel.parameters)
-    return zip(loop.bound.arguments, modes, strict=True)
 
 
 # ---------------------------------------------------------------------------------------- legality
@@ -60,7 +55,7 @@ def _why_not(loop: Loop) -> str:
         return f"it runs over {loop.over}; only loops over whole sets are tiled"
     if loop.over.part is not None:
         return "its set is shared by several ranks"
-    for arg, _ in _pairs(loop):
+    for arg in loop.bound.arguments:
         data = arg.data
         if isinstance(data, Global):
             continue
@@ -75,8 +70,8 @@ def _why_not(loop: Loop) -> str:
 
 def _why_globals(steps: Sequence[Loop | Reset], loops: list[Loop]) -> str:
     """A tile does not know what other tiles have reduced, nor what a global was before it was reset."""
-    reads = [(a.data, loop) for loop in loops for a, m in _pairs(loop) if isinstance(a.data, Global) and not m.writes]
-    reduced = [a.data for loop in loops for a, m in _pairs(loop) if isinstance(a.data, Global) and m.writes]
+    reads = [(data, loop) for loop in loops for data, _ in loop.bound.globals(reads=True)]
+    reduced = [data for loop in loops for data, _ in loop.bound.globals(reads=False)]
     resets = [s.target for s in steps if isinstance(s, Reset)]
     for data, loop in reads:
         if among(data, reduced):
@@ -116,16 +111,16 @@ class LoopPass:
 
 
 def _pointwise(loop: Loop) -> bool:
-    return not loop.races.racing and all(a.map is None or not m.writes for a, m in _pairs(loop))
+    return not loop.races.racing and all(a.map is None or not a.access.writes for a in loop.bound.arguments)
 
 
 def _far(loop: Loop) -> list[Dat]:
-    return [a.data for a, _ in _pairs(loop) if a.map is not None and isinstance(a.data, Dat)]
+    return [a.data for a in loop.bound.arguments if a.map is not None and isinstance(a.data, Dat)]
 
 
 def _harmless(loop: Loop) -> bool:
     """Whether the kernel may run on any numbers: it does not count iterations or places by values of dats."""
-    if any(not a.data.scalar.floating for a, _ in _pairs(loop)):
+    if any(not a.data.scalar.floating for a in loop.bound.arguments):
         return False
     return not any(
         isinstance(s, ir.While) or any(isinstance(e, ir.Cast) for e in expressions(s))
@@ -182,8 +177,8 @@ class TiledForm:
     def _begins_anew(self, dat: Dat) -> bool:
         """Whether the first loop that meets the dat writes all of it, so that no call needs what the last one left."""
         first = next(loop for loop in self.loops if any(a.data is dat for a in loop.bound.arguments))
-        uses = [(a, m) for a, m in _pairs(first) if a.data is dat]
-        return first.over is dat.set and all(m is Access.WRITE and a.map is None for a, m in uses)
+        uses = [a for a in first.bound.arguments if a.data is dat]
+        return first.over is dat.set and all(a.access is Access.WRITE and a.map is None for a in uses)
 
     def number(self, thing: Set | Dat | TableMap) -> int:
         """Return the number of a set, a dat or a map."""
@@ -205,9 +200,9 @@ class TiledForm:
         out = set()
         for k, loop in enumerate(item.loops):
             later = [s.target for s in self.steps[at[item.first + k] :] if isinstance(s, Reset)]
-            for parameter, (arg, mode) in zip(loop.bound.kernel.parameters, _pairs(loop), strict=True):
-                if isinstance(arg.data, Global) and mode.writes and not among(arg.data, later):
-                    out.add((k, parameter.name))
+            for arg in loop.bound.arguments:
+                if isinstance(arg.data, Global) and arg.access.writes and not among(arg.data, later):
+                    out.add((k, arg.name))
         return frozenset(out)
 
     # --------------------------------------------------------------------- in the terms of the planner
@@ -219,7 +214,7 @@ class TiledForm:
     @cached_property
     def chain_maps(self) -> list[ChainMap]:
         """Tables, with inverses of those that something is written through."""
-        written = [a.map for loop in self.loops for a, m in _pairs(loop) if m.writes and a.map is not None]
+        written = [a.map for loop in self.loops for a in loop.bound.arguments if a.access.writes and a.map is not None]
         return [
             ChainMap(
                 self.number(m.source), self.number(m.target), m.table,
@@ -245,12 +240,13 @@ class TiledForm:
         for number, item in enumerate(self.passes):
             live = self.live(item)
             for k, loop in enumerate(item.loops):
-                args = tuple(self._argument(a, m) for a, m in _pairs(loop) if isinstance(a.data, Dat))
+                args = tuple(self._argument(a) for a in loop.bound.arguments if isinstance(a.data, Dat))
                 out.append(ChainStep(self.number(loop.over), number, any(n == k for n, _ in live), args))
         return out
 
-    def _argument(self, arg: Argument, mode: Access) -> ChainArg:
+    def _argument(self, arg: BoundArgument) -> ChainArg:
         assert isinstance(arg.data, Dat)
+        mode = arg.access
         through = self.number(arg.map) if isinstance(arg.map, TableMap) else -1
         reads = mode in (Access.READ, Access.RW)
         # A kernel writes every component of a Write argument, or it is refused.

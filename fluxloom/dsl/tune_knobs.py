@@ -198,10 +198,7 @@ def _sizes(loop: Loop, strategy: str) -> tuple[int, ...]:
 
 
 def _streamable(loop: Loop) -> bool:
-    parameters = loop.bound.kernel.parameters
-    return any(
-        p.access is Access.WRITE and a.map is None for p, a in zip(parameters, loop.bound.arguments, strict=True)
-    )
+    return any(a.access is Access.WRITE and a.map is None for a in loop.bound.arguments)
 
 
 # --------------------------------------------------------------------------------------- fused groups

@@ -52,8 +52,7 @@ def family(loop: Loop) -> tuple[Hashable, ...]:
 
 def depends_on_itself(loop: Loop) -> list[Dat | Global]:
     """Return the data that a loop changes and whose old values it uses: those that calls in a row do not repeat."""
-    pairs = zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-    used = {id(a.data) for a, p in pairs if p.access is not Access.WRITE}
+    used = {id(a.data) for a in loop.bound.arguments if a.access is not Access.WRITE}
     return [item for item in loop.written if id(item) in used]
 
 

@@ -16,11 +16,10 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.contributions import SPARSE, contributions
 from fluxloom.dsl.cost import repeating_pays, require_global_order
-from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.pairing import why_single
-from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
+from fluxloom.dsl.plan import Array, Plan, coloured_elements, increments, rows_of
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -55,8 +54,8 @@ def restrict(bound: Bound, races: RaceInfo, device: Device) -> RaceInfo:
         reasons.setdefault(name, f"the device {device.name!r} runs elements side by side")
     if len(races.tables) > 1:
         reasons.setdefault("gather", "its increments go through more than one map or leg")
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        if parameter.access is Access.INC and arg.map is not None and not device.atomic_add(arg.data.scalar):
+    for arg in bound.arguments:
+        if arg.access is Access.INC and arg.map is not None and not device.atomic_add(arg.data.scalar):
             reasons.setdefault("atomic", f"{device.describe()} has no atomic additions of {arg.data.scalar.name}")
     if any(isinstance(a.map, RaggedMap) for a in increments(bound)):
         reasons.setdefault("block_colour", "increments go through a ragged map")
@@ -113,7 +112,7 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
         order.remove("atomic")
     if wanted.deterministic == "global":
         order = [name for name in order if name in ("gather", "two_pass")]
-    elif bound.over.parent.part is not None and _reduces(bound):
+    elif bound.over.parent.part is not None and bound.reduces:
         order.remove("two_pass")  # it cannot leave out the elements of other ranks
     if wanted.lanes > 1:  # those that have lanes come first
         order.sort(key=lambda name: bool(why_alone(bound, name, wanted.deterministic)))
@@ -132,12 +131,6 @@ def gather_pays(bound: Bound, races: RaceInfo) -> bool:
         return False
     elements, legs = races.tables[0].shape
     return repeating_pays(bound, races, float(elements * (legs - 1)))
-
-
-def _reduces(bound: Bound) -> bool:
-    """Whether a loop reduces into a global."""
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(isinstance(a.data, Global) and p.access.writes for a, p in pairs)
 
 
 def work_shape(
@@ -189,23 +182,20 @@ def work_plan(
 
     ``span`` is which elements the loop runs over; by default all that this rank has.
     """
-    tables = tuple(id(a.map) for a in increments(bound))
-    legs = tuple(a.leg for a in increments(bound))
+    adding = increments(bound)
+    tables, legs = tuple(id(a.map) for a in adding), tuple(a.leg for a in adding)
     size = schedule.block if strategy == "block_colour" else 0
     if span is None:
-        span = Span(0, bound.over.executed if racing(bound) else bound.over.size)
+        span = Span(0, bound.over.executed if adding else bound.over.size)
     cut = span if strategy in ("element_colour", "block_colour") else None
     key = ("work", strategy, size, bool(schedule.stage), cut, id(bound.over), tables, legs)
-    known = bound.over.context.plans.of(bound.over)
-    if key not in known:
-        plan = _build(bound, races, strategy, schedule, span)
-        known[key] = (plan, bound.over, tuple(a.map for a in increments(bound)))
-    return long_plan(bound, strategy, schedule, team_plan(bound, schedule, known[key][0]))
+    maps = tuple(a.map for a in adding)
 
+    def build() -> Plan:
+        return _build(bound, races, strategy, schedule, span)
 
-def racing(bound: Bound) -> bool:
-    """Whether a loop increments through a map."""
-    return bool(increments(bound))
+    plan = bound.over.context.plans.once(bound.over, key, build, bound.over, maps)
+    return long_plan(bound, strategy, schedule, team_plan(bound, schedule, plan))
 
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, span: Span) -> Plan:
@@ -214,7 +204,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
         values["list"] = bound.over.indices
     match strategy:
         case "element_colour":
-            return _elements(races, span, values)
+            return coloured_elements(races, span, values, PART)
         case "block_colour":
             return _blocks(races, span, schedule, values, bound.over.parent.part is None)
         case "two_pass":
@@ -222,17 +212,6 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
         case "gather":
             return gather_plan([bound.over], [races])
     return Plan(values, -(-(bound.over.most or bound.over.executed) // PART))
-
-
-def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
-    from fluxloom.graph import colour_elements, colour_permutation
-
-    colouring = colour_elements(*rows_of(races, span))
-    permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
-    permutation = permutation + np.int32(span.begin)
-    partials = int((-(-np.diff(offsets) // PART)).sum())
-    values |= {"colour_off": offsets, "perm": through_subset(values, permutation), "n_partials": partials}
-    return Plan(values, partials, colouring.n_colours)
 
 
 def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, Array | int], whole: bool) -> Plan:
@@ -284,11 +263,9 @@ def fused_block(schedule: Schedule) -> int:
 def fused_plan(scatter: Sequence[Any]) -> Plan:
     """Return the contributions of loops that are gathered together; built once a context."""
     key = ("fused", *((id(loop.over), id(loop.races.tables[0])) for loop in scatter))
-    known = scatter[0].context.plans.of(scatter[0].over)
-    if key not in known:
-        races = [loop.races for loop in scatter]
-        known[key] = (gather_plan([loop.over for loop in scatter], races, direct=True), None, tuple(races))
-    return known[key][0]
+    overs, races = [loop.over for loop in scatter], [loop.races for loop in scatter]
+    plans = scatter[0].context.plans
+    return plans.once(overs[0], key, lambda: gather_plan(overs, races, direct=True), tuple(races))
 
 
 def gather_plan(overs: Sequence[Set], races: Sequence[RaceInfo], *, direct: bool = False) -> Plan:

@@ -63,8 +63,7 @@ def _sums(step: Step) -> list[Global]:
     """Return the globals of reals to which a loop adds."""
     if not isinstance(step, Loop):
         return []
-    pairs = zip(step.bound.arguments, step.bound.kernel.parameters, strict=True)
-    sums = [a.data for a, p in pairs if p.access is Access.INC]
+    sums = [a.data for a in step.bound.arguments if a.access is Access.INC]
     return [data for data in sums if isinstance(data, Global) and data.scalar.floating]
 
 
