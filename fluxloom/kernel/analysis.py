@@ -7,27 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.counters import is_counted, value_of
-from fluxloom.kernel.ir import (
-    Binary,
-    Boolean,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    For,
-    If,
-    Kind,
-    Local,
-    LoweredKernel,
-    Read,
-    Statement,
-    Store,
-    Update,
-    While,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 
 __all__ = [
     "children",
@@ -44,8 +26,9 @@ __all__ = [
     "walk",
 ]
 
-Node = Expression | Statement
-N = TypeVar("N", Expression, Statement)
+Node = ir.Expression | ir.Statement
+Block = tuple[ir.Statement, ...]
+N = TypeVar("N", ir.Expression, ir.Statement)
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -53,9 +36,9 @@ def field_names(kind: type) -> tuple[str, ...]:
     return kind.__match_args__  # `dataclasses.fields` builds a tuple each time
 
 
-def children(node: Node) -> list[Expression]:
+def children(node: Node) -> list[ir.Expression]:
     """Return the expressions directly inside a node (not those of nested statements)."""
-    found: list[Expression] = []
+    found: list[ir.Expression] = []
     for name in node.parts:
         value = getattr(node, name)
         if isinstance(value, tuple):
@@ -65,16 +48,16 @@ def children(node: Node) -> list[Expression]:
     return found
 
 
-def statement_blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+def statement_blocks(statement: ir.Statement) -> tuple[Block, ...]:
     """Return the nested blocks of a statement."""
-    if isinstance(statement, If):
+    if isinstance(statement, ir.If):
         return statement.body, statement.orelse
-    return (statement.body,) if isinstance(statement, (For, While)) else ()
+    return (statement.body,) if isinstance(statement, (ir.For, ir.While)) else ()
 
 
-def walk(statements: Iterable[Statement]) -> list[Statement]:
+def walk(statements: Iterable[ir.Statement]) -> list[ir.Statement]:
     """Return every statement, outer ones first, in program order."""
-    found: list[Statement] = []
+    found: list[ir.Statement] = []
     for statement in statements:
         found.append(statement)
         for block in statement_blocks(statement):
@@ -82,23 +65,23 @@ def walk(statements: Iterable[Statement]) -> list[Statement]:
     return found
 
 
-def expressions(node: Node) -> tuple[Expression, ...]:
+def expressions(node: Node) -> tuple[ir.Expression, ...]:
     """Return every expression of a node at any depth (an expression itself first).
 
     Of a statement with nested blocks only its own expressions (test, bounds) are returned: combine with `walk`. They
     are kept with the statement, as each pass asks for them.
     """
-    if isinstance(node, Expression):
+    if isinstance(node, ir.Expression):
         return tuple(_inside([node]))
-    kept: dict[str, tuple[Expression, ...]] = vars(node)
+    kept: dict[str, tuple[ir.Expression, ...]] = vars(node)
     if "_expressions" not in kept:
         kept["_expressions"] = tuple(_inside(children(node)))
     return kept["_expressions"]
 
 
-def _inside(nodes: list[Expression]) -> list[Expression]:
+def _inside(nodes: list[ir.Expression]) -> list[ir.Expression]:
     """Return some expressions with all that is in them, outer ones first."""
-    found: list[Expression] = []
+    found: list[ir.Expression] = []
     pending = nodes[::-1]
     while pending:
         node = pending.pop()
@@ -110,15 +93,15 @@ def _inside(nodes: list[Expression]) -> list[Expression]:
 
 def node_count(node: Node) -> int:
     """Return the number of IR nodes of a statement (nested blocks excluded: they are counted as emitted)."""
-    return len(expressions(node)) + (not isinstance(node, Expression))
+    return len(expressions(node)) + (not isinstance(node, ir.Expression))
 
 
-def map_expression(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+def map_expression(node: ir.Expression, change: Callable[[ir.Expression], ir.Expression]) -> ir.Expression:
     """Return an expression rebuilt bottom-up with ``change`` applied to every node."""
     return change(_rebuild(node, change))
 
 
-def _rebuild(node: N, change: Callable[[Expression], Expression]) -> N:
+def _rebuild(node: N, change: Callable[[ir.Expression], ir.Expression]) -> N:
     changed: dict[str, object] = {}
     for name in node.parts:
         value = getattr(node, name)
@@ -134,30 +117,28 @@ def _rebuild(node: N, change: Callable[[Expression], Expression]) -> N:
     return replace(node, **changed) if changed else node
 
 
-def map_expressions(
-    statements: tuple[Statement, ...], change: Callable[[Expression], Expression]
-) -> tuple[Statement, ...]:
+def map_expressions(statements: Block, change: Callable[[ir.Expression], ir.Expression]) -> Block:
     """Return statements with ``change`` applied bottom-up to every expression, nested blocks included."""
 
-    def inside(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    def inside(block: Block) -> Block:
         return map_expressions(block, change)
 
     return tuple([map_blocks(_rebuild(statement, change), inside) for statement in statements])
 
 
-def map_blocks(statement: Statement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]) -> Statement:
+def map_blocks(statement: ir.Statement, change: Callable[[Block], Block]) -> ir.Statement:
     """Return a statement with ``change`` applied to its nested blocks; the same one where nothing changes."""
-    if isinstance(statement, If):
+    if isinstance(statement, ir.If):
         body, orelse = change(statement.body), change(statement.orelse)
         same = body is statement.body and orelse is statement.orelse
         return statement if same else replace(statement, body=body, orelse=orelse)
-    if isinstance(statement, (For, While)):
+    if isinstance(statement, (ir.For, ir.While)):
         body = change(statement.body)
         return statement if body is statement.body else replace(statement, body=body)
     return statement
 
 
-def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[int | None, tuple[int, ...]]] | None:
+def used_components(lowered: ir.LoweredKernel, parameter: str) -> frozenset[tuple[int | None, tuple[int, ...]]] | None:
     """Return the components of a parameter that the body touches.
 
     Returns
@@ -171,27 +152,27 @@ def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[i
         if access.parameter != parameter:
             continue
         parts = [*access.index, *([access.leg] if access.leg is not None else [])]
-        if not all(isinstance(part, Constant) for part in parts):
+        if not all(isinstance(part, ir.Constant) for part in parts):
             return None
-        index = tuple(int(part.value) for part in access.index if isinstance(part, Constant))
-        found.add((int(access.leg.value) if isinstance(access.leg, Constant) else None, index))
+        index = tuple(int(part.value) for part in access.index if isinstance(part, ir.Constant))
+        found.add((int(access.leg.value) if isinstance(access.leg, ir.Constant) else None, index))
     return frozenset(found)
 
 
-def reads(lowered: LoweredKernel, parameter: str) -> bool:
+def reads(lowered: ir.LoweredKernel, parameter: str) -> bool:
     """Whether the body reads a parameter, or changes it by an increment."""
-    return any(a.parameter == parameter and not isinstance(a, Store) for a in _accesses(lowered))
+    return any(a.parameter == parameter and not isinstance(a, ir.Store) for a in _accesses(lowered))
 
 
-def _accesses(lowered: LoweredKernel) -> tuple[Read | Store | Update, ...]:
+def _accesses(lowered: ir.LoweredKernel) -> tuple[ir.Read | ir.Store | ir.Update, ...]:
     """Return all accesses to parameters in program order; kept with the kernel, as many parameters ask for them."""
-    kept: dict[str, tuple[Read | Store | Update, ...]] = vars(lowered)
+    kept: dict[str, tuple[ir.Read | ir.Store | ir.Update, ...]] = vars(lowered)
     if "_accesses" not in kept:
         kept["_accesses"] = tuple(
             item
             for statement in walk(lowered.body)
             for item in (*expressions(statement), statement)
-            if isinstance(item, (Read, Store, Update))
+            if isinstance(item, (ir.Read, ir.Store, ir.Update))
         )
     return kept["_accesses"]
 
@@ -199,7 +180,7 @@ def _accesses(lowered: LoweredKernel) -> tuple[Read | Store | Update, ...]:
 # -------------------------------------------------------------------------------------- flops
 
 
-def count_flops(statements: Iterable[Statement], known: Mapping[str, int] = MappingProxyType({})) -> int:
+def count_flops(statements: Iterable[ir.Statement], known: Mapping[str, int] = MappingProxyType({})) -> int:
     """Return the floating-point operations along the longest path (see `LoweredKernel.flops`).
 
     ``known`` are the values of counters of the loops around the statements, as far as they matter.
@@ -207,36 +188,37 @@ def count_flops(statements: Iterable[Statement], known: Mapping[str, int] = Mapp
     return sum(_statement_flops(statement, known) for statement in statements)
 
 
-def _statement_flops(statement: Statement, known: Mapping[str, int]) -> int:
+def _statement_flops(statement: ir.Statement, known: Mapping[str, int]) -> int:
     own = sum(_operation(item) for item in expressions(statement))
-    if isinstance(statement, Update):
+    if isinstance(statement, ir.Update):
         return own + 1
-    if isinstance(statement, If):
+    if isinstance(statement, ir.If):
         return own + max(count_flops(statement.body, known), count_flops(statement.orelse, known))
-    if isinstance(statement, For):
+    if isinstance(statement, ir.For):
         return own + _loop_flops(statement, known)
-    if isinstance(statement, While):
+    if isinstance(statement, ir.While):
         return own + count_flops(statement.body, known)
     return own
 
 
-def _loop_flops(loop: For, known: Mapping[str, int]) -> int:
+def _loop_flops(loop: ir.For, known: Mapping[str, int]) -> int:
     if not (is_counted(loop.start, known) and is_counted(loop.stop, known)):
         return count_flops(loop.body, known)
-    inner = [node for node in walk(loop.body) if isinstance(node, For)]
+    inner = [node for node in walk(loop.body) if isinstance(node, ir.For)]
     bounds = [bound for node in inner for bound in (node.start, node.stop)]
     trips = range(value_of(loop.start, known), value_of(loop.stop, known), loop.step)
-    if not any(isinstance(node, Local) and node.name == loop.name for bound in bounds for node in expressions(bound)):
+    names = {node.name for bound in bounds for node in expressions(bound) if isinstance(node, ir.Local)}
+    if loop.name not in names:
         return len(trips) * count_flops(loop.body, known)
     return sum(count_flops(loop.body, {**known, loop.name: trip}) for trip in trips)
 
 
-def _operation(node: Expression) -> int:
+def _operation(node: ir.Expression) -> int:
     """Count one node; both sides of a `Conditional` are counted, as generated code evaluates both."""
-    if isinstance(node, (Binary, Call)):
-        arguments = (node.left,) if isinstance(node, Binary) else node.arguments
+    if isinstance(node, (ir.Binary, ir.Call)):
+        arguments = (node.left,) if isinstance(node, ir.Binary) else node.arguments
         return int(node.kind is Kind.REAL or arguments[0].kind is Kind.REAL)
-    return int(isinstance(node, Compare) and node.left.kind is Kind.REAL)
+    return int(isinstance(node, ir.Compare) and node.left.kind is Kind.REAL)
 
 
 # -------------------------------------------------------------------------------------- dump
@@ -244,35 +226,35 @@ def _operation(node: Expression) -> int:
 
 def dump(node: object, indent: str = "") -> str:
     """Return a short text of a kernel, statements or an expression, for debugging."""
-    if isinstance(node, LoweredKernel):
+    if isinstance(node, ir.LoweredKernel):
         return f"{node.name}{tuple(item.name for item in node.parameters)}\n{dump(node.body, '  ')}"
     if isinstance(node, tuple):
         return "\n".join(dump(item, indent) for item in node)
-    if isinstance(node, If):
+    if isinstance(node, ir.If):
         text = f"{indent}if {_text(node.test)}:\n{dump(node.body, indent + '  ')}"
         return text + (f"\n{indent}else:\n{dump(node.orelse, indent + '  ')}" if node.orelse else "")
-    if isinstance(node, While):
+    if isinstance(node, ir.While):
         return f"{indent}while {_text(node.test)}:\n{dump(node.body, indent + '  ')}"
-    if isinstance(node, For):
+    if isinstance(node, ir.For):
         head = f"{indent}for {node.name} in ({_text(node.start)}, {_text(node.stop)}, {node.step}):"
         return f"{head}\n{dump(node.body, indent + '  ')}"
     return indent + _text(node)
 
 
 def _text(node: object) -> str:
-    if isinstance(node, Constant):
+    if isinstance(node, ir.Constant):
         return repr(node.value)
-    if isinstance(node, (Binary, Compare)):
+    if isinstance(node, (ir.Binary, ir.Compare)):
         return f"({_text(node.left)} {node.op} {_text(node.right)})"
-    if isinstance(node, Boolean):
+    if isinstance(node, ir.Boolean):
         return "(" + f" {node.op} ".join(_text(item) for item in node.values) + ")"
-    if isinstance(node, Cast):
+    if isinstance(node, ir.Cast):
         return f"{node.kind.value}({_text(node.operand)})"
-    if isinstance(node, Conditional):
+    if isinstance(node, ir.Conditional):
         return f"({_text(node.yes)} if {_text(node.test)} else {_text(node.no)})"
     if isinstance(node, tuple):
         return "[" + ", ".join(_text(item) for item in node) + "]"
-    if isinstance(node, (Expression, Statement)):
+    if isinstance(node, (ir.Expression, ir.Statement)):
         names = [name for name in field_names(type(node)) if name not in ("kind", "location")]
         parts = [_text(getattr(node, name)) for name in names]
         return f"{type(node).__name__}({', '.join(parts)})"

@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fluxloom.kernel.ir import (
-    RAGGED,
-    ArgShape,
-    Binary,
-    Boolean,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    Kind,
-    Length,
-    Local,
-    Location,
-    Negate,
-    Read,
-)  # fmt: skip
+from fluxloom.kernel import ir
+from fluxloom.kernel.ir import RAGGED, Kind
 
 __all__ = [
     "HIGH",
@@ -44,7 +28,7 @@ HIGH, LOW = 2**63 - 1, -(2**63)
 Range = tuple[int, int]
 """The least and the greatest value an integer can have."""
 
-_FALSE, _TRUE = Constant(Kind.BOOL, False), Constant(Kind.BOOL, True)
+_FALSE, _TRUE = ir.Constant(Kind.BOOL, False), ir.Constant(Kind.BOOL, True)
 _LONGEST = 2**40
 """More entries than a row ever has."""
 
@@ -62,46 +46,46 @@ class Site:
     """
 
     what: str
-    location: Location
-    values: tuple[Expression, ...] = ()
+    location: ir.Location
+    values: tuple[ir.Expression, ...] = ()
 
 
-def integer(value: int) -> Constant:
+def integer(value: int) -> ir.Constant:
     """Return an integer literal."""
-    return Constant(Kind.INT, value)
+    return ir.Constant(Kind.INT, value)
 
 
-def compare(left: Expression, op: str, right: Expression | int) -> Compare:
+def compare(left: ir.Expression, op: str, right: ir.Expression | int) -> ir.Compare:
     """Return a comparison."""
-    return Compare(Kind.BOOL, op, left, right if isinstance(right, Expression) else integer(right))
+    return ir.Compare(Kind.BOOL, op, left, right if isinstance(right, ir.Expression) else integer(right))
 
 
-def both(op: str, *tests: Expression) -> Expression:
+def both(op: str, *tests: ir.Expression) -> ir.Expression:
     """Return tests joined by ``and`` or ``or``; each can be evaluated whatever the others are."""
-    return tests[0] if len(tests) == 1 else Boolean(Kind.BOOL, op, tests)
+    return tests[0] if len(tests) == 1 else ir.Boolean(Kind.BOOL, op, tests)
 
 
-def finite(value: Expression) -> Call:
+def finite(value: ir.Expression) -> ir.Call:
     """Return whether a real is neither infinite nor NaN."""
-    return Call(Kind.BOOL, "isfinite", (value,))
+    return ir.Call(Kind.BOOL, "isfinite", (value,))
 
 
-def outside(index: Expression, stop: Expression) -> Expression:
+def outside(index: ir.Expression, stop: ir.Expression) -> ir.Expression:
     """Return whether an index is not in ``0 ... stop - 1``."""
     return both("or", compare(index, "<", 0), compare(index, ">=", stop))
 
 
-def not_an_integer(value: Expression) -> Expression:
+def not_an_integer(value: ir.Expression) -> ir.Expression:
     """Return whether a real has no integer of 64 bits as its whole part; NaN has none."""
     inside = both(
         "and",
-        Compare(Kind.BOOL, ">=", value, Constant(Kind.REAL, -(2.0**63))),
-        Compare(Kind.BOOL, "<", value, Constant(Kind.REAL, 2.0**63)),
+        ir.Compare(Kind.BOOL, ">=", value, ir.Constant(Kind.REAL, -(2.0**63))),
+        ir.Compare(Kind.BOOL, "<", value, ir.Constant(Kind.REAL, 2.0**63)),
     )
-    return Conditional(Kind.BOOL, inside, _FALSE, _TRUE)
+    return ir.Conditional(Kind.BOOL, inside, _FALSE, _TRUE)
 
 
-def overflows(op: str, a: Expression, b: Expression) -> Expression:
+def overflows(op: str, a: ir.Expression, b: ir.Expression) -> ir.Expression:
     """Return whether ``a op b`` needs more than 64 bits. Nothing that is evaluated on the way does."""
     match op:
         case "+":
@@ -117,7 +101,7 @@ def overflows(op: str, a: Expression, b: Expression) -> Expression:
     return _FALSE
 
 
-def _product_overflows(a: Expression, b: Expression) -> Expression:
+def _product_overflows(a: ir.Expression, b: ir.Expression) -> ir.Expression:
     """Compare with quotients of the largest numbers, case by case of the signs."""
     positive = _either(
         compare(b, ">", 0),
@@ -133,24 +117,24 @@ def _product_overflows(a: Expression, b: Expression) -> Expression:
     return _either(nothing, _FALSE, _either(compare(a, ">", 0), positive, negative))
 
 
-def _either(test: Expression, yes: Expression, no: Expression) -> Conditional:
-    return Conditional(Kind.BOOL, test, yes, no)
+def _either(test: ir.Expression, yes: ir.Expression, no: ir.Expression) -> ir.Conditional:
+    return ir.Conditional(Kind.BOOL, test, yes, no)
 
 
-def _int(op: str, a: Expression, b: Expression) -> Binary:
-    return Binary(Kind.INT, op, a, b)
+def _int(op: str, a: ir.Expression, b: ir.Expression) -> ir.Binary:
+    return ir.Binary(Kind.INT, op, a, b)
 
 
-def _minus(a: Expression) -> Negate:
-    return Negate(Kind.INT, a)
+def _minus(a: ir.Expression) -> ir.Negate:
+    return ir.Negate(Kind.INT, a)
 
 
-def stop_of(shape: ArgShape, parameter: str) -> Expression:
+def stop_of(shape: ir.ArgShape, parameter: str) -> ir.Expression:
     """Return how many legs an argument has."""
-    return Length(Kind.INT, parameter) if shape.legs == RAGGED else integer(shape.legs or 1)
+    return ir.Length(Kind.INT, parameter) if shape.legs == RAGGED else integer(shape.legs or 1)
 
 
-def integer_range(node: Expression, counters: Mapping[str, Range], stored: Mapping[str, Range]) -> Range:
+def integer_range(node: ir.Expression, counters: Mapping[str, Range], stored: Mapping[str, Range]) -> Range:
     """Return between which values an integer expression is, as far as that is easily seen.
 
     Parameters
@@ -161,25 +145,25 @@ def integer_range(node: Expression, counters: Mapping[str, Range], stored: Mappi
         The range of each integer parameter.
     """
 
-    def inside(part: Expression) -> Range:
+    def inside(part: ir.Expression) -> Range:
         found = integer_range(part, counters, stored)
         return found if found[0] >= LOW and found[1] <= HIGH else (LOW, HIGH)  # it wraps round
 
     match node:
-        case Constant():
+        case ir.Constant():
             return int(node.value), int(node.value)
-        case Local():
+        case ir.Local():
             return counters.get(node.name, (LOW, HIGH))
-        case Length():
+        case ir.Length():
             return 0, _LONGEST
-        case Read():
+        case ir.Read():
             return stored.get(node.parameter, (LOW, HIGH))
-        case Cast() if node.operand.kind is Kind.BOOL:
+        case ir.Cast() if node.operand.kind is Kind.BOOL:
             return 0, 1
-        case Negate():
+        case ir.Negate():
             low, high = inside(node.operand)
             return -high, -low
-        case Binary():
+        case ir.Binary():
             left, right = inside(node.left), inside(node.right)
             return _combined(node.op, left, right)
     return LOW, HIGH

@@ -9,6 +9,7 @@ from math import isfinite, isnan
 
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import KernelError
+from fluxloom.kernel import ir
 from fluxloom.kernel.check_tests import (
     HIGH,
     LOW,
@@ -24,39 +25,15 @@ from fluxloom.kernel.check_tests import (
     overflows,
     stop_of,
 )
-from fluxloom.kernel.ir import (
-    Assign,
-    Binary,
-    Boolean,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    If,
-    Kind,
-    Length,
-    Local,
-    LocalElement,
-    Location,
-    LoweredKernel,
-    Negate,
-    Not,
-    Read,
-    ReadConstant,
-    Statement,
-    Store,
-    TableElement,
-    Update,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 
 __all__ = ["SITES", "Place", "ValueChecker"]
 
 SITES = 2**16
 """An element's number times this, plus the number of the site."""
 
-Place = tuple[Expression | None, tuple[Expression, ...]]
+Index = tuple[ir.Expression, ...]
+Place = tuple[ir.Expression | None, Index]
 
 
 class ValueChecker:
@@ -73,7 +50,7 @@ class ValueChecker:
     """
 
     def __init__(
-        self, kernel: LoweredKernel, stored: Mapping[str, Scalar], indices_only: bool
+        self, kernel: ir.LoweredKernel, stored: Mapping[str, Scalar], indices_only: bool
     ) -> None:
         self.kernel, self.stored, self.indices_only = kernel, stored, indices_only
         self.shapes = {p.name: s for p, s in zip(kernel.parameters, kernel.shapes, strict=True)}
@@ -89,8 +66,8 @@ class ValueChecker:
         self.ranges = {name: s.range for name, s in stored.items() if not s.floating}
         self.counters: dict[str, Range] = {}
         self.sites: list[Site] = []
-        self.out: list[Statement] = []
-        self.location = Location()
+        self.out: list[ir.Statement] = []
+        self.location = ir.Location()
         self.mirrors: dict[str, str] = {}
         """The local array that stands for each parameter which the kernel writes and reads."""
 
@@ -102,61 +79,63 @@ class ValueChecker:
             if text not in self._taken:
                 return text
 
-    def _local(self, kind: Kind, name: str = "t") -> Local:
+    def _local(self, kind: Kind, name: str = "t") -> ir.Local:
         text = self._fresh(name)
         self.kinds[text] = kind
-        return Local(kind, text)
+        return ir.Local(kind, text)
 
     @contextmanager
-    def _block(self) -> Iterator[list[Statement]]:
+    def _block(self) -> Iterator[list[ir.Statement]]:
         outer, self.out = self.out, []
         try:
             yield self.out
         finally:
             self.out = outer
 
-    def _kept(self, value: Expression) -> Expression:
+    def _kept(self, value: ir.Expression) -> ir.Expression:
         """Return a value that can be named again without being computed again."""
-        if isinstance(value, (Constant, Local)):
+        if isinstance(value, (ir.Constant, ir.Local)):
             return value
         local = self._local(value.kind)
-        self.out.append(Assign(local.name, value))
+        self.out.append(ir.Assign(local.name, value))
         return local
 
-    def _fails(self, what: str, *values: Expression) -> Statement:
+    def _fails(self, what: str, *values: ir.Expression) -> ir.Statement:
         """Return the statement that remembers a site, if it is the first of the element."""
         self.sites.append(Site(what, self.location, values))
         if len(self.sites) >= SITES:
             raise KernelError(f"{self.kernel.name}: more than {SITES - 1:,} operations to check", hint="write loops")
-        found = Assign(self.site.name, integer(len(self.sites)), location=self.location)
-        return If(compare(self.site, "==", 0), (found,), ())
+        found = ir.Assign(self.site.name, integer(len(self.sites)), location=self.location)
+        return ir.If(compare(self.site, "==", 0), (found,), ())
 
-    def _guarded(self, test: Expression, failure: Statement, value: Expression, harmless: Constant) -> Expression:
+    def _guarded(
+        self, test: ir.Expression, failure: ir.Statement, value: ir.Expression, harmless: ir.Constant
+    ) -> ir.Expression:
         """Return ``value``, computed only where ``test`` does not hold."""
         local = self._local(value.kind)
-        self.out.append(If(test, (failure, Assign(local.name, harmless)), (Assign(local.name, value),)))
+        self.out.append(ir.If(test, (failure, ir.Assign(local.name, harmless)), (ir.Assign(local.name, value),)))
         return local
 
     # ------------------------------------------------------------------------------------ places
-    def _range(self, node: Expression) -> Range:
+    def _range(self, node: ir.Expression) -> Range:
         return integer_range(node, self.counters, self.ranges)
 
-    def _index(self, what: str, node: Expression, stop: Expression) -> Expression:
+    def _index(self, what: str, node: ir.Expression, stop: ir.Expression) -> ir.Expression:
         """Return an index that can be used, whatever the given one is."""
         low, high = self._range(node)
-        if low >= 0 and (self.indices_only or (isinstance(stop, Constant) and high < stop.value)):
+        if low >= 0 and (self.indices_only or (isinstance(stop, ir.Constant) and high < stop.value)):
             return self._value(node)
         index = self._kept(self._value(node))
-        failure = self._fails(f"{what} is outside 0 ... {{1}}", index, Binary(Kind.INT, "-", stop, integer(1)))
+        failure = self._fails(f"{what} is outside 0 ... {{1}}", index, ir.Binary(Kind.INT, "-", stop, integer(1)))
         return self._guarded(outside(index, stop), failure, index, integer(0))
 
-    def _indices(self, name: str, index: tuple[Expression, ...], shape: tuple[int, ...]) -> tuple[Expression, ...]:
+    def _indices(self, name: str, index: Index, shape: tuple[int, ...]) -> Index:
         return tuple(
             self._index(f"index {{0}} of {name!r}" + (f", dimension {k}," if k else ""), node, integer(n))
             for k, (node, n) in enumerate(zip(index, shape, strict=False))
         )
 
-    def _place(self, node: Read | Store | Update) -> Place:
+    def _place(self, node: ir.Read | ir.Store | ir.Update) -> Place:
         """Return leg and index of an access, checked."""
         shape = self.shapes[node.parameter]
         leg = node.leg
@@ -164,142 +143,144 @@ class ValueChecker:
             leg = self._index(f"leg {{0}} of {node.parameter!r}", leg, stop_of(shape, node.parameter))
         return leg, self._indices(node.parameter, node.index, shape.components)
 
-    def _mirrored(self, leg: Expression | None, index: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    def _mirrored(self, leg: ir.Expression | None, index: Index) -> Index:
         """Return the place in the local array that stands for a parameter."""
         return (*(() if leg is None else (leg,)), *index) or (integer(0),)
 
     # ------------------------------------------------------------------------------- expressions
-    def _value(self, node: Expression) -> Expression:
+    def _value(self, node: ir.Expression) -> ir.Expression:
         """Return an expression that can be evaluated without harm, after the statements emitted for it."""
         match node:
-            case Constant() | ReadConstant():
+            case ir.Constant() | ir.ReadConstant():
                 return self._constant(node)
-            case Local() | Length():
+            case ir.Local() | ir.Length():
                 return node
-            case LocalElement():
-                return LocalElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
-            case TableElement():
-                return TableElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
-            case Read():
+            case ir.LocalElement():
+                return ir.LocalElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
+            case ir.TableElement():
+                return ir.TableElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
+            case ir.Read():
                 return self._read(node)
-            case Negate():
+            case ir.Negate():
                 return self._negate(node)
-            case Not():
-                return Not(node.kind, self._value(node.operand))
-            case Binary():
+            case ir.Not():
+                return ir.Not(node.kind, self._value(node.operand))
+            case ir.Binary():
                 return self._binary(node)
-            case Compare():
-                return Compare(node.kind, node.op, self._value(node.left), self._value(node.right))
-            case Boolean():
+            case ir.Compare():
+                return ir.Compare(node.kind, node.op, self._value(node.left), self._value(node.right))
+            case ir.Boolean():
                 return self._boolean(node)
-            case Conditional():
+            case ir.Conditional():
                 return self._conditional(node)
-            case Call():
+            case ir.Call():
                 return self._call(node)
-            case Cast():
+            case ir.Cast():
                 return self._cast(node)
         raise TypeError(f"no check of {type(node).__name__}")
 
-    def _excuse(self, test: Expression | None, level: int) -> None:
+    def _excuse(self, test: ir.Expression | None, level: int) -> None:
         """Note that what is not finite may come from outside."""
-        note = Assign(self.excused.name, integer(level))
-        lower = If(compare(self.excused, "<", level), (note,), ())
-        self.out.append(lower if test is None else If(test, (lower,), ()))
+        note = ir.Assign(self.excused.name, integer(level))
+        lower = ir.If(compare(self.excused, "<", level), (note,), ())
+        self.out.append(lower if test is None else ir.If(test, (lower,), ()))
 
-    def _constant(self, node: Constant | ReadConstant) -> Expression:
+    def _constant(self, node: ir.Constant | ir.ReadConstant) -> ir.Expression:
         if node.kind is not Kind.REAL or self.indices_only:
             return node
-        if isinstance(node, ReadConstant):
-            self._excuse(Call(Kind.BOOL, "isinf", (node,)), 1)
-            self._excuse(Call(Kind.BOOL, "isnan", (node,)), 2)
+        if isinstance(node, ir.ReadConstant):
+            self._excuse(ir.Call(Kind.BOOL, "isinf", (node,)), 1)
+            self._excuse(ir.Call(Kind.BOOL, "isnan", (node,)), 2)
         elif not isfinite(node.value):
             self._excuse(None, 2 if isnan(node.value) else 1)
         return node
 
-    def _read(self, node: Read) -> Expression:
+    def _read(self, node: ir.Read) -> ir.Expression:
         leg, index = self._place(node)
         name = self.mirrors.get(node.parameter)
-        value: Expression = Read(node.kind, node.parameter, leg, index)
+        value: ir.Expression = ir.Read(node.kind, node.parameter, leg, index)
         if name is not None:
-            value = LocalElement(node.kind, name, self._mirrored(leg, index))
+            value = ir.LocalElement(node.kind, name, self._mirrored(leg, index))
         if node.kind is Kind.REAL and not self.indices_only:
             value = self._kept(value)
-            self._excuse(Not(Kind.BOOL, finite(value)), 2)
+            self._excuse(ir.Not(Kind.BOOL, finite(value)), 2)
         return value
 
-    def _negate(self, node: Negate) -> Expression:
+    def _negate(self, node: ir.Negate) -> ir.Expression:
         value = self._value(node.operand)
         if node.kind is not Kind.INT or self.indices_only or self._range(node.operand)[0] > LOW:
-            return Negate(node.kind, value)
+            return ir.Negate(node.kind, value)
         value = self._kept(value)
         failure = self._fails("integer overflow: -({0})", value)
-        return self._guarded(compare(value, "==", LOW), failure, Negate(Kind.INT, value), integer(0))
+        return self._guarded(compare(value, "==", LOW), failure, ir.Negate(Kind.INT, value), integer(0))
 
-    def _binary(self, node: Binary) -> Expression:
+    def _binary(self, node: ir.Binary) -> ir.Expression:
         a, b = self._value(node.left), self._value(node.right)
         whole = node.kind is Kind.INT
         if self.indices_only or not (whole or node.op in ("/", "//", "%")):
-            return Binary(node.kind, node.op, a, b)
-        if node.op in ("/", "//", "%") and not (isinstance(b, Constant) and b.value):
+            return ir.Binary(node.kind, node.op, a, b)
+        if node.op in ("/", "//", "%") and not (isinstance(b, ir.Constant) and b.value):
             a, b = self._kept(a), self._kept(b)
-            test = Compare(Kind.BOOL, "==", b, Constant(b.kind, 0 if b.kind is Kind.INT else 0.0))
+            test = ir.Compare(Kind.BOOL, "==", b, ir.Constant(b.kind, 0 if b.kind is Kind.INT else 0.0))
             failure = self._fails(f"division by zero: {{0}} {node.op} {{1}}", a, b)
-            harmless = Constant(b.kind, 1 if b.kind is Kind.INT else 1.0)
+            harmless = ir.Constant(b.kind, 1 if b.kind is Kind.INT else 1.0)
             b = self._guarded(test, failure, b, harmless)
         if not whole:
-            return Binary(node.kind, node.op, a, b)
+            return ir.Binary(node.kind, node.op, a, b)
         return self._whole(node, a, b)
 
-    def _whole(self, node: Binary, a: Expression, b: Expression) -> Expression:
+    def _whole(self, node: ir.Binary, a: ir.Expression, b: ir.Expression) -> ir.Expression:
         """Return an operation on integers; the quotient of the least integer and -1 is too large by one."""
         low, high = self._range(node)
-        value = Binary(node.kind, node.op, a, b)
+        value = ir.Binary(node.kind, node.op, a, b)
         if low >= LOW and high <= HIGH and node.op in ("+", "-", "*"):
             return value
-        if node.op in ("//", "%") and isinstance(b, Constant) and b.value != -1:
+        if node.op in ("//", "%") and isinstance(b, ir.Constant) and b.value != -1:
             return value
         a, b = self._kept(a), self._kept(b)
-        value = Binary(node.kind, node.op, a, b)
+        value = ir.Binary(node.kind, node.op, a, b)
         if node.op == "%":
             local = self._local(Kind.INT)
             minus_one = compare(b, "==", -1)
-            self.out.append(If(minus_one, (Assign(local.name, integer(0)),), (Assign(local.name, value),)))
+            self.out.append(ir.If(minus_one, (ir.Assign(local.name, integer(0)),), (ir.Assign(local.name, value),)))
             return local
         failure = self._fails(f"integer overflow: {{0}} {node.op} {{1}}", a, b)
         return self._guarded(overflows(node.op, a, b), failure, value, integer(0))
 
-    def _boolean(self, node: Boolean) -> Expression:
+    def _boolean(self, node: ir.Boolean) -> ir.Expression:
         """Python stops at the first value that decides."""
         values, goes_on = [self._value(node.values[0])], node.op == "and"
         for k, item in enumerate(node.values[1:], 1):
             with self._block() as statements:
-                rest = self._value(item if k == len(node.values) - 1 else Boolean(Kind.BOOL, node.op, node.values[k:]))
+                last = k == len(node.values) - 1
+                rest = self._value(item if last else ir.Boolean(Kind.BOOL, node.op, node.values[k:]))
             if statements:
                 found = self._local(Kind.BOOL)
-                self.out.append(Assign(found.name, Boolean(Kind.BOOL, node.op, (*values,)) if k > 1 else values[0]))
-                test = found if goes_on else Not(Kind.BOOL, found)
-                self.out.append(If(test, (*statements, Assign(found.name, rest)), ()))
+                before = both(node.op, *values)
+                self.out.append(ir.Assign(found.name, before))
+                test = found if goes_on else ir.Not(Kind.BOOL, found)
+                self.out.append(ir.If(test, (*statements, ir.Assign(found.name, rest)), ()))
                 return found
             # the last is often a Boolean in its turn: it is rewritten once
-            values.append(rest if k == len(node.values) - 1 else self._value(item))
-        return Boolean(Kind.BOOL, node.op, tuple(values))
+            values.append(rest if last else self._value(item))
+        return ir.Boolean(Kind.BOOL, node.op, tuple(values))
 
-    def _conditional(self, node: Conditional) -> Expression:
+    def _conditional(self, node: ir.Conditional) -> ir.Expression:
         test = self._value(node.test)
         with self._block() as before:
             yes = self._value(node.yes)
         with self._block() as other:
             no = self._value(node.no)
         if not before and not other:
-            return Conditional(node.kind, test, yes, no)
+            return ir.Conditional(node.kind, test, yes, no)
         local = self._local(node.kind)
-        yes, no = (v if v.kind is node.kind else Cast(node.kind, v) for v in (yes, no))
-        self.out.append(If(test, (*before, Assign(local.name, yes)), (*other, Assign(local.name, no))))
+        yes, no = (v if v.kind is node.kind else ir.Cast(node.kind, v) for v in (yes, no))
+        self.out.append(ir.If(test, (*before, ir.Assign(local.name, yes)), (*other, ir.Assign(local.name, no))))
         return local
 
-    def _call(self, node: Call) -> Expression:
+    def _call(self, node: ir.Call) -> ir.Expression:
         arguments = tuple(self._value(a) for a in node.arguments)
-        value = Call(node.kind, node.function, arguments)
+        value = ir.Call(node.kind, node.function, arguments)
         if node.function == "pow" and not self.indices_only:
             return self._power(node, *arguments)
         if node.kind is not Kind.INT or self.indices_only:
@@ -314,18 +295,18 @@ class ValueChecker:
             return self._guarded(compare(whole, "==", LOW), failure, replace(value, arguments=(whole,)), integer(0))
         return value
 
-    def _power(self, node: Call, base: Expression, exponent: Expression) -> Expression:
+    def _power(self, node: ir.Call, base: ir.Expression, exponent: ir.Expression) -> ir.Expression:
         """Zero has no negative power in Python."""
         base, exponent = self._kept(base), self._kept(exponent)
-        zero = Constant(Kind.REAL, 0.0)
-        test = both("and", Compare(Kind.BOOL, "==", base, zero), Compare(Kind.BOOL, "<", exponent, zero))
+        zero = ir.Constant(Kind.REAL, 0.0)
+        test = both("and", ir.Compare(Kind.BOOL, "==", base, zero), ir.Compare(Kind.BOOL, "<", exponent, zero))
         failure = self._fails("division by zero: {0} ** {1}", base, exponent)
         return self._guarded(test, failure, replace(node, arguments=(base, exponent)), zero)
 
-    def _cast(self, node: Cast) -> Expression:
+    def _cast(self, node: ir.Cast) -> ir.Expression:
         value = self._value(node.operand)
         if node.kind is not Kind.INT or value.kind is not Kind.REAL or self.indices_only:
-            return Cast(node.kind, value)
+            return ir.Cast(node.kind, value)
         value = self._kept(value)
         failure = self._fails("integer overflow: int({0})", value)
-        return self._guarded(not_an_integer(value), failure, Cast(Kind.INT, value), integer(0))
+        return self._guarded(not_an_integer(value), failure, ir.Cast(Kind.INT, value), integer(0))

@@ -17,6 +17,7 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT64, Scalar
+from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import count_flops, expressions, used_components, walk
 from fluxloom.kernel.check_tests import (
     Site,
@@ -28,33 +29,7 @@ from fluxloom.kernel.check_tests import (
 )
 from fluxloom.kernel.check_values import SITES, Place, ValueChecker
 from fluxloom.kernel.digest import kernel_digest
-from fluxloom.kernel.ir import (
-    RAGGED,
-    ArgShape,
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    For,
-    If,
-    Kind,
-    Length,
-    Local,
-    LocalArray,
-    LoweredKernel,
-    Not,
-    Parameter,
-    Read,
-    Statement,
-    Store,
-    StoreLocal,
-    Update,
-    While,
-)  # fmt: skip
+from fluxloom.kernel.ir import RAGGED, Kind
 
 __all__ = ["SITES", "Checked", "checked_kernel", "index_checks"]
 
@@ -72,7 +47,7 @@ class Checked:
         Names of the parameter with the element's number, of the one that is reduced, and of the local with the site.
     """
 
-    kernel: LoweredKernel
+    kernel: ir.LoweredKernel
     sites: tuple[Site, ...]
     number: str
     first: str
@@ -80,7 +55,7 @@ class Checked:
 
 
 def checked_kernel(
-    kernel: LoweredKernel,
+    kernel: ir.LoweredKernel,
     stored: Mapping[str, Scalar],
     longest: Mapping[str, int] = MappingProxyType({}),
     *,
@@ -101,7 +76,7 @@ def checked_kernel(
 
 
 def index_checks(
-    kernel: LoweredKernel, stored: Mapping[str, Scalar], longest: Mapping[str, int]
+    kernel: ir.LoweredKernel, stored: Mapping[str, Scalar], longest: Mapping[str, int]
 ) -> Checked | None:
     """Return the checks of indices that may be negative, kept with the kernel; None if there are none."""
     kept: dict[Hashable, Checked | None] = vars(kernel).setdefault("_index_checks", {})
@@ -113,7 +88,7 @@ def index_checks(
 
 class _Rewriter(ValueChecker):
     def __init__(
-        self, kernel: LoweredKernel, stored: Mapping[str, Scalar], longest: Mapping[str, int], indices_only: bool
+        self, kernel: ir.LoweredKernel, stored: Mapping[str, Scalar], longest: Mapping[str, int], indices_only: bool
     ) -> None:
         super().__init__(kernel, stored, indices_only)
         self.longest = longest
@@ -121,38 +96,38 @@ class _Rewriter(ValueChecker):
 
     def result(self) -> Checked | None:
         """Rewrite the body."""
-        start: list[Statement] = [Assign(self.site.name, integer(0)), Assign(self.excused.name, integer(0))]
+        start: list[ir.Statement] = [ir.Assign(self.site.name, integer(0)), ir.Assign(self.excused.name, integer(0))]
         with self._block() as body:
             self._copy_in()
             self._statements(self.kernel.body)
         if not self.sites:
             return None
-        key = Binary(
-            Kind.INT, "+", Binary(Kind.INT, "*", Read(Kind.INT, self.number, None, ()), integer(SITES)), self.site
+        key = ir.Binary(
+            Kind.INT, "+", ir.Binary(Kind.INT, "*", ir.Read(Kind.INT, self.number, None, ()), integer(SITES)), self.site
         )
-        found = Update(self.first, None, (), "min", key)
-        end = If(compare(self.site, ">", 0), (found,), ())
+        found = ir.Update(self.first, None, (), "min", key)
+        end = ir.If(compare(self.site, ">", 0), (found,), ())
         return Checked(self._kernel((*start, *body, end)), tuple(self.sites), self.number, self.first, self.site.name)
 
-    def _kernel(self, body: tuple[Statement, ...]) -> LoweredKernel:
+    def _kernel(self, body: tuple[ir.Statement, ...]) -> ir.LoweredKernel:
         old = self.kernel
         nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
-        needed = {n.parameter for n in nodes if isinstance(n, (Read, Length))}
+        needed = {n.parameter for n in nodes if isinstance(n, (ir.Read, ir.Length))}
         pairs = [
-            (replace(p, access=Access.READ), ArgShape(s.legs, s.components, s.kind, s.is_global))
+            (replace(p, access=Access.READ), ir.ArgShape(s.legs, s.components, s.kind, s.is_global))
             for p, s in zip(old.parameters, old.shapes, strict=True) if p.name in needed
         ]  # fmt: skip
-        pairs.append((Parameter(self.number, Access.READ), ArgShape(None, (), Kind.INT)))
-        pairs.append((Parameter(self.first, Access.MIN), ArgShape(None, (), Kind.INT, is_global=True)))
+        pairs.append((ir.Parameter(self.number, Access.READ), ir.ArgShape(None, (), Kind.INT)))
+        pairs.append((ir.Parameter(self.first, Access.MIN), ir.ArgShape(None, (), Kind.INT, is_global=True)))
         parameters, shapes = tuple(p for p, _ in pairs), tuple(s for _, s in pairs)
-        named = {n.name for n in nodes if isinstance(n, (Assign, For, Local))}
+        named = {n.name for n in nodes if isinstance(n, (ir.Assign, ir.For, ir.Local))}
         scalars = tuple((name, kind) for name, kind in self.kinds.items() if name in named)
         mirrors = [
-            LocalArray(name, self.shapes[p].kind, self._mirror_shape(p)) for p, name in self.mirrors.items()
+            ir.LocalArray(name, self.shapes[p].kind, self._mirror_shape(p)) for p, name in self.mirrors.items()
         ]
         arrays, name = (*old.arrays, *mirrors), f"{old.name}_checked"
         digest = kernel_digest(parameters, shapes, old.constants, scalars, arrays, body, old.tables)
-        return LoweredKernel(
+        return ir.LoweredKernel(
             name, parameters, shapes, old.constants, scalars, arrays, body, digest, count_flops(body), old.tables
         )
 
@@ -160,8 +135,8 @@ class _Rewriter(ValueChecker):
     def _mirrors(self) -> dict[str, str]:
         """Return the local array that stands for each parameter which the kernel writes and reads."""
         nodes = [n for statement in walk(self.kernel.body) for n in (statement, *expressions(statement))]
-        read = {n.parameter for n in nodes if isinstance(n, Read)}
-        written = {n.parameter for n in nodes if isinstance(n, Store)}
+        read = {n.parameter for n in nodes if isinstance(n, ir.Read)}
+        written = {n.parameter for n in nodes if isinstance(n, ir.Store)}
         return {name: self._fresh(f"of_{name}") for name in self.shapes if name in read & written}
 
     def _mirror_shape(self, parameter: str) -> tuple[int, ...]:
@@ -190,69 +165,69 @@ class _Rewriter(ValueChecker):
                 self._copy_all(parameter, name, kind)
 
     def _copy(
-        self, parameter: str, name: str, kind: Kind, leg: Expression | None, index: tuple[Expression, ...]
+        self, parameter: str, name: str, kind: Kind, leg: ir.Expression | None, index: tuple[ir.Expression, ...]
     ) -> None:
-        value = Read(kind, parameter, leg, index)
-        if isinstance(leg, Constant) and self.shapes[parameter].legs == RAGGED:
-            length = Length(Kind.INT, parameter)
-            store = StoreLocal(name, self._mirrored(leg, index), value)
-            self.out.append(If(compare(leg, "<", length), (store,), ()))
+        value = ir.Read(kind, parameter, leg, index)
+        if isinstance(leg, ir.Constant) and self.shapes[parameter].legs == RAGGED:
+            length = ir.Length(Kind.INT, parameter)
+            store = ir.StoreLocal(name, self._mirrored(leg, index), value)
+            self.out.append(ir.If(compare(leg, "<", length), (store,), ()))
             return
-        self.out.append(StoreLocal(name, self._mirrored(leg, index), value))
+        self.out.append(ir.StoreLocal(name, self._mirrored(leg, index), value))
 
     def _copy_all(self, parameter: str, name: str, kind: Kind) -> None:
         shape = self.shapes[parameter]
-        stops: list[Expression] = [integer(n) for n in shape.components]
+        stops: list[ir.Expression] = [integer(n) for n in shape.components]
         if shape.legs is not None:
             stops.insert(0, stop_of(shape, parameter))
         counters = [self._local(Kind.INT, "c") for _ in stops]
         leg, index = (counters[0], counters[1:]) if shape.legs is not None else (None, counters)
         places = self._mirrored(leg, tuple(index))
-        body: tuple[Statement, ...] = (StoreLocal(name, places, Read(kind, parameter, leg, tuple(index))),)
+        body: tuple[ir.Statement, ...] = (ir.StoreLocal(name, places, ir.Read(kind, parameter, leg, tuple(index))),)
         for counter, stop in zip(reversed(counters), reversed(stops), strict=True):
-            body = (For(counter.name, integer(0), stop, 1, body),)
+            body = (ir.For(counter.name, integer(0), stop, 1, body),)
         self.out += body
 
     # -------------------------------------------------------------------------------- statements
-    def _statements(self, body: tuple[Statement, ...]) -> None:
+    def _statements(self, body: tuple[ir.Statement, ...]) -> None:
         for node in body:
             self.location = node.location
             self._statement(node)
 
-    def _statement(self, node: Statement) -> None:
+    def _statement(self, node: ir.Statement) -> None:
         match node:
-            case Assign():
+            case ir.Assign():
                 self.out.append(replace(node, value=self._value(node.value)))
-            case StoreLocal():
+            case ir.StoreLocal():
                 value = self._value(node.value)
                 index = self._indices(node.name, node.index, self.dims[node.name])
                 self.out.append(replace(node, value=value, index=index))
-            case Store():
+            case ir.Store():
                 self._store(node)
-            case Update():
+            case ir.Update():
                 self._place(node)
                 self._written(node.parameter, self._value(node.value))
-            case If():
+            case ir.If():
                 test = self._value(node.test)
                 with self._block() as yes:
                     self._statements(node.body)
                 with self._block() as no:
                     self._statements(node.orelse)
-                self.out.append(If(test, tuple(yes), tuple(no)))
-            case For():
+                self.out.append(ir.If(test, tuple(yes), tuple(no)))
+            case ir.For():
                 self._for(node)
-            case While():
+            case ir.While():
                 self._while(node)
             case _:
                 raise TypeError(f"no check of {type(node).__name__}")
 
-    def _store(self, node: Store) -> None:
+    def _store(self, node: ir.Store) -> None:
         value = self._written(node.parameter, self._value(node.value))
         leg, index = self._place(node)
         if (name := self.mirrors.get(node.parameter)) is not None:
-            self.out.append(StoreLocal(name, self._mirrored(leg, index), value))
+            self.out.append(ir.StoreLocal(name, self._mirrored(leg, index), value))
 
-    def _written(self, parameter: str, value: Expression) -> Expression:
+    def _written(self, parameter: str, value: ir.Expression) -> ir.Expression:
         """Check a value that goes to a parameter; return it."""
         stored = self.stored[parameter]
         if self.indices_only:
@@ -266,21 +241,21 @@ class _Rewriter(ValueChecker):
                 failure = self._fails(f"integer overflow: {{0}} is written to {parameter!r}, of {stored.name}", value)
                 return self._guarded(test, failure, value, integer(0))
             return value
-        value = self._kept(value if value.kind is Kind.REAL else Cast(Kind.REAL, value))
-        unlike: Expression = Not(Kind.BOOL, finite(value))
+        value = self._kept(value if value.kind is Kind.REAL else ir.Cast(Kind.REAL, value))
+        unlike: ir.Expression = ir.Not(Kind.BOOL, finite(value))
         if stored.size < FLOAT64.size:
             most = float(np.finfo(stored.name).max)
-            unlike = both("or", unlike, Compare(Kind.BOOL, ">", value, Constant(Kind.REAL, most)),
-                          Compare(Kind.BOOL, "<", value, Constant(Kind.REAL, -most)))  # fmt: skip
+            unlike = both("or", unlike, ir.Compare(Kind.BOOL, ">", value, ir.Constant(Kind.REAL, most)),
+                          ir.Compare(Kind.BOOL, "<", value, ir.Constant(Kind.REAL, -most)))  # fmt: skip
         text = f"{{0}} is written to {parameter!r}: not finite in {stored.name}, but all that the element read is"
         failure = self._fails(text, value)
-        excused = Conditional(Kind.INT, Call(Kind.BOOL, "isnan", (value,)), integer(2), integer(1))
-        self.out.append(If(unlike, (If(compare(self.excused, "<", excused), (failure,), ()),), ()))
+        excused = ir.Conditional(Kind.INT, ir.Call(Kind.BOOL, "isnan", (value,)), integer(2), integer(1))
+        self.out.append(ir.If(unlike, (ir.If(compare(self.excused, "<", excused), (failure,), ()),), ()))
         return value
 
-    def _for(self, node: For) -> None:
+    def _for(self, node: ir.For) -> None:
         start, stop = self._value(node.start), self._value(node.stop)
-        assigned = {s.name for s in walk(node.body) if isinstance(s, (Assign, For))}
+        assigned = {s.name for s in walk(node.body) if isinstance(s, (ir.Assign, ir.For))}
         before = self.counters.pop(node.name, None)
         if node.name not in assigned:
             first, last = self._range(start), self._range(stop)
@@ -292,7 +267,7 @@ class _Rewriter(ValueChecker):
             self.counters[node.name] = before
         self.out.append(replace(node, start=start, stop=stop, body=tuple(body)))
 
-    def _while(self, node: While) -> None:
+    def _while(self, node: ir.While) -> None:
         """A loop ends at the first thing that goes wrong: it may never end otherwise."""
         going = self._local(Kind.BOOL, "going")
         self._go_on(going, node.test)
@@ -300,8 +275,8 @@ class _Rewriter(ValueChecker):
             self._statements(node.body)
             self.location = node.location
             self._go_on(going, node.test)
-        self.out.append(While(going, tuple(body)))
+        self.out.append(ir.While(going, tuple(body)))
 
-    def _go_on(self, going: Local, test: Expression) -> None:
-        self.out.append(Assign(going.name, self._value(test)))
-        self.out.append(If(compare(self.site, ">", 0), (Assign(going.name, Constant(Kind.BOOL, False)),), ()))
+    def _go_on(self, going: ir.Local, test: ir.Expression) -> None:
+        self.out.append(ir.Assign(going.name, self._value(test)))
+        self.out.append(ir.If(compare(self.site, ">", 0), (ir.Assign(going.name, ir.Constant(Kind.BOOL, False)),), ()))

@@ -11,37 +11,18 @@ import hashlib
 from collections.abc import Iterable
 from enum import Enum
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import field_names
-from fluxloom.kernel.ir import (
-    ArgShape,
-    Assign,
-    ConstantParameter,
-    For,
-    Kind,
-    Length,
-    Local,
-    LocalArray,
-    LocalElement,
-    LoweredKernel,
-    Parameter,
-    Read,
-    ReadConstant,
-    Statement,
-    Store,
-    StoreLocal,
-    Table,
-    TableElement,
-    Update,
-)
+from fluxloom.kernel.ir import Kind
 
 __all__ = ["kernel_digest", "named_digest"]
 
 _SPACES: dict[type, str] = {
-    **dict.fromkeys((Parameter, Read, Length, Store, Update), "p"),
-    **dict.fromkeys((ConstantParameter, ReadConstant), "k"),
-    **dict.fromkeys((Local, Assign, For), "s"),
-    **dict.fromkeys((LocalArray, LocalElement, StoreLocal), "a"),
-    **dict.fromkeys((Table, TableElement), "t"),
+    **dict.fromkeys((ir.Parameter, ir.Read, ir.Length, ir.Store, ir.Update), "p"),
+    **dict.fromkeys((ir.ConstantParameter, ir.ReadConstant), "k"),
+    **dict.fromkeys((ir.Local, ir.Assign, ir.For), "s"),
+    **dict.fromkeys((ir.LocalArray, ir.LocalElement, ir.StoreLocal), "a"),
+    **dict.fromkeys((ir.Table, ir.TableElement), "t"),
 }
 """What a name stands for: equal names of different kinds are different things."""
 
@@ -50,13 +31,13 @@ _NAMES = ("name", "parameter")
 
 
 def kernel_digest(
-    parameters: tuple[Parameter, ...],
-    shapes: tuple[ArgShape, ...],
-    constants: tuple[ConstantParameter, ...],
+    parameters: tuple[ir.Parameter, ...],
+    shapes: tuple[ir.ArgShape, ...],
+    constants: tuple[ir.ConstantParameter, ...],
     scalars: tuple[tuple[str, Kind], ...],
-    arrays: tuple[LocalArray, ...],
-    body: tuple[Statement, ...],
-    tables: tuple[Table, ...],
+    arrays: tuple[ir.LocalArray, ...],
+    body: tuple[ir.Statement, ...],
+    tables: tuple[ir.Table, ...],
 ) -> str:
     """Return the SHA-256 of all that a kernel computes; the arguments are the fields of `LoweredKernel`."""
     numbers: dict[tuple[str, str], int] = {}
@@ -67,7 +48,7 @@ def kernel_digest(
     return hashlib.sha256("\n".join([*seen, repr(sorted(kinds)), *sorted(declared)]).encode()).hexdigest()
 
 
-def named_digest(kernel: LoweredKernel) -> str:
+def named_digest(kernel: ir.LoweredKernel) -> str:
     """Return the digest that earlier versions had, of which names were a part: the key of tunings recorded then."""
     content = (kernel.name, kernel.parameters, kernel.shapes, kernel.constants, kernel.scalars, kernel.arrays,
                kernel.body, kernel.tables)  # fmt: skip

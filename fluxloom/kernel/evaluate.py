@@ -7,24 +7,10 @@ from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
 
-from fluxloom.kernel import fold
+from fluxloom.kernel import fold, ir
 from fluxloom.kernel.analysis import expressions
 from fluxloom.kernel.intrinsics import Intrinsic
-from fluxloom.kernel.ir import (
-    RAGGED,
-    Binary,
-    Constant,
-    Expression,
-    If,
-    Kind,
-    Length,
-    Local,
-    LocalElement,
-    Negate,
-    Read,
-    ReadConstant,
-    TableElement,
-)  # fmt: skip
+from fluxloom.kernel.ir import RAGGED, Kind
 from fluxloom.kernel.lower_strategies import StrategyLowerer
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
@@ -105,8 +91,8 @@ class ExpressionLowerer(StrategyLowerer):
     def _stacked(self, scope: Scope, node: ast.expr, items: list[Value]) -> Value:
         if not items:
             raise scope.source.error(node, "an empty list has no kind", "say how long it is: [0.0] * n")
-        if all(isinstance(item, Expression) for item in items):
-            return ListValue((len(items),), tuple(item for item in items if isinstance(item, Expression)))
+        if all(isinstance(item, ir.Expression) for item in items):
+            return ListValue((len(items),), tuple(item for item in items if isinstance(item, ir.Expression)))
         shapes = {item.shape if isinstance(item, ListValue) else None for item in items}
         shape = shapes.pop()
         if shapes or shape is None:
@@ -123,7 +109,7 @@ class ExpressionLowerer(StrategyLowerer):
 
     def _size(self, scope: Scope, node: ast.expr) -> int:
         value = self.integer(scope, node, "the size of an array")
-        if not isinstance(value, Constant) or value.value < 1:
+        if not isinstance(value, ir.Constant) or value.value < 1:
             raise scope.source.error(node, "the size of a local array must be a positive constant",
                                      "use a literal, a module constant or a Const[int] parameter")  # fmt: skip
         return int(value.value)
@@ -143,13 +129,13 @@ class ExpressionLowerer(StrategyLowerer):
         return self.arithmetic(scope, node, node.op, left, right)
 
     def arithmetic(
-        self, scope: Scope, node: ast.AST, op: ast.operator, left: Expression, right: Expression
-    ) -> Expression:
+        self, scope: Scope, node: ast.AST, op: ast.operator, left: ir.Expression, right: ir.Expression
+    ) -> ir.Expression:
         """Return ``left op right``."""
         with self.located(scope, node):
             if not isinstance(op, ast.Pow):
                 return fold.binary(BINARY[type(op)], left, right)
-            if isinstance(right, Constant) and right.value not in (0, 1, -1, 0.5) and abs(right.value) <= 8:
+            if isinstance(right, ir.Constant) and right.value not in (0, 1, -1, 0.5) and abs(right.value) <= 8:
                 left = left if _is_cheap(left) else self.builder.temporary(left)
             return fold.power(left, right)
 
@@ -165,9 +151,9 @@ class ExpressionLowerer(StrategyLowerer):
         """Lower a comparison, perhaps chained."""
         if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             absent = isinstance(self.value(scope, node.left), NoneValue)
-            return Constant(Kind.BOOL, absent is isinstance(node.ops[0], ast.Is))
+            return ir.Constant(Kind.BOOL, absent is isinstance(node.ops[0], ast.Is))
         left = self.scalar(scope, node.left)
-        tests: list[Expression] = []
+        tests: list[ir.Expression] = []
         with self.located(scope, node):
             for position, (op, operand) in enumerate(zip(node.ops, node.comparators, strict=True)):
                 right = self.scalar(scope, operand)
@@ -184,38 +170,38 @@ class ExpressionLowerer(StrategyLowerer):
             return self._short_circuit(scope, op, node.values)
         name = builder.unique("t")
         for first in range(0, len(node.values), LONGEST):
-            found = builder.local(name) if first else Constant(Kind.BOOL, op == "and")
-            if isinstance(found, Constant) and found.value is (op == "or"):
+            found = builder.local(name) if first else ir.Constant(Kind.BOOL, op == "and")
+            if isinstance(found, ir.Constant) and found.value is (op == "or"):
                 return found
             before = builder.flow.copy()
             with builder.block() as statements:
                 builder.assign(name, self._short_circuit(scope, op, node.values[first : first + LONGEST]))
-            if isinstance(found, Constant):
+            if isinstance(found, ir.Constant):
                 for statement in statements:
                     builder.emit(statement)
                 continue
             test = found if op == "and" else fold.negation(found)
-            builder.emit(If(test, tuple(statements), (), location=builder.where))
+            builder.emit(ir.If(test, tuple(statements), (), location=builder.where))
             builder.flow = before.meet(builder.flow)
             builder.flow.known.pop((name, ()), None)
         return builder.local(name)
 
-    def _short_circuit(self, scope: Scope, op: str, nodes: list[ast.expr]) -> Expression:
+    def _short_circuit(self, scope: Scope, op: str, nodes: list[ast.expr]) -> ir.Expression:
         """Lower ``and``/``or``; what follows a deciding constant is not looked at, as in Python."""
         first = self.condition(scope, nodes[0])
-        if len(nodes) == 1 or (isinstance(first, Constant) and first.value is (op == "or")):
+        if len(nodes) == 1 or (isinstance(first, ir.Constant) and first.value is (op == "or")):
             return first
         builder = self.builder
         before = builder.flow.copy()
         with builder.block() as statements:
             rest = self.shallow(self._short_circuit(scope, op, nodes[1:]))
         if not statements:
-            if _needs_guard(rest) and not isinstance(first, Constant):
+            if _needs_guard(rest) and not isinstance(first, ir.Constant):
                 # `Boolean` may evaluate every operand, `Conditional` evaluates one branch
-                decided = Constant(Kind.BOOL, op == "or")
+                decided = ir.Constant(Kind.BOOL, op == "or")
                 return fold.conditional(first, *((rest, decided) if op == "and" else (decided, rest)))
             return fold.boolean(op, (first, rest))
-        if isinstance(first, Constant):
+        if isinstance(first, ir.Constant):
             for statement in statements:
                 builder.emit(statement)
             return rest
@@ -225,11 +211,12 @@ class ExpressionLowerer(StrategyLowerer):
         builder.assign(name, first)
         with builder.block() as tail:
             builder.assign(name, rest)
-        test = Local(Kind.BOOL, name)
-        builder.emit(If(test if op == "and" else fold.negation(test), (*statements, *tail), (), location=builder.where))
+        local = ir.Local(Kind.BOOL, name)
+        test = local if op == "and" else fold.negation(local)
+        builder.emit(ir.If(test, (*statements, *tail), (), location=builder.where))
         builder.flow = before.meet(after)
         builder.flow.known.pop((name, ()), None)
-        return Local(Kind.BOOL, name)
+        return local
 
     def visit_IfExp(self, scope: Scope, node: ast.IfExp) -> Value:
         """Lower a conditional expression."""
@@ -241,7 +228,7 @@ class ExpressionLowerer(StrategyLowerer):
             self._choice(scope, node, name)
             return self.builder.local(name)
         test = self.condition(scope, node.test)
-        if isinstance(test, Constant):
+        if isinstance(test, ir.Constant):
             return self.value(scope, node.body if test.value else node.orelse)
         builder = self.builder
         before = builder.flow.copy()
@@ -263,15 +250,15 @@ class ExpressionLowerer(StrategyLowerer):
                 builder.assign(name, yes)
             with builder.block() as no_tail:
                 builder.assign(name, no)
-        builder.emit(If(test, (*yes_block, *yes_tail), (*no_block, *no_tail), location=builder.where))
+        builder.emit(ir.If(test, (*yes_block, *yes_tail), (*no_block, *no_tail), location=builder.where))
         builder.flow.known.pop((name, ()), None)
         return builder.local(name)
 
-    def _scalar_or_record(self, scope: Scope, node: ast.expr) -> Expression | RecordValue:
+    def _scalar_or_record(self, scope: Scope, node: ast.expr) -> ir.Expression | RecordValue:
         value = self.value(scope, node)
         if isinstance(value, RecordValue):
             return value
-        if not isinstance(value, Expression):
+        if not isinstance(value, ir.Expression):
             raise scope.source.error(node, *self.not_scalar(value))
         return self.shallow(value)
 
@@ -283,7 +270,7 @@ class ExpressionLowerer(StrategyLowerer):
                 builder.assign(name, self.scalar(scope, node))
             return
         test = self.condition(scope, node.test)
-        if isinstance(test, Constant):
+        if isinstance(test, ir.Constant):
             self._choice(scope, node.body if test.value else node.orelse, name)
             return
         before, where = builder.flow.copy(), builder.where
@@ -293,7 +280,7 @@ class ExpressionLowerer(StrategyLowerer):
         with builder.block() as no:
             self._choice(scope, node.orelse, name)
         builder.flow = after.meet(builder.flow)
-        builder.emit(If(test, tuple(yes), tuple(no), location=where))
+        builder.emit(ir.If(test, tuple(yes), tuple(no), location=where))
         builder.flow.known.pop((name, ()), None)
 
     # ----------------------------------------------------------------------------------- calls
@@ -329,42 +316,42 @@ class ExpressionLowerer(StrategyLowerer):
             kinds = {"float": Kind.REAL, "int": Kind.INT, "bool": Kind.BOOL}
             return fold.cast(kinds[called.name], arguments[0])
 
-    def _length(self, scope: Scope, node: ast.Call, value: Value) -> Expression:
+    def _length(self, scope: Scope, node: ast.Call, value: Value) -> ir.Expression:
         if isinstance(value, ParameterView):
             extent = self.builder.extents(value.parameter)[len(value.path)]
-            return Length(Kind.INT, value.parameter) if extent == RAGGED else fold.integer(extent)
+            return ir.Length(Kind.INT, value.parameter) if extent == RAGGED else fold.integer(extent)
         if isinstance(value, ArrayView):
             return fold.integer(self.builder.slots[value.array].shape[len(value.path)])
         if isinstance(value, (ConstantArray, ListValue)):
             return fold.integer(value.shape[0])
         if isinstance(value, TupleValue):
             return fold.integer(len(value.items))
-        if not isinstance(value, Expression):
+        if not isinstance(value, ir.Expression):
             raise scope.source.error(node, *self.not_scalar(value))
         raise scope.source.error(node, "len of a number", "len takes a parameter, an array or a tuple")
 
 
-def _is_cheap(value: Expression) -> bool:
+def _is_cheap(value: ir.Expression) -> bool:
     """Whether repeating an expression costs nothing worth a local."""
-    if isinstance(value, Negate):
+    if isinstance(value, ir.Negate):
         return _is_cheap(value.operand)
-    if isinstance(value, (Read, LocalElement)):
-        return all(isinstance(item, Constant) for item in value.index)
-    return isinstance(value, (Constant, Local, ReadConstant, Length))
+    if isinstance(value, (ir.Read, ir.LocalElement)):
+        return all(isinstance(item, ir.Constant) for item in value.index)
+    return isinstance(value, (ir.Constant, ir.Local, ir.ReadConstant, ir.Length))
 
 
-def _needs_guard(value: Expression) -> bool:
+def _needs_guard(value: ir.Expression) -> bool:
     """Whether evaluating an expression could go out of bounds or divide an integer by zero."""
     for node in expressions(value):
-        if isinstance(node, (Read, LocalElement, TableElement)):
-            leg = node.leg if isinstance(node, Read) else None
+        if isinstance(node, (ir.Read, ir.LocalElement, ir.TableElement)):
+            leg = node.leg if isinstance(node, ir.Read) else None
             parts = node.index if leg is None else (leg, *node.index)
-            if not all(isinstance(item, Constant) for item in parts):
+            if not all(isinstance(item, ir.Constant) for item in parts):
                 return True
-        elif isinstance(node, Binary) and _may_divide_by_zero(node):
+        elif isinstance(node, ir.Binary) and _may_divide_by_zero(node):
             return True
     return False
 
 
-def _may_divide_by_zero(node: Binary) -> bool:
-    return node.kind is Kind.INT and node.op in ("//", "%") and not isinstance(node.right, Constant)
+def _may_divide_by_zero(node: ir.Binary) -> bool:
+    return node.kind is Kind.INT and node.op in ("//", "%") and not isinstance(node.right, ir.Constant)

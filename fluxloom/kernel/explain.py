@@ -9,34 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.checks import Checked
 from fluxloom.kernel.intrinsics import INTRINSICS
-from fluxloom.kernel.ir import (
-    Assign,
-    Binary,
-    Boolean,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    For,
-    If,
-    Kind,
-    Length,
-    Local,
-    LocalElement,
-    Negate,
-    Not,
-    Read,
-    ReadConstant,
-    Statement,
-    StoreLocal,
-    TableElement,
-    Update,
-    While,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 from fluxloom.kernel.meaning import whole_part
 
 __all__ = ["Found", "examine"]
@@ -108,30 +84,30 @@ class _Examination:
         }
         self.array_kinds = {a.name: a.kind for a in (*kernel.arrays, *kernel.tables)}
 
-    def statements(self, body: tuple[Statement, ...]) -> None:
+    def statements(self, body: tuple[ir.Statement, ...]) -> None:
         """Look at some statements."""
         for node in body:
             self._statement(node)
 
-    def _statement(self, node: Statement) -> None:
+    def _statement(self, node: ir.Statement) -> None:
         match node:
-            case Assign():
+            case ir.Assign():
                 self.locals[node.name] = self._as(self.kinds[node.name], self.value(node.value))
                 if node.name == self.site and self.locals[node.name]:
                     raise _Stop
-            case StoreLocal():
+            case ir.StoreLocal():
                 place = tuple(self.value(i) for i in node.index)
                 self.arrays[node.name][place] = self._as(self.array_kinds[node.name], self.value(node.value))
-            case If():
+            case ir.If():
                 self.statements(node.body if self.value(node.test) else node.orelse)
-            case For():
+            case ir.For():
                 for count in range(self.value(node.start), self.value(node.stop), node.step):
                     self.locals[node.name] = count
                     self.statements(node.body)
-            case While():
+            case ir.While():
                 while self.value(node.test):
                     self.statements(node.body)
-            case Update():
+            case ir.Update():
                 return
             case _:
                 raise TypeError(f"{type(node).__name__} is no statement of a check")
@@ -143,48 +119,48 @@ class _Examination:
             return bool(value)
         return int(whole_part(value)) if isinstance(value, (float, np.floating)) else _wrapped(int(value))
 
-    def value(self, node: Expression) -> Any:
+    def value(self, node: ir.Expression) -> Any:
         """Return the value of an expression."""
         return self._as(node.kind, self._evaluated(node))
 
-    def _evaluated(self, node: Expression) -> Any:
+    def _evaluated(self, node: ir.Expression) -> Any:
         match node:
-            case Constant():
+            case ir.Constant():
                 return node.value
-            case Local():
+            case ir.Local():
                 return self.locals[node.name]
-            case LocalElement() | TableElement():
+            case ir.LocalElement() | ir.TableElement():
                 return self.arrays[node.name][tuple(self.value(i) for i in node.index)]
-            case ReadConstant():
+            case ir.ReadConstant():
                 return self.constants[node.name]
-            case Read():
+            case ir.Read():
                 return self._read(node)
-            case Length():
+            case ir.Length():
                 return len(self.given[node.parameter])
-            case Negate():
+            case ir.Negate():
                 return -self.value(node.operand)
-            case Not():
+            case ir.Not():
                 return not self.value(node.operand)
-            case Binary():
+            case ir.Binary():
                 return self._binary(node)
-            case Compare():
+            case ir.Compare():
                 return _OPERATIONS[node.op](self.value(node.left), self.value(node.right))
-            case Boolean():
+            case ir.Boolean():
                 return (all if node.op == "and" else any)(self.value(v) for v in node.values)
-            case Conditional():
+            case ir.Conditional():
                 return self.value(node.yes if self.value(node.test) else node.no)
-            case Call():
+            case ir.Call():
                 return self._call(node)
-            case Cast():
+            case ir.Cast():
                 return self.value(node.operand)
         raise TypeError(f"{type(node).__name__} has no value")
 
-    def _read(self, node: Read) -> Any:
+    def _read(self, node: ir.Read) -> Any:
         found = self.given[node.parameter]
         place = (*(() if node.leg is None else (self.value(node.leg),)), *(self.value(i) for i in node.index))
         return found[place or (0,)] if np.ndim(found) else found
 
-    def _binary(self, node: Binary) -> Any:
+    def _binary(self, node: ir.Binary) -> Any:
         a, b = self.value(node.left), self.value(node.right)
         if node.kind is Kind.REAL:
             a, b = self.real(a), self.real(b)
@@ -192,7 +168,7 @@ class _Examination:
             return 0
         return _OPERATIONS[node.op](a, b)
 
-    def _call(self, node: Call) -> Any:
+    def _call(self, node: ir.Call) -> Any:
         arguments = [self.value(a) for a in node.arguments]
         if node.kind is Kind.INT and node.function in ("floor", "ceil"):
             return np.float64(getattr(np, node.function)(arguments[0]))

@@ -13,20 +13,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
-from fluxloom.kernel.ir import (
-    Binary,
-    Boolean,
-    Call,
-    Cast,
-    Compare,
-    Conditional,
-    Constant,
-    Expression,
-    Kind,
-    Negate,
-    Not,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 
 __all__ = [
     "FoldError",
@@ -66,7 +55,7 @@ class FoldError(Exception):
         self.hint = hint
 
 
-def integer(value: int) -> Constant:
+def integer(value: int) -> ir.Constant:
     """Return an integer constant.
 
     Raises
@@ -76,18 +65,18 @@ def integer(value: int) -> Constant:
     """
     if not -INT64 <= value < INT64:
         raise FoldError(f"the integer {value} does not fit in 64 bits", "use a real (1e20)")
-    return Constant(Kind.INT, value)
+    return ir.Constant(Kind.INT, value)
 
 
-def real(value: float) -> Constant:
+def real(value: float) -> ir.Constant:
     """Return a real constant."""
-    return Constant(Kind.REAL, float(value))
+    return ir.Constant(Kind.REAL, float(value))
 
 
-def _constant(kind: Kind, value: Any) -> Constant:
+def _constant(kind: Kind, value: Any) -> ir.Constant:
     if kind is Kind.INT:
         return integer(int(value))
-    return real(value) if kind is Kind.REAL else Constant(Kind.BOOL, bool(value))
+    return real(value) if kind is Kind.REAL else ir.Constant(Kind.BOOL, bool(value))
 
 
 def join(left: Kind, right: Kind) -> Kind:
@@ -107,19 +96,19 @@ def join(left: Kind, right: Kind) -> Kind:
     return Kind.REAL
 
 
-def cast(kind: Kind, value: Expression) -> Expression:
+def cast(kind: Kind, value: ir.Expression) -> ir.Expression:
     """Return an explicit conversion (``float(x)``, ``int(x)``, ``bool(x)``)."""
     if value.kind is kind:
         return value
-    if isinstance(value, Constant):
+    if isinstance(value, ir.Constant):
         try:
             return _constant(kind, value.value)
         except (ValueError, OverflowError):
             raise FoldError(f"{value.value} cannot be converted to an integer") from None
-    return Cast(kind, value)
+    return ir.Cast(kind, value)
 
 
-def convert(kind: Kind, value: Expression) -> Expression:
+def convert(kind: Kind, value: ir.Expression) -> ir.Expression:
     """Return the implicit conversion that an assignment to ``kind`` makes: integers widen to reals.
 
     Raises
@@ -136,14 +125,14 @@ def convert(kind: Kind, value: Expression) -> Expression:
     raise FoldError(f"{names[value.kind]} is stored where {names[kind]} is expected", hints[kind])
 
 
-def _arithmetic_kind(op: str, left: Expression, right: Expression) -> Kind:
+def _arithmetic_kind(op: str, left: ir.Expression, right: ir.Expression) -> Kind:
     for side in (left, right):
         if side.kind is Kind.BOOL:
             raise FoldError(f"'{op}' needs numbers, not a boolean", "convert explicitly: int(flag) or float(flag)")
     return Kind.REAL if op == "/" else join(left.kind, right.kind)
 
 
-def binary(op: str, left: Expression, right: Expression) -> Expression:
+def binary(op: str, left: ir.Expression, right: ir.Expression) -> ir.Expression:
     """Return ``left op right`` for ``+ - * / // %`` (powers: `power`).
 
     Raises
@@ -152,23 +141,23 @@ def binary(op: str, left: Expression, right: Expression) -> Expression:
         For booleans, an integer division by the constant zero, or an overflow of integer constants.
     """
     kind = _arithmetic_kind(op, left, right)
-    if kind is Kind.INT and op in ("//", "%") and right == Constant(Kind.INT, 0):
+    if kind is Kind.INT and op in ("//", "%") and right == ir.Constant(Kind.INT, 0):
         raise FoldError("an integer is divided by zero")
     # the operands keep the kind of Python's own computation: 7 / 2 is exact for 64-bit operands only as reals
     left, right = cast(kind, left), cast(kind, right)
-    if isinstance(left, Constant) and isinstance(right, Constant):
+    if isinstance(left, ir.Constant) and isinstance(right, ir.Constant):
         try:
             return _constant(kind, _ARITHMETIC[op](left.value, right.value))
         except (ZeroDivisionError, OverflowError):
-            return Binary(kind, op, left, right)
-    return _identity(kind, op, left, right) or Binary(kind, op, left, right)
+            return ir.Binary(kind, op, left, right)
+    return _identity(kind, op, left, right) or ir.Binary(kind, op, left, right)
 
 
-def _is(value: Expression, number: float) -> bool:
-    return isinstance(value, Constant) and value.value == number
+def _is(value: ir.Expression, number: float) -> bool:
+    return isinstance(value, ir.Constant) and value.value == number
 
 
-def _identity(kind: Kind, op: str, left: Expression, right: Expression) -> Expression | None:
+def _identity(kind: Kind, op: str, left: ir.Expression, right: ir.Expression) -> ir.Expression | None:
     """Return the simpler equal expression, or ``None``; every rule is exact for its kind."""
     if op == "*":
         if _is(left, 1):
@@ -188,30 +177,30 @@ def _identity(kind: Kind, op: str, left: Expression, right: Expression) -> Expre
             return left
         if op == "%" and _is(right, 1):
             return integer(0)
-    elif op == "-" and isinstance(right, Constant) and right.value == 0 and math.copysign(1.0, right.value) > 0:
+    elif op == "-" and isinstance(right, ir.Constant) and right.value == 0 and math.copysign(1.0, right.value) > 0:
         return left
     return None
 
 
-def negate(value: Expression) -> Expression:
+def negate(value: ir.Expression) -> ir.Expression:
     """Return ``-value``."""
     if value.kind is Kind.BOOL:
         raise FoldError("'-' needs a number, not a boolean")
-    if isinstance(value, Constant):
+    if isinstance(value, ir.Constant):
         return _constant(value.kind, -value.value)
-    return value.operand if isinstance(value, Negate) else Negate(value.kind, value)
+    return value.operand if isinstance(value, ir.Negate) else ir.Negate(value.kind, value)
 
 
-def negation(value: Expression) -> Expression:
+def negation(value: ir.Expression) -> ir.Expression:
     """Return ``not value``."""
     if value.kind is not Kind.BOOL:
         raise FoldError("'not' needs a boolean", "compare explicitly: n == 0")
-    if isinstance(value, Constant):
-        return Constant(Kind.BOOL, not value.value)
-    return value.operand if isinstance(value, Not) else Not(Kind.BOOL, value)
+    if isinstance(value, ir.Constant):
+        return ir.Constant(Kind.BOOL, not value.value)
+    return value.operand if isinstance(value, ir.Not) else ir.Not(Kind.BOOL, value)
 
 
-def compare(op: str, left: Expression, right: Expression) -> Expression:
+def compare(op: str, left: ir.Expression, right: ir.Expression) -> ir.Expression:
     """Return the comparison of two values.
 
     Raises
@@ -223,45 +212,45 @@ def compare(op: str, left: Expression, right: Expression) -> Expression:
     if kind is Kind.BOOL and op not in ("==", "!="):
         raise FoldError(f"booleans cannot be ordered with '{op}'", "use 'and', 'or', 'not'")
     left, right = cast(kind, left), cast(kind, right)
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(Kind.BOOL, _COMPARISON[op](left.value, right.value))
-    return Compare(Kind.BOOL, op, left, right)
+    if isinstance(left, ir.Constant) and isinstance(right, ir.Constant):
+        return ir.Constant(Kind.BOOL, _COMPARISON[op](left.value, right.value))
+    return ir.Compare(Kind.BOOL, op, left, right)
 
 
-def boolean(op: str, values: tuple[Expression, ...]) -> Expression:
+def boolean(op: str, values: tuple[ir.Expression, ...]) -> ir.Expression:
     """Return ``and``/``or`` of boolean values; constants that do not decide it are dropped."""
     deciding = op == "or"
-    kept: list[Expression] = []
+    kept: list[ir.Expression] = []
     for value in values:
         if value.kind is not Kind.BOOL:
             raise FoldError(f"'{op}' needs booleans", "compare explicitly: n != 0")
-        if isinstance(value, Constant):
+        if isinstance(value, ir.Constant):
             if value.value is deciding:
                 kept.append(value)
                 break
             continue
         kept.append(value)
     if not kept:
-        return Constant(Kind.BOOL, not deciding)
-    if isinstance(kept[-1], Constant):
+        return ir.Constant(Kind.BOOL, not deciding)
+    if isinstance(kept[-1], ir.Constant):
         return kept[-1]  # no side effects: what precedes a deciding constant does not matter
-    return kept[0] if len(kept) == 1 else Boolean(Kind.BOOL, op, tuple(kept))
+    return kept[0] if len(kept) == 1 else ir.Boolean(Kind.BOOL, op, tuple(kept))
 
 
-def conditional(test: Expression, yes: Expression, no: Expression) -> Expression:
+def conditional(test: ir.Expression, yes: ir.Expression, no: ir.Expression) -> ir.Expression:
     """Return ``yes if test else no`` with the kinds of both joined."""
     if test.kind is not Kind.BOOL:
         raise FoldError("a test must be a boolean", "compare explicitly: n != 0")
-    if isinstance(test, Constant):
+    if isinstance(test, ir.Constant):
         return yes if test.value else no
     kind = join(yes.kind, no.kind)
     yes, no = cast(kind, yes), cast(kind, no)
     # zeros of both signs are equal
-    same = yes == no and not isinstance(yes, Constant) and repr(yes) == repr(no)
-    return yes if same else Conditional(kind, test, yes, no)
+    same = yes == no and not isinstance(yes, ir.Constant) and repr(yes) == repr(no)
+    return yes if same else ir.Conditional(kind, test, yes, no)
 
 
-def call(function: Intrinsic, arguments: tuple[Expression, ...]) -> Expression:
+def call(function: Intrinsic, arguments: tuple[ir.Expression, ...]) -> ir.Expression:
     """Return a call of a math intrinsic, folded when every argument is constant.
 
     Raises
@@ -278,27 +267,27 @@ def call(function: Intrinsic, arguments: tuple[Expression, ...]) -> Expression:
     arguments = tuple(cast(kind, argument) for argument in arguments)
     if function.name in ("min", "max") and len(arguments) > 2:
         return call(function, (call(function, arguments[:-1]), arguments[-1]))
-    if all(isinstance(argument, Constant) for argument in arguments):
+    if all(isinstance(argument, ir.Constant) for argument in arguments):
         folded = _evaluate(function, kind, arguments)
         if folded is not None:
             return folded
     result = Kind.BOOL if function.result == "bool" else kind
-    value = Call(result, function.name, arguments)
+    value = ir.Call(result, function.name, arguments)
     return cast(Kind.INT, value) if function.result == "int" else value
 
 
-def _evaluate(function: Intrinsic, kind: Kind, arguments: tuple[Expression, ...]) -> Constant | None:
-    values = [argument.value for argument in arguments if isinstance(argument, Constant)]
+def _evaluate(function: Intrinsic, kind: Kind, arguments: tuple[ir.Expression, ...]) -> ir.Constant | None:
+    values = [argument.value for argument in arguments if isinstance(argument, ir.Constant)]
     try:
         value = function.python(*values)
         if function.result == "bool":
-            return Constant(Kind.BOOL, bool(value))
+            return ir.Constant(Kind.BOOL, bool(value))
         return _constant(Kind.INT if function.result == "int" else kind, value)
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
 
 
-def power(base: Expression, exponent: Expression) -> Expression:
+def power(base: ir.Expression, exponent: ir.Expression) -> ir.Expression:
     """Return ``base ** exponent``: small whole powers multiplied out, ``** 0.5`` by a square root.
 
     ``base`` is repeated in the result, so the caller makes it cheap (a local or a read) first.
@@ -310,7 +299,7 @@ def power(base: Expression, exponent: Expression) -> Expression:
         depend on the sign of the exponent).
     """
     kind = _arithmetic_kind("**", base, exponent)
-    value = exponent.value if isinstance(exponent, Constant) else None
+    value = exponent.value if isinstance(exponent, ir.Constant) else None
     whole = value is not None and math.isfinite(value) and float(value).is_integer()
     if value is not None and whole and abs(value) <= MULTIPLIED_POWER:
         if value >= 0:
@@ -324,7 +313,7 @@ def power(base: Expression, exponent: Expression) -> Expression:
     return call(INTRINSICS["pow"], (base, exponent))
 
 
-def _multiplied(base: Expression, exponent: int) -> Expression:
+def _multiplied(base: ir.Expression, exponent: int) -> ir.Expression:
     if exponent == 0:
         return _constant(base.kind, 1)
     if exponent <= 3:

@@ -9,28 +9,11 @@ from typing import Any
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError, KernelError, did_you_mean
+from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import count_flops, expressions, walk
 from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.inlining import KernelLowerer
-from fluxloom.kernel.ir import (
-    RAGGED,
-    ArgShape,
-    Assign,
-    ConstantParameter,
-    Expression,
-    For,
-    Kind,
-    Local,
-    LocalArray,
-    LoweredKernel,
-    Parameter,
-    ReadConstant,
-    SpreadShape,
-    Statement,
-    StoreLocal,
-    Table,
-    TableElement,
-)  # fmt: skip
+from fluxloom.kernel.ir import RAGGED, Kind
 from fluxloom.kernel.passes import cut_chains, remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
 from fluxloom.kernel.source import FunctionSource
@@ -47,8 +30,8 @@ MOST_PASSES = 20  # each pass can only widen a local from integer to real
 
 
 def lower(
-    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any]
-) -> LoweredKernel:
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ir.ArgShape], baked: Mapping[str, Any]
+) -> ir.LoweredKernel:
     """Specialise a kernel.
 
     Parameters
@@ -79,7 +62,7 @@ def lower(
     raise source.error(source.node, "the kinds of the locals do not settle", "initialise reals with 0.0, not 0")
 
 
-def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape]) -> None:
+def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[str, ir.ArgShape]) -> None:
     names = [item.name for item in signature.parameters]
     for name in shapes:
         if name not in names:
@@ -98,7 +81,7 @@ def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[
 
 
 def _bindings(
-    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any]
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ir.ArgShape], baked: Mapping[str, Any]
 ) -> tuple[Signature, dict[str, Value]]:
     """Return the signature of this specialisation, and what each parameter name stands for at the start of the body.
 
@@ -113,14 +96,14 @@ def _bindings(
         item.name: ParameterView(item.name) if item.name in shapes else NoneValue(item.name)
         for item in signature.parameters
     }
-    constants: list[ConstantParameter] = []
+    constants: list[ir.ConstantParameter] = []
     for item in signature.constants:
         constants.append(item)
         given = baked.get(item.name, signature.defaults.get(item.name)) if item.baked else baked.get(item.name)
         if item.name in baked or (item.baked and item.name in signature.defaults):
             bindings[item.name] = signature.value(source, item, given)
         elif not item.baked:
-            bindings[item.name] = ReadConstant(item.kind, item.name)
+            bindings[item.name] = ir.ReadConstant(item.kind, item.name)
         else:
             raise source.error(item.location, f"the constant {item.name!r} has no value",
                                "give it when the loop is built, or give it a default")  # fmt: skip
@@ -131,7 +114,7 @@ def _bindings(
     return replace(signature, parameters=parameters, constants=tuple(constants)), bindings
 
 
-def _check_names(source: FunctionSource, constants: list[ConstantParameter]) -> None:
+def _check_names(source: FunctionSource, constants: list[ir.ConstantParameter]) -> None:
     """Check that no run-time field of a strategy is called like another constant."""
     known: set[str] = set()
     for item in constants:
@@ -144,7 +127,7 @@ def _check_names(source: FunctionSource, constants: list[ConstantParameter]) -> 
 def _run(
     source: FunctionSource,
     signature: Signature,
-    shapes: Mapping[str, ArgShape],
+    shapes: Mapping[str, ir.ArgShape],
     bindings: Mapping[str, Value],
     kinds: Mapping[str, Kind],
 ) -> Builder:
@@ -157,7 +140,7 @@ def _run(
         missing = builder.first_unwritten(item.name) if item.access is Access.WRITE else None
         if missing is None:
             continue
-        if isinstance(shapes[item.name], SpreadShape):
+        if isinstance(shapes[item.name], ir.SpreadShape):
             _check_spread(source, item, builder)
             continue
         text = item.name + "".join("[j]" if index == RAGGED else f"[{index}]" for index in missing)
@@ -166,7 +149,7 @@ def _run(
     return builder
 
 
-def _check_spread(source: FunctionSource, item: Parameter, builder: Builder) -> None:
+def _check_spread(source: FunctionSource, item: ir.Parameter, builder: Builder) -> None:
     """Check that every component of a ``Write`` through a stencil is written on every path, through whatever leg."""
     missing = builder.first_unspread(item.name)
     if missing is not None:
@@ -177,11 +160,11 @@ def _check_spread(source: FunctionSource, item: Parameter, builder: Builder) -> 
 
 
 def _finish(
-    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], builder: Builder
-) -> LoweredKernel:
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ir.ArgShape], builder: Builder
+) -> ir.LoweredKernel:
     body = remove_dead_locals(tuple(builder.blocks[0]))
     slots = [slot for slot in builder.slots.values() if slot.name not in builder.tables]
-    arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in slots]
+    arrays = [ir.LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in slots]
     body, arrays, added = scalarise(body, arrays, builder.used | builder.kinds.keys())
     body = remove_dead_locals(body)
     body, flags = cut_chains(body, builder.used | builder.kinds.keys() | added.keys())
@@ -190,25 +173,25 @@ def _finish(
     arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in nodes))
     _check_room(source, arrays, body)
     scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(nodes)))
-    read = {node.name for node in nodes if isinstance(node, ReadConstant)}
-    constants: tuple[ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
+    read = {node.name for node in nodes if isinstance(node, ir.ReadConstant)}
+    constants: tuple[ir.ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
     ordered = tuple(shapes[item.name] for item in signature.parameters)
-    used = {node.name for node in nodes if isinstance(node, TableElement)}
+    used = {node.name for node in nodes if isinstance(node, ir.TableElement)}
     tables = tuple(
-        Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
+        ir.Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
     )
     digest = kernel_digest(signature.parameters, ordered, constants, scalars, arrays, body, tables)
-    return LoweredKernel(
+    return ir.LoweredKernel(
         source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body), tables
     )
 
 
-def _check_room(source: FunctionSource, arrays: tuple[LocalArray, ...], body: tuple[Statement, ...]) -> None:
+def _check_room(source: FunctionSource, arrays: tuple[ir.LocalArray, ...], body: tuple[ir.Statement, ...]) -> None:
     """Raise for local arrays that threads have no room for."""
     used = 8 * sum(prod(array.shape) for array in arrays)
     if used > MOST_LOCAL:
         large = max(arrays, key=lambda array: prod(array.shape))
-        places = (item.location for item in walk(body) if isinstance(item, StoreLocal) and item.name == large.name)
+        places = (item.location for item in walk(body) if isinstance(item, ir.StoreLocal) and item.name == large.name)
         raise source.error(
             next(places, source.location(source.node)),
             f"the local arrays of an element need {used:,} bytes, {large.name!r} of shape {large.shape} the most: "
@@ -217,7 +200,7 @@ def _check_room(source: FunctionSource, arrays: tuple[LocalArray, ...], body: tu
         )
 
 
-def _scalar_names(nodes: list[Expression | Statement]) -> Iterator[str]:
+def _scalar_names(nodes: list[ir.Expression | ir.Statement]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, (Assign, For, Local)):
+        if isinstance(node, (ir.Assign, ir.For, ir.Local)):
             yield node.name

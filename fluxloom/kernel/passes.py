@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, map_blocks, map_expressions, walk
-from fluxloom.kernel.ir import (
-    Assign,
-    Constant,
-    Expression,
-    For,
-    If,
-    Kind,
-    Local,
-    LocalArray,
-    LocalElement,
-    Statement,
-    StoreLocal,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 
 __all__ = ["cut_chains", "remove_dead_locals", "rewrite_statements", "scalarise"]
 
-Body = tuple[Statement, ...]
+Body = tuple[ir.Statement, ...]
 
 _LONGEST = 32
 """Branches of a chain of `elif` that are inside each other; some compilers know 256 brackets."""
 
 
-def rewrite_statements(statements: Body, change: Callable[[Statement], Statement | None]) -> Body:
+def rewrite_statements(statements: Body, change: Callable[[ir.Statement], ir.Statement | None]) -> Body:
     """Return statements with ``change`` applied bottom-up to each; ``None`` removes it.
 
     Where nothing changes it is the same tuple.
@@ -44,8 +33,8 @@ def rewrite_statements(statements: Body, change: Callable[[Statement], Statement
 
 
 def scalarise(
-    body: Body, arrays: Iterable[LocalArray], used: Iterable[str]
-) -> tuple[Body, tuple[LocalArray, ...], dict[str, Kind]]:
+    body: Body, arrays: Iterable[ir.LocalArray], used: Iterable[str]
+) -> tuple[Body, tuple[ir.LocalArray, ...], dict[str, Kind]]:
     """Replace local arrays whose every index is constant by scalar locals ``name_0``, ``name_1_2``.
 
     Parameters
@@ -66,8 +55,8 @@ def scalarise(
     names: dict[tuple[str, tuple[int, ...]], str] = {}
     kinds: dict[str, Kind] = {}
 
-    def scalar(name: str, index: tuple[Expression, ...]) -> str:
-        position = tuple(int(item.value) for item in index if isinstance(item, Constant))
+    def scalar(name: str, index: tuple[ir.Expression, ...]) -> str:
+        position = tuple(int(item.value) for item in index if isinstance(item, ir.Constant))
         if (name, position) not in names:
             candidate = "_".join([name, *map(str, position)])
             while candidate in taken:
@@ -77,14 +66,14 @@ def scalarise(
             kinds[candidate] = declared[name].kind
         return names[name, position]
 
-    def change_expression(node: Expression) -> Expression:
-        if isinstance(node, LocalElement) and node.name in candidates:
-            return Local(node.kind, scalar(node.name, node.index))
+    def change_expression(node: ir.Expression) -> ir.Expression:
+        if isinstance(node, ir.LocalElement) and node.name in candidates:
+            return ir.Local(node.kind, scalar(node.name, node.index))
         return node
 
-    def change_statement(node: Statement) -> Statement:
-        if isinstance(node, StoreLocal) and node.name in candidates:
-            return Assign(scalar(node.name, node.index), node.value, location=node.location)
+    def change_statement(node: ir.Statement) -> ir.Statement:
+        if isinstance(node, ir.StoreLocal) and node.name in candidates:
+            return ir.Assign(scalar(node.name, node.index), node.value, location=node.location)
         return node
 
     new_body = map_expressions(rewrite_statements(body, change_statement), change_expression)
@@ -94,10 +83,10 @@ def scalarise(
 def _dynamically_indexed(body: Body) -> set[str]:
     found: set[str] = set()
     for statement in walk(body):
-        accesses: list[Expression | Statement] = [*expressions(statement), statement]
+        accesses: list[ir.Expression | ir.Statement] = [*expressions(statement), statement]
         for node in accesses:
-            element = isinstance(node, (LocalElement, StoreLocal))
-            if element and not all(isinstance(item, Constant) for item in node.index):
+            element = isinstance(node, (ir.LocalElement, ir.StoreLocal))
+            if element and not all(isinstance(item, ir.Constant) for item in node.index):
                 found.add(node.name)
     return found
 
@@ -107,12 +96,12 @@ def remove_dead_locals(body: Body) -> Body:
     while True:
         read = _read_names(body)
 
-        def change(node: Statement, read: Set[str] = read) -> Statement | None:
-            if isinstance(node, (Assign, StoreLocal)):
+        def change(node: ir.Statement, read: Set[str] = read) -> ir.Statement | None:
+            if isinstance(node, (ir.Assign, ir.StoreLocal)):
                 return node if node.name in read else None
-            if isinstance(node, If) and not node.body and not node.orelse:
+            if isinstance(node, ir.If) and not node.body and not node.orelse:
                 return None
-            return None if isinstance(node, For) and not node.body else node
+            return None if isinstance(node, ir.For) and not node.body else node
 
         shorter = rewrite_statements(body, change)
         if shorter is body:
@@ -124,8 +113,8 @@ def _read_names(body: Body) -> set[str]:
     """Return the locals that are read; an assignment does not keep its own target alive."""
     found: set[str] = set()
     for statement in walk(body):
-        own = statement.name if isinstance(statement, (Assign, StoreLocal)) else ""
-        names = [node.name for node in expressions(statement) if isinstance(node, (Local, LocalElement))]
+        own = statement.name if isinstance(statement, (ir.Assign, ir.StoreLocal)) else ""
+        names = [node.name for node in expressions(statement) if isinstance(node, (ir.Local, ir.LocalElement))]
         found.update(name for name in names if name != own)
     return found
 
@@ -156,7 +145,7 @@ def cut_chains(body: Body, used: Iterable[str]) -> tuple[Body, dict[str, Kind]]:
         return name
 
     def cut(block: Body) -> Body:
-        found: list[Statement] = []
+        found: list[ir.Statement] = []
         for statement in block:
             found += _pieces(map_blocks(statement, cut), flag)
         return tuple(found)
@@ -164,19 +153,19 @@ def cut_chains(body: Body, used: Iterable[str]) -> tuple[Body, dict[str, Kind]]:
     return cut(body), flags
 
 
-def _pieces(statement: Statement, flag: Callable[[], str]) -> list[Statement]:
+def _pieces(statement: ir.Statement, flag: Callable[[], str]) -> list[ir.Statement]:
     """Return a statement, a long chain in pieces."""
-    chain: list[If] = []
-    node: Statement | None = statement
-    while isinstance(node, If) and len(chain) <= _LONGEST:
+    chain: list[ir.If] = []
+    node: ir.Statement | None = statement
+    while isinstance(node, ir.If) and len(chain) <= _LONGEST:
         chain.append(node)
         node = node.orelse[-1] if node.orelse else None
     if len(chain) <= _LONGEST:
         return [statement]
     name, last = flag(), chain[_LONGEST - 1]
-    piece = replace(last, orelse=(Assign(name, Constant(Kind.BOOL, True), location=last.location),))
+    piece = replace(last, orelse=(ir.Assign(name, ir.Constant(Kind.BOOL, True), location=last.location),))
     for outer in reversed(chain[: _LONGEST - 1]):
         piece = replace(outer, orelse=(*outer.orelse[:-1], piece))
-    start = Assign(name, Constant(Kind.BOOL, False), location=piece.location)
-    rest = If(Local(Kind.BOOL, name), last.orelse, (), location=last.location)
+    start = ir.Assign(name, ir.Constant(Kind.BOOL, False), location=piece.location)
+    rest = ir.If(ir.Local(Kind.BOOL, name), last.orelse, (), location=last.location)
     return [start, piece, rest]

@@ -9,25 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import node_count
 from fluxloom.kernel.counters import is_counted
 from fluxloom.kernel.flow import ALL, Coordinate, Flow, Written
 from fluxloom.kernel.fold import FoldError, convert, join
-from fluxloom.kernel.ir import (
-    RAGGED,
-    ArgShape,
-    Assign,
-    Constant,
-    Expression,
-    Kind,
-    Local,
-    LocalElement,
-    Location,
-    Parameter,
-    Statement,
-    StoreLocal,
-    TableElement,
-)  # fmt: skip
+from fluxloom.kernel.ir import RAGGED, Kind
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.values import ArrayView, ConstantArray, FunctionValue, StoredField, Value, inner_values
 
@@ -64,10 +51,10 @@ class Scope:
 
     source: FunctionSource
     names: Mapping[str, str]
-    call: Location | None = None
+    call: ir.Location | None = None
     active: tuple[FunctionValue, ...] = ()
 
-    def place(self, node: ast.AST) -> Location:
+    def place(self, node: ast.AST) -> ir.Location:
         """Return where a node is: in the kernel, or at the call in the kernel and at a line inside a helper."""
         if self.call is None:
             return self.source.location(node)
@@ -89,8 +76,8 @@ class Builder:
 
     def __init__(
         self,
-        parameters: Mapping[str, Parameter],
-        shapes: Mapping[str, ArgShape],
+        parameters: Mapping[str, ir.Parameter],
+        shapes: Mapping[str, ir.ArgShape],
         kinds: Mapping[str, Kind],
         reserved: Iterable[str],
     ) -> None:
@@ -108,14 +95,14 @@ class Builder:
         self.used: set[str] = set(reserved)
         self.numbers: dict[str, int] = {}
         self.flow = Flow()
-        self.blocks: list[list[Statement]] = [[]]
+        self.blocks: list[list[ir.Statement]] = [[]]
         self.nodes = 0
         self.limits: list[int] = []
-        self.where = Location()
+        self.where = ir.Location()
 
     # ---------------------------------------------------------------------------------- blocks
 
-    def emit(self, statement: Statement) -> None:
+    def emit(self, statement: ir.Statement) -> None:
         """Append a statement to the current block.
 
         Raises
@@ -130,9 +117,9 @@ class Builder:
                 raise UnrollOverflow(depth)
 
     @contextmanager
-    def block(self) -> Iterator[list[Statement]]:
+    def block(self) -> Iterator[list[ir.Statement]]:
         """Collect the statements emitted in the ``with`` body."""
-        inner: list[Statement] = []
+        inner: list[ir.Statement] = []
         self.blocks.append(inner)
         try:
             yield inner
@@ -174,7 +161,7 @@ class Builder:
         self.used.add(candidate)
         return candidate
 
-    def assign(self, name: str, value: Expression) -> None:
+    def assign(self, name: str, value: ir.Expression) -> None:
         """Emit ``name = value``, widening the kind of the local when needed.
 
         Raises
@@ -187,10 +174,10 @@ class Builder:
         kind = self._join(name, value.kind)
         self.scalars.add(name)
         value = convert(kind, value)
-        self.emit(Assign(name, value, location=self.where))
+        self.emit(ir.Assign(name, value, location=self.where))
         self.flow.bound.pop(name, None)
         self.flow.assigned.add(name)
-        if isinstance(value, Constant):
+        if isinstance(value, ir.Constant):
             self.flow.known[name, ()] = value
         else:
             self.flow.known.pop((name, ()), None)
@@ -201,7 +188,7 @@ class Builder:
             self.fields[owner, name] = self.unique(f"{owner}_{name}")
         return self.fields[owner, name]
 
-    def store_field(self, local: str, value: Expression) -> StoredField:
+    def store_field(self, local: str, value: ir.Expression) -> StoredField:
         """Emit the assignment of a field of a record that is a variable; its value is read where it is used."""
         self.assign(local, value)
         self.flow.known.pop((local, ()), None)
@@ -215,14 +202,14 @@ class Builder:
             self.kinds[name] = new
         return new
 
-    def local(self, name: str) -> Expression:
+    def local(self, name: str) -> ir.Expression:
         """Return the value of an assigned scalar local, a constant when flow knows it."""
         known = self.flow.known.get((name, ()))
-        return known if known is not None else Local(self.kinds[name], name)
+        return known if known is not None else ir.Local(self.kinds[name], name)
 
-    def temporary(self, value: Expression, name: str = "t") -> Expression:
+    def temporary(self, value: ir.Expression, name: str = "t") -> ir.Expression:
         """Return a value that later assignments cannot change: a constant, or a fresh local."""
-        if isinstance(value, Constant):
+        if isinstance(value, ir.Constant):
             return value
         fresh = self.unique(name)
         self.assign(fresh, value)
@@ -254,26 +241,26 @@ class Builder:
 
         return any(name != owner and refers(value) for name, value in self.flow.bound.items())
 
-    def store_local(self, name: str, index: tuple[Expression, ...], value: Expression) -> None:
+    def store_local(self, name: str, index: tuple[ir.Expression, ...], value: ir.Expression) -> None:
         """Emit ``name[index] = value`` for a local array."""
         value = convert(self._join(name, value.kind), value)
         self.effects.append(name)
-        self.emit(StoreLocal(name, index, value, location=self.where))
+        self.emit(ir.StoreLocal(name, index, value, location=self.where))
         position = constant_index(index)
         if position is None:
             self.flow.known = {key: item for key, item in self.flow.known.items() if key[0] != name}
-        elif isinstance(value, Constant):
+        elif isinstance(value, ir.Constant):
             self.flow.known[name, position] = value
         else:
             self.flow.known.pop((name, position), None)
 
-    def element(self, name: str, index: tuple[Expression, ...]) -> Expression:
+    def element(self, name: str, index: tuple[ir.Expression, ...]) -> ir.Expression:
         """Return one element of a local array or a table, a constant when flow knows it."""
         if name in self.tables:
-            return TableElement(self.tables[name].kind, name, index)
+            return ir.TableElement(self.tables[name].kind, name, index)
         position = constant_index(index)
         known = self.flow.known.get((name, position)) if position is not None else None
-        return known if known is not None else LocalElement(self.kinds[name], name, index)
+        return known if known is not None else ir.LocalElement(self.kinds[name], name, index)
 
     # ------------------------------------------------------------------------- written components
 
@@ -284,18 +271,20 @@ class Builder:
             return shape.components or (1,)
         return (shape.legs, *shape.components)
 
-    def split(self, parameter: str, path: tuple[Expression, ...]) -> tuple[Expression | None, tuple[Expression, ...]]:
+    def split(
+        self, parameter: str, path: tuple[ir.Expression, ...]
+    ) -> tuple[ir.Expression | None, tuple[ir.Expression, ...]]:
         """Return the leg and the component index of a complete path."""
         shape = self.shapes[parameter]
         if shape.legs is not None:
             return path[0], path[1:]
         return None, path if shape.components else ()
 
-    def mark_written(self, parameter: str, path: tuple[Expression, ...]) -> None:
+    def mark_written(self, parameter: str, path: tuple[ir.Expression, ...]) -> None:
         """Note that a component of a ``Write`` parameter has been written."""
         coordinates: list[Coordinate] = []
         for index in path:
-            if isinstance(index, Constant):
+            if isinstance(index, ir.Constant):
                 coordinates.append(int(index.value))
             elif is_counted(index, self.loops):
                 coordinates.append(index)
@@ -303,19 +292,19 @@ class Builder:
                 return
         self.flow.written.add(Written(parameter, tuple(coordinates)))
 
-    def first_unwritten(self, parameter: str, path: tuple[Expression, ...] | None = None) -> tuple[int, ...] | None:
+    def first_unwritten(self, parameter: str, path: tuple[ir.Expression, ...] | None = None) -> tuple[int, ...] | None:
         """Return a component that may not have been written yet (among those of ``path``), or ``None``."""
         entries = {item.path for item in self.flow.written if item.parameter == parameter and not item.loops}
         wide = [path for path in entries if ALL in path]
         extents = self.extents(parameter)
         if path is not None:
-            exact = tuple(int(index.value) if isinstance(index, Constant) else index for index in path)
+            exact = tuple(int(index.value) if isinstance(index, ir.Constant) else index for index in path)
             if exact in entries:
                 return None
         choices = []
         for position, extent in enumerate(extents):
             index = path[position] if path is not None else None
-            if isinstance(index, Constant):
+            if isinstance(index, ir.Constant):
                 choices.append((int(index.value),))
             else:
                 choices.append(tuple(range(extent)) if extent != RAGGED else (RAGGED,))
@@ -341,8 +330,8 @@ def _covers(entry: tuple[Coordinate, ...], component: list[int]) -> bool:
     return all(have in (ALL, want) for have, want in zip(entry, component, strict=True))
 
 
-def constant_index(index: tuple[Expression, ...]) -> tuple[int, ...] | None:
+def constant_index(index: tuple[ir.Expression, ...]) -> tuple[int, ...] | None:
     """Return an index as integers, or ``None`` when some part is not constant."""
-    if all(isinstance(item, Constant) for item in index):
-        return tuple(int(item.value) for item in index if isinstance(item, Constant))
+    if all(isinstance(item, ir.Constant) for item in index):
+        return tuple(int(item.value) for item in index if isinstance(item, ir.Constant))
     return None

@@ -9,21 +9,11 @@ from dataclasses import replace
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
-from fluxloom.kernel import fold
+from fluxloom.kernel import fold, ir
 from fluxloom.kernel.contract import REDUCTION_HINTS, base_name
 from fluxloom.kernel.evaluate import ExpressionLowerer
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
-from fluxloom.kernel.ir import (
-    Constant,
-    Expression,
-    If,
-    Kind,
-    Length,
-    Local,
-    ReadConstant,
-    Store,
-    Update,
-)  # fmt: skip
+from fluxloom.kernel.ir import Kind
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
     ArrayView,
@@ -122,7 +112,7 @@ class StatementLowerer(ExpressionLowerer):
         """Return a value that later assignments do not change (views stay views, as in Python)."""
         if isinstance(value, StoredField):
             value = self.builder.local(value.name)
-        if isinstance(value, Expression):
+        if isinstance(value, ir.Expression):
             return self._stable_scalar(value)
         if isinstance(value, TupleValue):
             return TupleValue(tuple(self.stable(item) for item in value.items))
@@ -137,25 +127,25 @@ class StatementLowerer(ExpressionLowerer):
             return ParameterView(value.parameter, self._stable_path(value.path))
         return ArrayView(value.array, self._stable_path(value.path)) if isinstance(value, ArrayView) else value
 
-    def _stable_path(self, path: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    def _stable_path(self, path: tuple[ir.Expression, ...]) -> tuple[ir.Expression, ...]:
         return tuple(self._stable_scalar(item) for item in path)
 
-    def _stable_scalar(self, value: Expression) -> Expression:
-        fixed = isinstance(value, (ReadConstant, Length))
-        fixed = fixed or (isinstance(value, Local) and value.name in self.builder.loops)
+    def _stable_scalar(self, value: ir.Expression) -> ir.Expression:
+        fixed = isinstance(value, (ir.ReadConstant, ir.Length))
+        fixed = fixed or (isinstance(value, ir.Local) and value.name in self.builder.loops)
         return value if fixed else self.builder.temporary(value)
 
     def bind(self, scope: Scope, target: ast.expr, value: Value) -> None:
         """Assign a lowered value to a name or an element."""
         if isinstance(target, ast.Subscript):
-            if not isinstance(value, Expression):
+            if not isinstance(value, ir.Expression):
                 raise scope.source.error(target, *self.not_scalar(value))
             self.store(scope, target, value)
             return
         assert isinstance(target, ast.Name)
         name = scope.names[target.id]
         with self.located(scope, target):
-            if isinstance(value, Expression):
+            if isinstance(value, ir.Expression):
                 self.builder.assign(name, value)
                 return
             if isinstance(value, RecordValue) and value.given is None:
@@ -172,8 +162,8 @@ class StatementLowerer(ExpressionLowerer):
         parts: list[tuple[str, Value]] = []
         for name, item in value.fields:
             local = self.builder.field(owner, name)
-            part = self.builder.store_field(local, item) if isinstance(item, Expression) else self._stored(local, item)
-            parts.append((name, part))
+            scalar = isinstance(item, ir.Expression)
+            parts.append((name, self.builder.store_field(local, item) if scalar else self._stored(local, item)))
         return replace(value, fields=tuple(parts))
 
     def _place(self, scope: Scope, target: ast.Subscript) -> ParameterView | ArrayView:
@@ -189,7 +179,7 @@ class StatementLowerer(ExpressionLowerer):
             raise scope.source.error(target, *self.not_scalar(place))
         raise scope.source.error(target, "this cannot be assigned to", "copy it to a local array first")
 
-    def store(self, scope: Scope, target: ast.Subscript, value: Expression) -> None:
+    def store(self, scope: Scope, target: ast.Subscript, value: ir.Expression) -> None:
         """Lower ``place = value``."""
         place = self._place(scope, target)
         builder = self.builder
@@ -206,7 +196,7 @@ class StatementLowerer(ExpressionLowerer):
             value = fold.convert(builder.shapes[name].kind, value)
         leg, index = builder.split(name, place.path)
         builder.effects.append(name)
-        builder.emit(Store(name, leg, index, value, location=builder.where))
+        builder.emit(ir.Store(name, leg, index, value, location=builder.where))
         builder.mark_written(name, place.path)
 
     def visit_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
@@ -232,7 +222,7 @@ class StatementLowerer(ExpressionLowerer):
             old = self.builder.element(place.array, place.path)
         self.store(scope, target, self.arithmetic(scope, node, node.op, old, value))
 
-    def _increment(self, scope: Scope, node: ast.AugAssign, place: ParameterView, value: Expression) -> None:
+    def _increment(self, scope: Scope, node: ast.AugAssign, place: ParameterView, value: ir.Expression) -> None:
         name = place.parameter
         access = self.builder.parameters[name].access
         if access is not Access.INC or not isinstance(node.op, (ast.Add, ast.Sub)):
@@ -242,12 +232,12 @@ class StatementLowerer(ExpressionLowerer):
             value = fold.negate(value) if isinstance(node.op, ast.Sub) else value
             self._update(place, "+", value)
 
-    def _update(self, place: ParameterView, op: str, value: Expression) -> None:
+    def _update(self, place: ParameterView, op: str, value: ir.Expression) -> None:
         builder = self.builder
         value = fold.convert(builder.shapes[place.parameter].kind, value)
         leg, index = builder.split(place.parameter, place.path)
         builder.effects.append(place.parameter)
-        builder.emit(Update(place.parameter, leg, index, op, value, location=builder.where))
+        builder.emit(ir.Update(place.parameter, leg, index, op, value, location=builder.where))
 
     def _reduction(self, scope: Scope, target: ast.Subscript, value_node: ast.expr) -> bool:
         """Lower ``p[0] = min(p[0], value)`` for a ``Min`` or ``Max`` parameter; False when it is none."""
@@ -296,7 +286,7 @@ class StatementLowerer(ExpressionLowerer):
     def visit_If(self, scope: Scope, node: ast.If) -> None:
         """Lower a conditional statement; one with a constant test disappears."""
         test = self.condition(scope, node.test)
-        if isinstance(test, Constant):
+        if isinstance(test, ir.Constant):
             self.block(scope, node.body if test.value else node.orelse)
             return
         builder, where = self.builder, self.builder.where
@@ -307,4 +297,4 @@ class StatementLowerer(ExpressionLowerer):
         with builder.block() as orelse:
             self.block(scope, node.orelse)
         builder.flow = after.meet(builder.flow)
-        builder.emit(If(test, tuple(body), tuple(orelse), location=where))
+        builder.emit(ir.If(test, tuple(body), tuple(orelse), location=where))
