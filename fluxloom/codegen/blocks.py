@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fluxloom.codegen.item import Item
+from fluxloom.codegen.kernel_writer import KernelWriter
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import looped, touched
 from fluxloom.codegen.reduce import combine
-from fluxloom.codegen.spec import ArgSpec, LaunchSpec
-from fluxloom.codegen.sums import PART
-
-if TYPE_CHECKING:
-    from fluxloom.codegen.kernels import KernelDriver
+from fluxloom.codegen.spec import ArgSpec
 
 __all__ = ["write_block_colour"]
 
 _TAIL = ("begin", "end", "partials")
 
 
-def write_block_colour(driver: KernelDriver) -> list[str]:
+def write_block_colour(driver: KernelWriter) -> list[str]:
     """Return the kernel, launched once a colour of blocks; one group handles one block."""
     group, words = driver.group, driver.words
     block, staged = group.work.block, bool(group.work.stage)
     (member,) = group.members
     item = _Deferred(group, driver.dialect, driver.constants)
-    item.lines = [*driver._open("_run", _TAIL), f"    const int l = {words.member};"]
+    item.lines = [*driver.open("_run", _TAIL), f"    const int l = {words.member};"]
     item.line(f"const int b = blocks[begin + {words.group}];")
     item.line("const int first = (int)block_off[b], count = (int)block_off[b + 1] - first;")
     item.lines += driver.sums.declare(group.members)
     item.line("int colour = -1;")
-    for arg in _increments_of(member):
+    for arg in member.spec.increments:
         item.line(f"{item.real(arg)} v{arg.dat}_{arg.parameter}[{arg.legs}][{arg.dim}];")
     for name in _target_names(member):
         item.line(f"int {name} = 0;")
-    if any(looped(member.spec, arg) for arg in _increments_of(member)):
+    if any(looped(member.spec, arg) for arg in member.spec.increments):
         item.line("int element = 0;")
     if staged:
         _open_stage(driver, item, member)
     with item.block("if (l < count)"):
         item.line("const int i = perm[first + l];" if group.listed else "const int i = first + l;")
-        if any(looped(member.spec, arg) for arg in _increments_of(member)):
+        if any(looped(member.spec, arg) for arg in member.spec.increments):
             item.line("element = i;")
         item.line("colour = item_colour[first + l];")
         item.declare_own()
@@ -49,15 +44,14 @@ def write_block_colour(driver: KernelDriver) -> list[str]:
         item.store_own()
     with item.block("for (int c = 0; c < item_colours[b]; c++)"):
         with item.block("if (c == colour)"):
-            for arg in _increments_of(member):
+            for arg in member.spec.increments:
                 _add(item, member, arg, staged)
         item.line(words.barrier)
     if staged:
         _close_stage(driver, item, member)
     where = f"{words.group} * {block} + l"
     sums = driver.sums.reduce(group.members, f"({where})", f"({words.group} + 1) * {block}", "partials + ")
-    launch = LaunchSpec(group.symbol + "_run", block, per=block, colours=True, chunk=PART)
-    driver.launches.append(launch)
+    driver.launch("_run", per=block, colours=True)
     return [*item.lines, *(line for line in sums if not line.startswith("    const int l =")), "}", ""]
 
 
@@ -79,14 +73,9 @@ class _Deferred(Item):
                 self.line(f"t{arg.map}_{number} = m{arg.map}_{number};")
 
 
-def _increments_of(member: Member) -> list[ArgSpec]:
-    """Return the arguments that add to targets of a map."""
-    return [a for a in member.spec.args if a.kind == "table" and a.access.reduces]
-
-
 def _target_names(member: Member) -> list[str]:
     names: dict[str, None] = {}
-    for arg in _increments_of(member):
+    for arg in member.spec.increments:
         for leg in range(0 if looped(member.spec, arg) else arg.legs):
             if touched(member.spec, arg, leg):
                 names[f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"] = None
@@ -124,10 +113,10 @@ def _add_legs(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
 
 
 def _staged_dats(member: Member) -> dict[int, ArgSpec]:
-    return {a.dat: a for a in _increments_of(member)}
+    return {a.dat: a for a in member.spec.increments}
 
 
-def _open_stage(driver: KernelDriver, item: Item, member: Member) -> None:
+def _open_stage(driver: KernelWriter, item: Item, member: Member) -> None:
     """Bring the group's targets into its memory."""
     capacity, block = driver.group.work.stage, driver.group.work.block
     for dat, arg in _staged_dats(member).items():
@@ -139,7 +128,7 @@ def _open_stage(driver: KernelDriver, item: Item, member: Member) -> None:
     item.line(driver.words.barrier)
 
 
-def _close_stage(driver: KernelDriver, item: Item, member: Member) -> None:
+def _close_stage(driver: KernelWriter, item: Item, member: Member) -> None:
     """Put the group's targets back."""
     block = driver.group.work.block
     for dat, arg in _staged_dats(member).items():

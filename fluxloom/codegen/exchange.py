@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from fluxloom.codegen.dialect import DIALECTS, Dialect
-from fluxloom.codegen.kernels import opening, prelude
+from fluxloom.codegen.frame import argument_block, beginning, head, opening
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
-from fluxloom.codegen.unit import Unit, fixed_part
+from fluxloom.codegen.unit import Unit
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import Layout, SoA
@@ -53,14 +53,8 @@ def exchange_unit(fields: Sequence[Field], dialect: str) -> Unit:
     fields
         The dats, widest types first.
     """
-    language = DIALECTS[dialect]
-    entries, texts = [], []
-    for symbol, pack in (("fl_pack", True), ("fl_unpack", False)):
-        text, entry = _function(symbol, fields, language, pack)
-        texts.append(text)
-        entries.append(entry)
-    head = fixed_part() if language.words is None else prelude(language, True)
-    return Unit("\n".join([head, *texts]), tuple(entries))
+    language, dats = DIALECTS[dialect], frozenset(f"d{k}" for k in range(len(fields)))
+    return _both(language, _slots(fields), dats, partial(_copies, fields, language))
 
 
 def numbers_unit(scalar: Scalar, wide: bool, dialect: str) -> Unit:
@@ -79,27 +73,34 @@ def numbers_unit(scalar: Scalar, wide: bool, dialect: str) -> Unit:
     slots = (Slot("int64_t", "n", "size", "n"), Slot(f"{place} *", "list", "plan", "list"),
              Slot("int64_t", "at", "size", "at"), Slot("int64_t *", "msg", "message", "msg"),
              Slot(f"{kind} *", "d0", "dat", 0))  # fmt: skip
-    entries, texts = [], []
-    for symbol, pack in (("fl_pack", True), ("fl_unpack", False)):
-        written = frozenset({"msg"} if pack else {"d0"})
-        moves = partial(_moves, kind, language, pack)
-        text, entry = _loop(symbol, slots, written, language, moves)
-        texts.append(text)
-        entries.append(entry)
-    head = fixed_part() if language.words is None else prelude(language, True)
-    return Unit("\n".join([head, *texts]), tuple(entries))
+    return _both(language, slots, frozenset({"d0"}), partial(_moves, kind, language))
+
+
+def _both(
+    language: Dialect, slots: tuple[Slot, ...], dats: frozenset[str], body: Callable[[bool, str], list[str]]
+) -> Unit:
+    """Return the function that packs, which writes the message, and the one that unpacks, which writes the dats."""
+    found = [
+        _loop(symbol, slots, frozenset({"msg"}) if pack else dats, language, partial(body, pack))
+        for symbol, pack in (("fl_pack", True), ("fl_unpack", False))
+    ]
+    return Unit("\n".join([head(language), *(text for text, _ in found)]), tuple(entry for _, entry in found))
 
 
 def _moves(kind: str, language: Dialect, pack: bool, prefix: str) -> list[str]:
     """Return the statements that copy one number."""
-    const = "" if pack else "const "
-    pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
-    star = "__global " if language.name == "opencl" else ""
     message, place = "r[k]", f"{prefix}d0[{prefix}list[k]]"
     return [
-        f"        {star}{const}{kind} *const r = {pointed}({prefix}msg + {prefix}at);",
+        _message(kind, language, pack, "r", f"{prefix}msg + {prefix}at"),
         f"        {message} = {place};" if pack else f"        {place} = {message};",
     ]
+
+
+def _message(kind: str, language: Dialect, pack: bool, name: str, place: str) -> str:
+    """Return the line that names a place in the message as one of numbers of a type."""
+    space, const = "__global " if language.name == "opencl" else "", "" if pack else "const "
+    pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
+    return f"        {space}{const}{kind} *const {name} = {pointed}({place});"
 
 
 def _slots(fields: Sequence[Field]) -> tuple[Slot, ...]:
@@ -112,19 +113,12 @@ def _slots(fields: Sequence[Field]) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def _function(symbol: str, fields: Sequence[Field], language: Dialect, pack: bool) -> tuple[str, Entry]:
-    written = frozenset({"msg"} if pack else {f"d{k}" for k in range(len(fields))})
-    return _loop(symbol, _slots(fields), written, language, partial(_copies, fields, language, pack))
-
-
 def _loop(
     symbol: str, slots: tuple[Slot, ...], written: frozenset[str], language: Dialect, body: Callable[[str], list[str]]
 ) -> tuple[str, Entry]:
     """Return a function that runs statements for each ``k`` below ``n``; they are told what stands before names."""
     if language.words is None:
-        lines = ["typedef struct {", *(f"    {s.ctype} {s.name};" for s in slots), f"}} {symbol}_args;"]
-        lines += [f"void {symbol}(const int64_t *S) {{"]
-        lines += [f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
+        lines = [*argument_block(symbol, slots), *beginning(symbol)]
         lines += ["    for (int64_t k = 0; k < A->n; k++) {", *body("A->"), "    }", "}", ""]
         return "\n".join(lines), Entry(symbol, slots)
     words = language.words
@@ -141,10 +135,7 @@ def _copies(fields: Sequence[Field], language: Dialect, pack: bool, prefix: str)
     for number, field in enumerate(fields):
         kind = _BITS[field.scalar.size]
         arg = ArgSpec("", Access.READ, "direct", number, field.scalar, (field.dim,), field.layout)
-        const = "" if pack else "const "
-        pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
-        star = "__global " if language.name == "opencl" else ""
-        lines.append(f"        {star}{const}{kind} *const r{number} = {pointed}({prefix}msg + {prefix}where[k]);")
+        lines.append(_message(kind, language, pack, f"r{number}", f"{prefix}msg + {prefix}where[k]"))
         for c in range(field.dim):
             message = f"r{number}[{offset // field.scalar.size + c}]"
             place = f"{prefix}d{number}[{address(arg, 'e', c, prefix)}]"

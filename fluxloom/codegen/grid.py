@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.frame import PARALLEL, argument_block, beginning
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.lane import LaneLoop, address
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
-from fluxloom.codegen.reduce import combine, neutral
+from fluxloom.codegen.reduce import combine, finish, neutral
 from fluxloom.codegen.rows import RowShape
 from fluxloom.codegen.slots import slots_of
-from fluxloom.codegen.spec import ArgSpec, Entry, GridSpec, Slot
+from fluxloom.codegen.spec import ArgSpec, Entry, LoopSpec, Slot
 from fluxloom.core.access import Access
 
 __all__ = ["GridDriver", "beyond"]
@@ -33,11 +35,19 @@ class GridDriver:
     round, compute indices with a test. Elements that begin at the slot ``from`` are whole rows.
     """
 
+    how: ClassVar[str] = "grid"
+    """How the grid is gone through, for the comment before the text."""
+
     group: Group
     dialect: Dialect
     helpers: set[RowShape] = field(default_factory=set)
     constants: list[str] = field(default_factory=list)
     """Declarations of the run-time constants that the kernel reads."""
+
+    @property
+    def spec(self) -> LoopSpec:
+        """The one loop."""
+        return self.group.members[0].spec
 
     def entry(self) -> Entry:
         """Return the symbol and the argument block."""
@@ -47,47 +57,26 @@ class GridDriver:
     def write(self) -> str:
         """Return the C text."""
         member = self.group.members[0]
-        lines = [f"/* {member.spec.name}: grid */", "typedef struct {"]
-        lines += [f"    {s.ctype} {s.name};" for s in self.entry().slots]
-        lines += [f"}} {self.group.symbol}_args;", ""]
-        if self.group.listed:
-            from fluxloom.codegen.grid_lists import write_list
+        lines = [f"/* {member.spec.name}: {self.how} */", *argument_block(self.group.symbol, self.entry().slots), ""]
+        return "\n".join([*lines, *self._functions(member), ""])
 
-            return "\n".join([*lines, *write_list(self, member), ""])
-        lines += self._row(member) + self._driver(member)
-        return "\n".join([*lines, ""])
+    def _functions(self, member: Member) -> list[str]:
+        """Return the functions of the loop, the one that is called last."""
+        return self._row(member) + self._driver(member)
 
     # ---------------------------------------------------------------------------------- geometry
-    def grid(self) -> GridSpec:
-        """Return the box with three axes."""
-        grid = self.group.members[0].spec.grid
-        assert grid is not None
-        missing = 3 - len(grid.ghost)
-        return GridSpec((False,) * missing + grid.periodic, (0,) * missing + grid.ghost)
-
-    @staticmethod
-    def _offset(offset: tuple[int, ...]) -> tuple[int, int, int]:
-        full = (0,) * (3 - len(offset)) + offset
-        return full[0], full[1], full[2]
-
-    def _legs(self, arg: ArgSpec) -> list[tuple[int, int, int]]:
-        if arg.kind != "stencil" or arg.stencil is None:
-            return [(0, 0, 0)]
-        offsets = arg.stencil.offsets if arg.leg < 0 else (arg.stencil.offsets[arg.leg],)
-        return [self._offset(o) for o in offsets]
-
     def rows(self, member: Member) -> dict[tuple[int, int], str]:
         """Name the base of every row of neighbours that is read: one an outer offset."""
         rows: dict[tuple[int, int], str] = {(0, 0): "row0"}
         for arg in member.spec.args:
-            for z, y, _ in self._legs(arg):
+            for z, y, _ in arg.offsets:
                 rows.setdefault((z, y), f"row{len(rows)}")
         return rows
 
     def _reach(self, member: Member) -> int:
         """Return how far from the ends of a row neighbours may be at its other end, or legs lead back."""
-        joined = self.grid().periodic[2]
-        legs = ((a, x) for a in member.spec.args for _, _, x in self._legs(a))
+        joined = self.spec.box.periodic[2]
+        legs = ((a, x) for a in member.spec.args for _, _, x in a.offsets)
         return max((abs(x) for a, x in legs if joined or a.turns(x)), default=0)
 
     # -------------------------------------------------------------------------------------- text
@@ -105,7 +94,7 @@ class GridDriver:
                 if arg.access is Access.READ:
                     return f"A->d{arg.dat}[{component}]"
                 return f"g_{arg.parameter}_{component}"
-            z, y, x = self._legs(arg)[int(leg)]
+            z, y, x = arg.offsets[int(leg)]
             place = f"{rows[(z, y)]} + {shifted(x) if x else 'x'}"
             if arg.turns(x):
                 back = f"{ends}({beyond(x)})"
@@ -120,7 +109,7 @@ class GridDriver:
 
     def _row(self, member: Member) -> list[str]:
         rows = self.rows(member)
-        turned = self._reach(member) and not self.grid().periodic[2]
+        turned = self._reach(member) and not self.spec.box.periodic[2]
         near = "x + {0}" if turned else "(wrap ? fl_wrap(x + {0}, A->n2) : x + {0})"
         body = self.body(member, rows, near.format, "wrap && ")
         names = "".join(f", const int64_t {r}" for r in rows.values())
@@ -136,7 +125,7 @@ class GridDriver:
     def partial_parameters(self, member: Member) -> str:
         """Return the parameters of the function of some sites that are its partial results."""
         reductions = self.group.reductions((member,))
-        return "".join(f", {_kind(a)} *restrict acc_{a.parameter}" for _, a in reductions)
+        return "".join(f", {a.total} *restrict acc_{a.parameter}" for _, a in reductions)
 
     def sites(self, member: Member, heading: str, body: list[str]) -> list[str]:
         """Return the loop over some sites, none of which touches what another one changes, and its reductions."""
@@ -146,7 +135,7 @@ class GridDriver:
         for _, a in reductions:
             op = {Access.INC: "+", Access.MIN: "min", Access.MAX: "max"}[a.access]
             for c in range(a.dim):
-                lines.append(f"    {_kind(a)} t_{a.parameter}_{c} = acc_{a.parameter}[{c}];")
+                lines.append(f"    {a.total} t_{a.parameter}_{c} = acc_{a.parameter}[{c}];")
                 clauses += f" reduction({op}:t_{a.parameter}_{c})"
         lanes = f" simdlen({self.group.lanes})" if self.group.lanes > 1 else ""
         lines.append(f"#pragma omp simd{lanes}{clauses}")
@@ -154,7 +143,7 @@ class GridDriver:
         for _, a in reductions:
             used = touched(member.spec, a, 0)
             starts = ["" if c in used else f" = {neutral(a)}" for c in range(a.dim)]
-            lines += [f"        {_kind(a)} g_{a.parameter}_{c}{start};" for c, start in enumerate(starts)]
+            lines += [f"        {a.total} g_{a.parameter}_{c}{start};" for c, start in enumerate(starts)]
         lines += body
         for _, a in reductions:
             for c in range(a.dim):
@@ -165,27 +154,24 @@ class GridDriver:
         return lines
 
     def _driver(self, member: Member) -> list[str]:
-        symbol, grid, rows = self.group.symbol, self.grid(), self.rows(member)
+        symbol, rows, lines = self.group.symbol, self.rows(member), beginning(self.group.symbol)
         reductions = self.group.reductions((member,))
-        lines = [f"void {symbol}(const int64_t *S) {{", f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
         count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
         lines.append(f"    const int64_t rows = {count}, nx = A->n2;")
         reach = self._reach(member)
         lines.append(f"    const int64_t low = nx < {reach} ? nx : {reach};")
         lines.append(f"    const int64_t high = nx - {reach} > low ? nx - {reach} : low;")
-        lines.append(
-            "#pragma omp parallel for schedule(static) num_threads(fl_threads(A->threads)) if (A->threads != 1)"
-        )
+        lines.append(PARALLEL)
         lines.append("    for (int64_t r = 0; r < rows; r++) {")
         row = f"({first} + r)" if self.group.ranged else "r"
         lines.append(f"        const int64_t z = {row} / A->n1, y = {row} % A->n1;")
         for (dz, dy), name in rows.items():
-            lines.append(f"        const int64_t {name} = {self.row_base(grid, dz, dy)};")
+            lines.append(f"        const int64_t {name} = {self.row_base(dz, dy)};")
         lines += self.partials(member)
         tail = "".join(f", {r}" for r in rows.values()) + "".join(f", acc_{a.parameter}" for _, a in reductions)
         for begin, end, wrap in (("0", "low", 1), ("low", "high", 0), ("high", "nx", 1)):
             lines.append(f"        {symbol}_row(A, {begin}, {end}, {wrap}{tail});")
-        lines += [*self.keep(member, "r"), "    }", *self.total(member, "rows")]
+        lines += [*self.keep(member, "r"), "    }", *finish(self.group, (member,), "rows")]
         return [*lines, "}"]
 
     def partials(self, member: Member) -> list[str]:
@@ -193,7 +179,7 @@ class GridDriver:
         lines = []
         for _, a in self.group.reductions((member,)):
             start = ", ".join([neutral(a)] * a.dim)
-            lines.append(f"        {_kind(a)} acc_{a.parameter}[{a.dim}] = {{{start}}};")
+            lines.append(f"        {a.total} acc_{a.parameter}[{a.dim}] = {{{start}}};")
         return lines
 
     def keep(self, member: Member, place: str) -> list[str]:
@@ -204,20 +190,9 @@ class GridDriver:
             for m, a in self.group.reductions((member,))
         ]
 
-    def total(self, member: Member, count: str) -> list[str]:
-        """Combine partial results in order: the same sum for any number of threads."""
-        lines = []
-        for m, a in self.group.reductions((member,)):
-            part = f"A->part{m.number}_{a.parameter}[p * {a.dim} + c]"
-            lines.append(f"    for (int c = 0; c < {a.dim}; c++) {{")
-            lines.append(f"        {_kind(a)} total = {neutral(a)};")
-            lines.append(f"        for (int64_t p = 0; p < {count}; p++) total = {combine(a, 'total', part)};")
-            lines.append(f"        A->d{a.dat}[c] = ({a.scalar.c})({combine(a, f'A->d{a.dat}[c]', 'total')});")
-            lines.append("    }")
-        return lines
-
-    def row_base(self, grid: GridSpec, dz: int, dy: int) -> str:
+    def row_base(self, dz: int, dy: int) -> str:
         """Return the C expression of the storage place before a row, of ``z`` and ``y`` and a distance from them."""
+        grid = self.spec.box
 
         def place(axis: int, name: str, shift: int) -> str:
             text = f"{name} + {shift}" if shift else name
@@ -228,7 +203,3 @@ class GridDriver:
         inner = f"(A->n2 + {2 * grid.ghost[2]})"
         middle = f"(A->n1 + {2 * grid.ghost[1]})"
         return f"({place(0, 'z', dz)} * {middle} + {place(1, 'y', dy)}) * {inner} + {grid.ghost[2]}"
-
-
-def _kind(arg: ArgSpec) -> str:
-    return "double" if arg.scalar.floating else "int64_t"

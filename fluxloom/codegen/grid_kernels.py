@@ -23,18 +23,18 @@ class GridKernels(KernelDriver):
         if group.work.sites > 1 and not group.listed:
             return self._several(member, group.work.sites)
         item = Site(group, self.dialect, self.constants)
-        item.lines = self._open("_run")
+        item.lines = self.open("_run")
         with self._elements(item, "n", group.members, "const int e = list[item];" if group.listed else ""):
             item.site(member, "e" if group.listed else "item")
-        self._launch("_run", "n")
+        self.launch("_run", "n")
         return [*item.lines, *self.sums.reduce(group.members, "item", "n"), "}", ""]
 
     def _several(self, member: Member, count: int) -> list[str]:
         """Write the kernel of which each item handles some sites of a row."""
         item = Sites(self.group, self.dialect, self.constants, count=count)
         first = f"{'(int)from + ' if self.group.ranged else ''}{count} * "
-        item.lines = [*self._open("_run"), self._thread("item", start=first)]
+        item.lines = [*self.open("_run"), self.thread("item", start=first)]
         with item.block("if (item < n)"):
             item.sites(member)
-        self._launch("_run", "n", over=count)
+        self.launch("_run", "n", over=count)
         return [*item.lines, "}", ""]

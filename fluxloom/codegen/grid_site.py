@@ -38,14 +38,25 @@ class Site(Item):
 
         Neighbours are found by what lies between: one sum each. All offsets fit 32 bits, unless an argument says so.
         """
-        grid = self.grid_of(member)
-        self._coordinates(member, grid, number)
-        self._work(member)
+        self._coordinates(member, number)
+        self.declare_own()
+        for arg in member.spec.args:
+            if arg.kind == "direct" and arg.access is not Access.WRITE:
+                self.load_own(arg, touched(member.spec, arg, 0))
+            elif arg.kind == "stencil":
+                self._load_stencil(member, arg)
+            elif arg.kind == "global":
+                self._global(member, arg)
+        self._compute(member, "none", "i")
+        self._places_again(member)
+        self._commit(member, "none", "i")
+        self.store_own()
 
-    def _coordinates(self, member: Member, grid: GridSpec, number: str) -> None:
+    def _coordinates(self, member: Member, number: str) -> None:
         """Write coordinates and place of the site of that number, and the distances of neighbours."""
         self.line(f"const uint32_t row = {_quotient(number, 2)}, layer = {_quotient('row', 1)};")
         self.line(f"const int x = {number} - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;")
+        grid = member.spec.box
         self.line(f"const int i = {self._with_ghosts(grid) if any(grid.ghost) else number};")
         self._distances(member, grid)
 
@@ -69,7 +80,7 @@ class Site(Item):
     def _turns(self, member: Member) -> None:
         """Write whether legs along the row lead back, as they would leave it where their stencil turns round."""
         through = [a for a in member.spec.args if a.kind == "stencil"]
-        legs = [(a, leg) for a in through for k, leg in enumerate(self.legs(a)) if touched(member.spec, a, k)]
+        legs = [(a, leg) for a in through for k, leg in enumerate(a.offsets) if touched(member.spec, a, k)]
         wanted = {leg[2] for a, leg in legs if self._turn(a, leg)}
         for shift in sorted(wanted):
             beyond = f"x < {-shift}" if shift < 0 else f"x >= (int)n2 - {shift + self.count - 1}"
@@ -94,20 +105,6 @@ class Site(Item):
             return f"{number} * (uint32_t)s{arg.dat} + (uint32_t){index}"
         return address(arg, f"(uint32_t){index}", component, "")
 
-    def _work(self, member: Member) -> None:
-        self.declare_own()
-        for arg in member.spec.args:
-            if arg.kind == "direct" and arg.access is not Access.WRITE:
-                self.load_own(arg, touched(member.spec, arg, 0))
-            elif arg.kind == "stencil":
-                self._load_stencil(member, arg)
-            elif arg.kind == "global":
-                self._global(member, arg)
-        self._compute(member, "none", "i")
-        self._places_again(member)
-        self._commit(member, "none", "i")
-        self.store_own()
-
     def _places_again(self, member: Member) -> None:
         """Let the places of many stores be found anew, out of what the compiler cannot know to be the same numbers.
 
@@ -127,28 +124,12 @@ class Site(Item):
         """Ghost layers are part of the arithmetic: no table of positions."""
         return self.own
 
-    @staticmethod
-    def grid_of(member: Member) -> GridSpec:
-        """Return the box of a loop as one of three axes."""
-        grid = member.spec.grid
-        assert grid is not None
-        missing = 3 - len(grid.ghost)
-        return GridSpec((False,) * missing + grid.periodic, (0,) * missing + grid.ghost)
-
-    @staticmethod
-    def legs(arg: ArgSpec) -> list[tuple[int, int, int]]:
-        """Return the offsets of the legs of an argument along three axes."""
-        assert arg.stencil is not None
-        offsets = arg.stencil.offsets if arg.leg < 0 else (arg.stencil.offsets[arg.leg],)
-        full = [(0,) * (3 - len(o)) + o for o in offsets]
-        return [(o[0], o[1], o[2]) for o in full]
-
     def _shifts(self, member: Member) -> set[tuple[int, int]]:
         """Return along which axes, and how far, neighbours lie that the kernel touches."""
         wanted: set[tuple[int, int]] = set()
         for arg in member.spec.args:
             if arg.kind == "stencil":
-                for k, leg in enumerate(self.legs(arg)):
+                for k, leg in enumerate(arg.offsets):
                     if touched(member.spec, arg, k):
                         wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift}
         return wanted
@@ -162,7 +143,7 @@ class Site(Item):
 
     def _load_stencil(self, member: Member, arg: ArgSpec) -> None:
         name = f"p{member.number}_{arg.parameter}"
-        legs = self.legs(arg)
+        legs = arg.offsets
         self.line(f"{self.real(arg)} {name}[{len(legs)}][{arg.dim}];")
         for k, leg in enumerate(legs):
             used = touched(member.spec, arg, k)
@@ -195,7 +176,7 @@ class Site(Item):
         for arg in member.spec.args:
             if arg.kind != "stencil" or arg.access is Access.READ:
                 continue
-            for k, leg in enumerate(self.legs(arg)):
+            for k, leg in enumerate(arg.offsets):
                 used = self.mine(touched(member.spec, arg, k))
                 value, place = f"p{member.number}_{arg.parameter}[{k}]", _place_name(member, arg, k)
                 turn = self._turn(arg, leg)
@@ -214,7 +195,7 @@ def _moved_twice(member: Member) -> int:
     """Return how many numbers of a site are read and written in the same places."""
     both = [a for a in member.spec.args if a.access is Access.RW]
     direct = sum(len(touched(member.spec, a, 0)) for a in both if a.kind == "direct")
-    legs = ((a, k) for a in both if a.kind == "stencil" for k in range(len(Site.legs(a))))
+    legs = ((a, k) for a in both if a.kind == "stencil" for k in range(len(a.offsets)))
     return direct + sum(len(touched(member.spec, a, k)) for a, k in legs)
 
 

@@ -79,9 +79,7 @@ def sites_of(spec: LoopSpec, length: int, wanted: int = 0) -> int:
 
 def _numbers(spec: LoopSpec, arg: ArgSpec) -> int:
     """Return how many numbers of a site an argument moves."""
-    if arg.kind == "direct":
-        return len(touched(spec, arg, 0))
-    return sum(len(touched(spec, arg, k)) for k in range(len(Site.legs(arg))))
+    return sum(len(touched(spec, arg, k)) for k in range(len(arg.offsets)))
 
 
 @dataclass
@@ -90,8 +88,7 @@ class Sites(Site):
 
     def sites(self, member: Member, number: str = "item") -> None:
         """Write places of the sites from that number on, loads, the kernel for each, and the stores."""
-        grid = self.grid_of(member)
-        self._coordinates(member, grid, number)
+        self._coordinates(member, number)
         args = member.spec.args
         for arg in args:
             if arg.kind == "global":
@@ -115,7 +112,7 @@ class Sites(Site):
     # ---------------------------------------------------------------------------------- what is held
     def _ways(self, arg: ArgSpec) -> Iterator[tuple[int, int, str]]:
         """Yield the legs of an argument, how far along the row they lead, and the place of the first site without."""
-        for k, (layer, row, along) in enumerate(self.legs(arg) if arg.kind == "stencil" else [(0, 0, 0)]):
+        for k, (layer, row, along) in enumerate(arg.offsets):
             yield k, along, self._neighbour((layer, row, 0))
 
     @staticmethod
@@ -131,7 +128,7 @@ class Sites(Site):
         for arg in member.spec.args:
             if arg.kind == "stencil":
                 name = f"w{member.number}_{arg.parameter}"
-                self.line(f"{self.real(arg)} {name}[{self.count}][{len(self.legs(arg))}][{arg.dim}];")
+                self.line(f"{self.real(arg)} {name}[{self.count}][{len(arg.offsets)}][{arg.dim}];")
             elif arg.kind == "direct" and arg.dat not in done:
                 done.add(arg.dat)
                 self.line(f"{self.real(arg)} wo{arg.dat}[{self.count}][{arg.dim}];")
@@ -145,8 +142,8 @@ class Sites(Site):
                 continue
             name = f"p{member.number}_{arg.parameter}"
             if arg.kind == "stencil":
-                self.line(f"{self.real(arg)} {name}[{len(self.legs(arg))}][{arg.dim}];")
-            for k in range(len(self.legs(arg)) if arg.kind == "stencil" else 1):
+                self.line(f"{self.real(arg)} {name}[{len(arg.offsets)}][{arg.dim}];")
+            for k in range(len(arg.offsets)):
                 own = f"o{arg.dat}" if arg.kind == "direct" else f"{name}[{k}]"
                 for x in sorted(touched(member.spec, arg, k)):
                     held = self._held(member, arg, k).format("c")

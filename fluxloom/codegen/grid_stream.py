@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fluxloom.codegen.frame import beginning
 from fluxloom.codegen.grid import GridDriver, beyond
 from fluxloom.codegen.grid_stream_helpers import helpers
 from fluxloom.codegen.grid_stream_places import LINE, LineLoop, Places, Source, Target, base, held, width_of
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.reduce import combine, neutral
+from fluxloom.codegen.reduce import combine, finish, neutral
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.dtypes import FLOAT16
 
@@ -35,24 +36,19 @@ class StreamDriver(GridDriver):
     same code from copies (``edge``).
     """
 
+    how = "grid, line by line"
+
     width: int = field(init=False)
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
         self.width = width_of(self.group)
-        member = self.group.members[0]
-        self.places = Places(member.spec, {a.parameter: self._legs(a) for a in member.spec.args})
+        self.places = Places(self.spec)
 
-    def write(self) -> str:
-        """Return the C text."""
-        member = self.group.members[0]
-        lines = [f"/* {member.spec.name}: grid, line by line */", "typedef struct {"]
-        lines += [f"    {s.ctype} {s.name};" for s in self.entry().slots]
-        lines += [f"}} {self.group.symbol}_args;", ""]
+    def _functions(self, member: Member) -> list[str]:
         scalars = list(dict.fromkeys(item.arg.scalar for item in (*self.places.sources, *self.places.targets)))
-        lines.append(helpers(scalars, self.width))
-        lines += self._pack(member) + self._inner(member) + self._edge(member) + self._rows(member)
-        return "\n".join([*lines, ""])
+        functions = self._pack(member) + self._inner(member) + self._edge(member) + self._rows(member)
+        return [helpers(scalars, self.width), *functions]
 
     # ------------------------------------------------------------------------------------ pieces
     def _joined(self, item: Source | Target) -> int:
@@ -60,7 +56,7 @@ class StreamDriver(GridDriver):
 
         Where legs lead back it is copied from there for nothing, to be replaced.
         """
-        return int(self.grid().periodic[2] or item.arg.turns(item.shift))
+        return int(self.spec.box.periodic[2] or item.arg.turns(item.shift))
 
     def _past(self, target: Target) -> bool:
         """Whether whole lines of a row are stored past the caches."""
@@ -74,7 +70,7 @@ class StreamDriver(GridDriver):
     def _parameters(self, member: Member) -> str:
         rows = "".join(f", const int64_t {r}" for r in self.rows(member).values())
         sums = [a for _, a in self.group.reductions((member,))]
-        return rows + "".join(f", {_kind(a)} (*restrict acc_{a.parameter})[{self.width}]" for a in sums)
+        return rows + "".join(f", {a.total} (*restrict acc_{a.parameter})[{self.width}]" for a in sums)
 
     def _passed(self, member: Member) -> str:
         sums = [a for _, a in self.group.reductions((member,))]
@@ -87,7 +83,7 @@ class StreamDriver(GridDriver):
         body = loop.write()
         arrays = [f"const {held(s.arg.scalar)} *restrict i{k}" for k, s in enumerate(self.places.sources)]
         arrays += [f"{held(t.arg.scalar)} *restrict o{k}" for k, t in enumerate(self.places.targets)]
-        arrays += [f"{_kind(a)} *restrict g_{a.parameter}_{c}" for a, c in self._reductions(member)]
+        arrays += [f"{a.total} *restrict g_{a.parameter}_{c}" for a, c in self._reductions(member)]
         name, lanes = member.spec.name, self.group.lanes
         return [
             f"AI void {self.group.symbol}_pack(const {self.group.symbol}_args *restrict A, {', '.join(arrays)}) {{",
@@ -108,7 +104,7 @@ class StreamDriver(GridDriver):
     def _arrays(self, member: Member) -> list[str]:
         """Declare the arrays that the kernel computes into."""
         lines = [f"{held(t.arg.scalar)} b{k}[{self.width}] FL_ALIGN;" for k, t in enumerate(self.places.targets)]
-        lines += [f"{_kind(a)} g_{a.parameter}_{c}[{self.width}] FL_ALIGN;" for a, c in self._reductions(member)]
+        lines += [f"{a.total} g_{a.parameter}_{c}[{self.width}] FL_ALIGN;" for a, c in self._reductions(member)]
         return [f"        {line}" for line in lines]
 
     def _sums(self, member: Member, count: str) -> list[str]:
@@ -258,20 +254,19 @@ class StreamDriver(GridDriver):
     # ----------------------------------------------------------------------------------- the rows
     def _rows(self, member: Member) -> list[str]:
         """Write the function that is called: rows on threads, each thread those it always has."""
-        symbol, grid, w = self.group.symbol, self.grid(), self.width
+        symbol, w = self.group.symbol, self.width
         count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
         reach = self._reach(member)
         passed = self._passed(member)
         lines = [
-            f"void {symbol}(const int64_t *S) {{",
-            f"    const {symbol}_args *const A = (const {symbol}_args *)S;",
+            *beginning(symbol),
             f"    const int64_t rows = {count}, nx = A->n2;",
             "#pragma omp parallel num_threads(fl_threads(A->threads)) if (A->threads != 1)",
             "    {",
             "#pragma omp for schedule(static)",
             "    for (int64_t r = 0; r < rows; r++) {",
             f"        const int64_t z = ({first} + r) / A->n1, y = ({first} + r) % A->n1;",
-            *(f"        const int64_t {n} = {self.row_base(grid, *r)};" for r, n in self.rows(member).items()),
+            *(f"        const int64_t {n} = {self.row_base(*r)};" for r, n in self.rows(member).items()),
             *self._partials(member),
             f"        int64_t begin = ({w} - row0 % {w}) % {w};",
             f"        while (begin < {reach}) begin += {w};",
@@ -285,7 +280,7 @@ class StreamDriver(GridDriver):
             "    fl_fence();",
             "    }",
         ]
-        return [*lines, *self.total(member, "rows"), "}", ""]
+        return [*lines, *finish(self.group, (member,), "rows"), "}", ""]
 
     def _pieces(self, begin: str, end: str, passed: str) -> list[str]:
         """Cut the elements between two places of a row where lines begin."""
@@ -303,7 +298,7 @@ class StreamDriver(GridDriver):
         lines = []
         for _, a in self.group.reductions((member,)):
             name = f"acc_{a.parameter}"
-            lines.append(f"        {_kind(a)} {name}[{a.dim}][{self.width}] FL_ALIGN;")
+            lines.append(f"        {a.total} {name}[{a.dim}][{self.width}] FL_ALIGN;")
             each = f"{name}[c][k] = {neutral(a)}"
             lines.append(f"        for (int c = 0; c < {a.dim}; c++) for (int k = 0; k < {self.width}; k++) {each};")
         return lines
@@ -322,7 +317,3 @@ class StreamDriver(GridDriver):
                 "        }",
             ]
         return lines
-
-
-def _kind(arg: ArgSpec) -> str:
-    return "double" if arg.scalar.floating else "int64_t"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fluxloom.codegen.dialect import Dialect
@@ -90,11 +89,9 @@ class Places:
     ----------
     spec
         The loop.
-    legs
-        Offsets of the legs of each argument, ``(z, y, x)``.
     """
 
-    def __init__(self, spec: LoopSpec, legs: Mapping[str, list[tuple[int, int, int]]]) -> None:
+    def __init__(self, spec: LoopSpec) -> None:
         self.sources: list[Source] = []
         self.targets: list[Target] = []
         self._read: dict[tuple[str, int, int], int] = {}
@@ -105,7 +102,7 @@ class Places:
             if arg.kind == "global" or used is None:
                 continue
             for leg, c in sorted((leg or 0, flatten(i, arg.components)) for leg, found in used.items() for i in found):
-                z, y, x = legs[arg.parameter][leg]
+                z, y, x = arg.offsets[leg]
                 if arg.access is not Access.READ:
                     self._changed[arg.parameter, leg, c] = len(self.targets)
                     self.targets.append(Target(arg, leg, c, (z, y), x))

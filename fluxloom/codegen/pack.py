@@ -307,9 +307,8 @@ class Pack:
                 self._dirty.setdefault(arg.dat, set()).update(places)
             elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
                 self._store_legs(spec, arg, name)
-        increments = [a for a in spec.args if a.kind == "table" and a.access.reduces]
-        if increments:
-            Commit(self, member, increments).write()
+        if spec.increments:
+            Commit(self, member, spec.increments).write()
 
     def _reduce(self, arg: ArgSpec, name: str, number: int, components: set[int]) -> None:
         lanes = self.style.lanes

@@ -7,22 +7,19 @@ order, so that results are those of one row an item to the last bit (`fluxloom.c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from fluxloom.codegen.abreast import AbreastLoop, Part, why_not_abreast
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.kernel_writer import KernelWriter
 from fluxloom.codegen.lane import ROW_UNROLL, entry_place, row_place
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.reduce import combine
-from fluxloom.codegen.spec import ArgSpec, LaunchSpec, LoopSpec
+from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import walk
-
-if TYPE_CHECKING:
-    from fluxloom.codegen.kernels import KernelDriver
 
 __all__ = ["in_pairs", "pair_partials", "why_not_paired", "write_pairs"]
 
@@ -55,12 +52,12 @@ def pair_partials() -> str:
     return f"((n + 1) / {ROWS} + {PART - 1}) / {PART}"
 
 
-def write_pairs(driver: KernelDriver) -> list[str]:
+def write_pairs(driver: KernelWriter) -> list[str]:
     """Return the kernel of a group in pairs; note its launch."""
     group, words = driver.group, driver.words
     (member,) = group.members
     item = _PairItem(group, driver.dialect, driver.constants)
-    item.lines = driver._open("_run")
+    item.lines = driver.open("_run")
     item.line(f"const int item = {words.item.format(block=group.work.block)};")
     first = "((int)from & ~1) + " if group.ranged else ""
     item.line(f"const int i = {first}{ROWS} * item;")
@@ -75,7 +72,7 @@ def write_pairs(driver: KernelDriver) -> list[str]:
     lines = [*item.lines, *driver.sums.reduce(group.members, "item", f"(n + 1) / {ROWS}")]
     # a range that begins inside a pair needs an item more than half its rows: there, one a row
     over = 1 if group.ranged else ROWS
-    driver.launches.append(LaunchSpec(group.symbol + "_run", group.work.block, "n", over=over, chunk=PART))
+    driver.launch("_run", "n", over=over)
     return [*lines, "}", ""]
 
 

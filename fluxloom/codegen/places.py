@@ -7,6 +7,7 @@ from collections.abc import Collection
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
+from fluxloom.kernel.analysis import walk
 
 __all__ = ["MANY", "Place", "begins_with_updates", "constant_place", "first_updates", "flatten",
            "leg_components", "looped", "opposite_legs", "touched", "updates"]  # fmt: skip
@@ -91,14 +92,7 @@ def begins_with_updates(spec: LoopSpec, arg: ArgSpec) -> bool:
 
 def updates(statement: ir.Statement) -> list[ir.Update]:
     """Return every update inside a statement, in order."""
-    match statement:
-        case ir.Update():
-            return [statement]
-        case ir.If(body=body, orelse=orelse):
-            return [u for s in (*body, *orelse) for u in updates(s)]
-        case ir.For(body=body) | ir.While(body=body):
-            return [u for s in body for u in updates(s)]
-    return []
+    return [node for node in walk([statement]) if isinstance(node, ir.Update)]
 
 
 def opposite_legs(spec: LoopSpec) -> dict[tuple[str, int], int]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib import resources
 
 from fluxloom.codegen.dialect import DIALECTS, Dialect
-from fluxloom.codegen.kernels import opening, prelude
+from fluxloom.codegen.frame import head, opening
 from fluxloom.codegen.spec import Entry, LaunchSpec, Slot
-from fluxloom.codegen.unit import Unit, fixed_part
+from fluxloom.codegen.unit import Unit
 
 __all__ = ["Function", "Parameter", "primitive_unit"]
 
@@ -83,9 +83,9 @@ def primitive_unit(functions: Sequence[Function], dialect: str, helpers: str = "
     """
     language = DIALECTS[dialect]
     words = resources.files("fluxloom.codegen").joinpath(_WORDS[dialect]).read_text()
-    head = fixed_part() if language.words is None else prelude(language, contract)
     texts = [_text(function, language) for function in functions]
-    return Unit("\n".join([head, words, helpers, *texts]), tuple(_entry(f, language) for f in functions))
+    source = "\n".join([head(language, contract), words, helpers, *texts])
+    return Unit(source, tuple(_entry(f, language) for f in functions))
 
 
 def _slots(function: Function) -> tuple[Slot, ...]:

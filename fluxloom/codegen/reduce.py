@@ -21,7 +21,7 @@ def neutral(arg: ArgSpec) -> str:
 
 def combine(arg: ArgSpec, left: str, right: str, kind: str = "") -> str:
     """Return the C expression that combines two contributions of a C type; by default that of global reductions."""
-    kind = kind or ("double" if arg.scalar.floating else "int64_t")
+    kind = kind or arg.total
     match arg.access:
         case Access.MIN:
             return f"fl_min_{kind}({left}, {right})"
@@ -34,10 +34,9 @@ def declare(group: Group, members: tuple[Member, ...], pad: str) -> list[str]:
     """Return declarations of the partial sums of one chunk, set to the neutral value."""
     lines = []
     for member, arg in group.reductions(members):
-        kind = "double" if arg.scalar.floating else "int64_t"
         name = f"acc{member.number}_{arg.parameter}"
         start = neutral(arg)
-        lines.append(f"{pad}FL_ALIGN {kind} {name}[{arg.dim}][{REDUCTION_LANES}];")
+        lines.append(f"{pad}FL_ALIGN {arg.total} {name}[{arg.dim}][{REDUCTION_LANES}];")
         lines.append(
             f"{pad}for (int c = 0; c < {arg.dim}; c++) "
             f"for (int l = 0; l < {REDUCTION_LANES}; l++) {name}[c][l] = {start};"
@@ -63,10 +62,9 @@ def finish(group: Group, members: tuple[Member, ...], count: str) -> list[str]:
     """Combine the partial results in order: the same sum for any number of threads."""
     lines = []
     for member, arg in group.reductions(members):
-        kind = "double" if arg.scalar.floating else "int64_t"
         part = f"A->part{member.number}_{arg.parameter}[p * {arg.dim} + c]"
         lines.append(f"    for (int c = 0; c < {arg.dim}; c++) {{")
-        lines.append(f"        {kind} total = {neutral(arg)};")
+        lines.append(f"        {arg.total} total = {neutral(arg)};")
         lines.append(f"        for (int64_t p = 0; p < {count}; p++) total = {combine(arg, 'total', part)};")
         lines.append(f"        A->d{arg.dat}[c] = ({arg.scalar.c})({combine(arg, f'A->d{arg.dat}[c]', 'total')});")
         lines.append("    }")

@@ -67,8 +67,7 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
         if arg.ragged.code is not None:
             add("int64_t *", f"r{arg.map}_table", "ragged_table", arg.map)
     if arg.kind == "global" and arg.access is not Access.READ:
-        ctype = "double *" if arg.scalar.floating else "int64_t *"
-        add(ctype, f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
+        add(f"{arg.total} *", f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
     if group.strategy == "two_pass" and arg.kind == "table" and arg.access.reduces:
         add(pointer, f"x{arg.dat}_{arg.parameter}", "scratch", arg.parameter)
 
@@ -86,7 +85,7 @@ def _plan_slots(group: Group) -> list[tuple[str, str]]:
             return [*names, ("int32_t *", "inv_elem"), ("uint8_t *", "inv_leg")]
         case "two_pass":
             types = {"ptr": "int64_t *", "elem": "int32_t *", "leg": "uint8_t *", "n": "int64_t"}
-            maps = {a.map: None for m in group.members for a in m.spec.args if a.kind == "table" and a.access.reduces}
+            maps = {a.map: None for m in group.members for a in m.spec.increments}
             return [(ctype, f"i{k}_{part}") for k in maps for part, ctype in types.items()]
         case "gather":
             names = [("int64_t", "targets"), ("int64_t", "tiles")]
@@ -159,8 +158,7 @@ def _kernel_plan(group: Group) -> list[tuple[str, str]]:
             names = [("int64_t", "targets"), *_contributions(group, "inv")]
             return names + [("int64_t", f"base{m.number}") for m in group.scatter[1:]]
         case "two_pass":
-            increments = [a for m in group.members for a in m.spec.args if a.kind == "table" and a.access.reduces]
-            tables = {inverse_name(a): None for a in increments}
+            tables = {inverse_name(a): None for m in group.members for a in m.spec.increments}
             return [p for k in tables for p in (("int64_t", f"{k}_n"), *_contributions(group, k))]
     return []
 

@@ -103,6 +103,12 @@ class GridSpec:
     periodic: tuple[bool, ...]
     ghost: tuple[int, ...]
 
+    @property
+    def box(self) -> GridSpec:
+        """The same as a box of three axes; missing ones, which come first, have one element."""
+        missing = 3 - len(self.ghost)
+        return GridSpec((False,) * missing + self.periodic, (0,) * missing + self.ghost)
+
 
 @dataclass(frozen=True)
 class ArgSpec:
@@ -152,6 +158,20 @@ class ArgSpec:
         """Number of legs the kernel sees in a packed argument."""
         return self.arity if self.kind == "table" and self.leg < 0 else 1
 
+    @property
+    def offsets(self) -> list[tuple[int, int, int]]:
+        """Where each leg of a stencil leads along the three axes of a box; other arguments have the element itself."""
+        if self.stencil is None:
+            return [(0, 0, 0)]
+        offsets = self.stencil.offsets if self.leg < 0 else (self.stencil.offsets[self.leg],)
+        full = [(0,) * (3 - len(o)) + o for o in offsets]
+        return [(o[0], o[1], o[2]) for o in full]
+
+    @property
+    def total(self) -> str:
+        """C type in which results of a reduction are added up."""
+        return "double" if self.scalar.floating else "int64_t"
+
     def turns(self, shift: int) -> bool:
         """Whether a leg that leads so far along the last axis leads back to the element at an end."""
         return self.stencil is not None and bool(self.stencil.mirror) and shift != 0 and self.stencil.ends[shift > 0]
@@ -192,6 +212,17 @@ class LoopSpec:
     def arg(self, parameter: str) -> ArgSpec:
         """Return the argument bound to a kernel parameter."""
         return next(a for a in self.args if a.parameter == parameter)
+
+    @property
+    def box(self) -> GridSpec:
+        """The box of three axes over which it runs."""
+        assert self.grid is not None
+        return self.grid.box
+
+    @cached_property
+    def increments(self) -> list[ArgSpec]:
+        """The arguments that add to targets of a map."""
+        return [a for a in self.args if a.kind == "table" and a.access.reduces]
 
     @property
     def ragged(self) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from fluxloom.codegen.coop import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.dialect import KernelWords
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.kernel_writer import KernelWriter
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import flatten
@@ -26,9 +26,6 @@ from fluxloom.codegen.tables import literal
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.passes import remove_dead_locals, rewrite_statements
-
-if TYPE_CHECKING:
-    from fluxloom.codegen.kernels import KernelDriver
 
 __all__ = ["LONG_LANES", "SHARING", "in_teams", "team_partials", "write_teams"]
 
@@ -64,7 +61,7 @@ def team_partials(group: Group) -> str:
     return f"((n + {_rows(group) - 1}) / {_rows(group)} * {group.work.block // PART})"
 
 
-def write_teams(driver: KernelDriver) -> list[str]:
+def write_teams(driver: KernelWriter) -> list[str]:
     """Return the kernels of a group in teams: one, and one more for rows that are too long for its lanes."""
     lines = _write_teams(driver)
     if driver.group.work.long:
@@ -76,7 +73,7 @@ def write_teams(driver: KernelDriver) -> list[str]:
     return lines
 
 
-def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
+def _write_teams(driver: KernelWriter, *, long: bool = False) -> list[str]:
     """Return one kernel of a group in teams; note its launch."""
     group, words, work = driver.group, driver.words, driver.group.work
     (member,) = group.members
@@ -89,7 +86,7 @@ def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
         shared, member = (shared, member) if isinstance(found, str) else (found, part)
     assert not isinstance(shared, str)
     item = _TeamItem(group, driver.dialect, driver.constants, shared=shared)
-    item.lines = driver._open(suffix, _COLOURED if coloured else ())
+    item.lines = driver.open(suffix, _COLOURED if coloured else ())
     item.line(f"const int me = {words.member};")
     item.line(f"const int count = (int)({'end - begin' if coloured else extent});")
     item.open_team()
@@ -131,7 +128,7 @@ def _part(member: Member, component: int) -> Member:
     return replace(member, spec=replace(member.spec, kernel=replace(kernel, body=body)))
 
 
-def _reduce(driver: KernelDriver, coloured: bool) -> list[str]:
+def _reduce(driver: KernelWriter, coloured: bool) -> list[str]:
     """Return the partial results of whole groups, whichever of their items have rows."""
     group, block = driver.group, driver.group.work.block
     place = f"({driver.words.group} * {block} + me)"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 
 from fluxloom.codegen.dialect import C
+from fluxloom.codegen.frame import argument_block
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.reduce import declare, finish, store
 from fluxloom.codegen.slots import slots_of
@@ -108,12 +109,10 @@ class _PassDriver(Driver):
     def text(self, narrow: bool) -> list[str]:
         """Return the argument block and the functions; tables are of 16 bits when ``narrow``."""
         group = self.group
-        lines = [f"/* {' + '.join(m.spec.name for m in group.members)} */", "typedef struct {"]
-        for slot in slots_of(group):
-            ctype = "uint16_t *" if narrow and slot.origin == "map" else slot.ctype
-            lines.append(f"    {ctype} {slot.name};")
+        slots = [replace(s, ctype="uint16_t *") if narrow and s.origin == "map" else s for s in slots_of(group)]
+        lines = [f"/* {' + '.join(m.spec.name for m in group.members)} */", *argument_block(group.symbol, slots)]
         text, self.names = self._range("run", group.members, self._style("serial", direct=True))
-        return [*lines, f"}} {group.symbol}_args;", "", *text]
+        return [*lines, "", *text]
 
 
 def generate_tiled(
@@ -277,5 +276,4 @@ class _Main:
 
 
 def _left_out(number: int, arg: ArgSpec) -> str:
-    kind = "double" if arg.scalar.floating else "int64_t"
-    return f"{kind} noacc{number}_{arg.parameter}[{arg.dim}][16] = {{{{0}}}};"
+    return f"{arg.total} noacc{number}_{arg.parameter}[{arg.dim}][16] = {{{{0}}}};"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from fluxloom.codegen.dialect import DIALECTS, C, Dialect
+from fluxloom.codegen.frame import fixed_part, prelude
 from fluxloom.codegen.grid_stream_places import streams
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
@@ -75,15 +75,10 @@ def _driver(group: Group) -> Driver | GridDriver:
     if group.members[0].spec.grid is None:
         return Driver(group, C)
     from fluxloom.codegen.grid import GridDriver
+    from fluxloom.codegen.grid_lists import ListDriver
     from fluxloom.codegen.grid_stream import StreamDriver
 
-    return StreamDriver(group, C) if streams(group) else GridDriver(group, C)
-
-
-def fixed_part() -> str:
-    """Return the beginning of every unit of plain functions."""
-    folder = resources.files("fluxloom.codegen")
-    return "\n".join(folder.joinpath(name).read_text() for name in ("prelude.c", "semantics.c"))
+    return (ListDriver if group.listed else StreamDriver if streams(group) else GridDriver)(group, C)
 
 
 def whole(parts: Sequence[str]) -> str:
@@ -95,7 +90,7 @@ def whole(parts: Sequence[str]) -> str:
 def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:
     """Generate the source of some groups for a device of work items."""
     from fluxloom.codegen.grid_kernels import GridKernels
-    from fluxloom.codegen.kernels import KernelDriver, prelude
+    from fluxloom.codegen.kernels import KernelDriver
 
     drivers = [GridKernels(g, dialect) if g.members[0].spec.grid else KernelDriver(g, dialect) for g in groups]
     half = any(a.scalar is FLOAT16 for g in groups for m in g.members for a in m.spec.args)

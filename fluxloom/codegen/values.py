@@ -94,8 +94,8 @@ class Values:
     def declare_increments(self) -> None:
         """Declare the values that scattering loops add to; start from memory or from a known zero."""
         for member in self.group.scatter:
-            for arg in member.spec.args:
-                if arg.kind == "table" and arg.access.reduces and arg.dat not in self._available:
+            for arg in member.spec.increments:
+                if arg.dat not in self._available:
                     if arg.dat not in self._own:
                         self._own[arg.dat] = arg
                         self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")

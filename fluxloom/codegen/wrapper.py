@@ -7,6 +7,7 @@ from math import gcd
 
 from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.frame import PARALLEL, argument_block, beginning
 from fluxloom.codegen.group import CHUNK, Group
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
@@ -44,9 +45,7 @@ class Driver:
         """Return the C text: the argument block, the pack functions, the driver."""
         group = self.group
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
-        lines.append("typedef struct {")
-        lines += [f"    {s.ctype} {s.name};" for s in slots_of(group)]
-        lines += [f"}} {group.symbol}_args;", ""]
+        lines += [*argument_block(group.symbol, slots_of(group)), ""]
         lines += getattr(self, f"_{group.strategy}")()
         return "\n".join([*lines, ""])
 
@@ -71,18 +70,15 @@ class Driver:
                 declared.append(f"{arg.scalar.c} *restrict w{arg.dat}")
                 names.append(f"w{arg.dat}")
         for member, arg in self.group.reductions(members):
-            kind = "double" if arg.scalar.floating else "int64_t"
             name = f"acc{member.number}_{arg.parameter}"
-            declared.append(f"{kind} (*restrict {name})[{REDUCTION_LANES}]")
+            declared.append(f"{arg.total} (*restrict {name})[{REDUCTION_LANES}]")
             names.append(name)
         return declared, names
 
     def _distinct_increments(self) -> list[ArgSpec]:
         out: dict[int, ArgSpec] = {}
-        for member in self.group.scatter:
-            for arg in member.spec.args:
-                if arg.kind == "table" and arg.access.reduces:
-                    out.setdefault(arg.dat, arg)
+        for arg in (a for member in self.group.scatter for a in member.spec.increments):
+            out.setdefault(arg.dat, arg)
         return list(out.values())
 
     def _range(self, tag: str, members: tuple[Member, ...], style: PackStyle) -> tuple[list[str], list[str]]:
@@ -129,53 +125,42 @@ class Driver:
         )
 
     # ------------------------------------------------------------------------------ strategies
-    def _open(self, extra: str = "") -> list[str]:
-        symbol = self.group.symbol
-        return [f"void {symbol}(const int64_t *S) {{", f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
-
-    def _parallel(self) -> str:
-        return "#pragma omp parallel for schedule(static) num_threads(fl_threads(A->threads)) if (A->threads != 1)"
-
-    def _chunks(self, tag: str, members: tuple[Member, ...], names: list[str], *, parallel: bool) -> list[str]:
-        lines = self._open()
+    def _chunks(self, commit: str = "serial", *, parallel: bool = True) -> list[str]:
+        """Write the loops of the group for chunks of elements, up to what follows their last."""
+        members = self.group.members
+        text, names = self._range("run", members, self._style(commit, listed=self.group.listed, direct=True))
+        lines = text + beginning(self.group.symbol)
         if self.group.listed:
             lines.append("    const int32_t *const L = A->list;")
         lines.append(f"    const int64_t n = {'A->list[A->n]' if self.group.counted else 'A->n'};")
         if parallel:
-            lines.append(self._parallel())
+            lines.append(PARALLEL)
         first = "A->from" if self.group.ranged else "0"
         lines.append(f"    for (int64_t b = {first}; b < n; b += {CHUNK}) {{")
         lines += declare(self.group, members, "        ")
         passed = "".join(", " + p for p in names)
-        lines.append(f"        {self.group.symbol}_{tag}(A, b, b + {CHUNK} < n ? b + {CHUNK} : n{passed});")
+        lines.append(f"        {self.group.symbol}_run(A, b, b + {CHUNK} < n ? b + {CHUNK} : n{passed});")
         lines += store(self.group, members, f"{self.group.since('b', 'A->')} / {CHUNK}", "        ")
         if self.group.stream:
             lines.append("        fl_fence();")
         lines.append("    }")
         return lines
 
+    def _finish(self) -> list[str]:
+        return [*finish(self.group, self.group.members, self._partials("n")), "}"]
+
     def _direct(self) -> list[str]:
-        group = self.group
-        members = group.members
-        text, names = self._range("run", members, self._style("serial", listed=group.listed, direct=True))
-        lines = text + self._chunks("run", members, names, parallel=True)
-        return [*lines, *finish(self.group, members, self._partials("n")), "}"]
+        return self._chunks() + self._finish()
 
     def _partials(self, end: str) -> str:
         """Return the C expression of the number of partial results of elements up to ``end``."""
         return f"({self.group.since(end, 'A->')} + {CHUNK - 1}) / {CHUNK}"
 
     def _serial(self) -> list[str]:
-        group = self.group
-        text, names = self._range("run", group.members, self._style("serial", listed=group.listed, direct=True))
-        lines = text + self._chunks("run", group.members, names, parallel=False)
-        return [*lines, *finish(self.group, group.members, self._partials("n")), "}"]
+        return self._chunks(parallel=False) + self._finish()
 
     def _atomic(self) -> list[str]:
-        group = self.group
-        text, names = self._range("run", group.members, self._style("atomic", listed=group.listed, direct=True))
-        lines = text + self._chunks("run", group.members, names, parallel=True)
-        return [*lines, *finish(self.group, group.members, self._partials("n")), "}"]
+        return self._chunks("atomic") + self._finish()
 
     def _block_colour(self) -> list[str]:
         return self._blocks(permuted=self.group.listed, source="list")
@@ -186,11 +171,11 @@ class Driver:
     def _blocks(self, *, permuted: bool, source: str) -> list[str]:
         members = self.group.members
         text, names = self._range("run", members, self._style("serial", listed=permuted, direct=True))
-        lines = text + self._open()
+        lines = text + beginning(self.group.symbol)
         if permuted:
             lines.append(f"    const int32_t *const L = A->{source};")
         lines.append("    for (int64_t colour = 0; colour < A->n_colours; colour++) {")
-        lines.append(self._parallel())
+        lines.append(PARALLEL)
         lines.append("        for (int64_t k = A->colour_off[colour]; k < A->colour_off[colour + 1]; k++) {")
         lines.append("            const int64_t block = A->blocks[k];")
         lines += declare(self.group, members, "            ")
@@ -203,11 +188,11 @@ class Driver:
     def _element_colour(self) -> list[str]:
         members = self.group.members
         text, names = self._range("run", members, self._style("serial", listed=True, direct=True))
-        lines = text + self._open()
+        lines = text + beginning(self.group.symbol)
         lines += ["    const int32_t *const L = A->perm;", "    int64_t done = 0;"]
         lines.append("    for (int64_t colour = 0; colour < A->n_colours; colour++) {")
         lines.append("        const int64_t begin = A->colour_off[colour], end = A->colour_off[colour + 1];")
-        lines.append(self._parallel())
+        lines.append(PARALLEL)
         lines.append(f"        for (int64_t b = begin; b < end; b += {CHUNK}) {{")
         lines += declare(self.group, members, "            ")
         passed = "".join(", " + p for p in names)
@@ -217,14 +202,8 @@ class Driver:
         return [*lines, *finish(self.group, members, "done"), "}"]
 
     def _two_pass(self) -> list[str]:
-        members = self.group.members
-        text, names = self._range("run", members, self._style("scratch", listed=self.group.listed, direct=True))
-        lines = text + self._chunks("run", members, names, parallel=True)
-        for member in members:
-            for arg in member.spec.args:
-                if arg.kind == "table" and arg.access.reduces:
-                    lines += self._second_pass(arg)
-        return [*lines, *finish(self.group, members, self._partials("n")), "}"]
+        passes = [line for m in self.group.members for a in m.spec.increments for line in self._second_pass(a)]
+        return [*self._chunks("scratch"), *passes, *self._finish()]
 
     def _second_pass(self, arg: ArgSpec) -> list[str]:
         inverse, stride = f"A->i{arg.map}", arg.legs * arg.dim
@@ -234,7 +213,7 @@ class Driver:
         target = f"A->d{arg.dat}[{address(arg, 't', 'c')}]"
         summed = combine(arg, target, value)
         return [
-            self._parallel(),
+            PARALLEL,
             f"    for (int64_t t = 0; t < {inverse}_n; t++)",
             f"        for (int64_t k = {inverse}_ptr[t]; k < {inverse}_ptr[t + 1]; k++) {{",
             *([skip] if skip else []),
@@ -250,8 +229,8 @@ class Driver:
         members = self.group.members
         style = PackStyle(lanes=1, listed=False, commit="pick")
         text, _ = self._range("run", members, style)
-        lines = text + self._open()
-        lines.append(self._parallel())
+        lines = text + beginning(self.group.symbol)
+        lines.append(PARALLEL)
         lines.append(f"    for (int64_t t = {'A->from' if self.group.ranged else '0'}; t < A->targets; t++)")
         lines.append("        for (int64_t k = A->inv_ptr[t]; k < A->inv_ptr[t + 1]; k++)")
         lines.append(f"            {self.group.symbol}_run_1(A, A->inv_elem[k], t, A->inv_leg[k]);")
@@ -269,8 +248,8 @@ class Driver:
         if group.direct:
             text, direct_names = self._range("cells", group.direct, self._style("none", direct=True))
             lines += text
-        lines += self._open()
-        lines.append(self._parallel())
+        lines += beginning(self.group.symbol)
+        lines.append(PARALLEL)
         lines.append("    for (int64_t tile = 0; tile < A->tiles; tile++) {")
         first = "A->from + " if group.ranged else ""
         lines.append(f"        const int64_t t0 = {first}tile * {group.tile};")
