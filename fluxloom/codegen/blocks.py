@@ -59,18 +59,11 @@ class _Deferred(Item):
     """The body of an element whose increments wait for the colour of its item."""
 
     def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
-        if looped(member.spec, arg):
-            with self.each_leg(arg):
-                for c in sorted(self.mine(touched(member.spec, arg, 0))):
-                    self.line(f"v{arg.dat}_{arg.parameter}[g][{c}] = p{member.number}_{arg.parameter}[g][{c}];")
-            return
-        for leg in range(arg.legs):
-            used = sorted(self.mine(touched(member.spec, arg, leg)))
-            for c in used:
+        for leg, target, used in self.legs(member, arg):
+            for c in sorted(used):
                 self.line(f"v{arg.dat}_{arg.parameter}[{leg}][{c}] = p{member.number}_{arg.parameter}[{leg}][{c}];")
-            if used:
-                number = arg.leg if arg.leg >= 0 else leg
-                self.line(f"t{arg.map}_{number} = m{arg.map}_{number};")
+            if used and leg != "g":
+                self.line(f"t{target[1:]} = {target};")
 
 
 def _target_names(member: Member) -> list[str]:
@@ -78,38 +71,22 @@ def _target_names(member: Member) -> list[str]:
     for arg in member.spec.increments:
         for leg in range(0 if looped(member.spec, arg) else arg.legs):
             if touched(member.spec, arg, leg):
-                names[f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"] = None
+                names[f"t{arg.map}_{arg.column(leg)}"] = None
     return list(names)
 
 
 def _add(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
     """Add the increments of one argument to memory, or to what the group holds of its targets."""
-    if looped(member.spec, arg):
-        _add_legs(item, member, arg, staged)
-        return
-    for leg in range(arg.legs):
-        for c in sorted(item.mine(touched(member.spec, arg, leg))):
+    for leg, target, used in item.legs(member, arg, "" if staged else "element"):
+        target = target if leg == "g" else f"t{target[1:]}"
+        for c in sorted(used):
             value = f"v{arg.dat}_{arg.parameter}[{leg}][{c}]"
             if staged:
                 place = f"S{arg.dat}[tgt_loc[(first + l) * {arg.legs} + {leg}] * {arg.dim} + {c}]"
                 item.line(f"{place} = {combine(arg, place, value, item.real(arg))};")
-                continue
-            target = f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
-            where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
-            item.line(item._combined(arg, where, value))
-
-
-def _add_legs(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
-    """Add the increments of an argument with many legs, which are gone through in a loop."""
-    with item.each_leg(arg, "" if staged else "element"):
-        for c in sorted(item.mine(touched(member.spec, arg, 0))):
-            value = f"v{arg.dat}_{arg.parameter}[g][{c}]"
-            if staged:
-                place = f"S{arg.dat}[tgt_loc[(first + l) * {arg.legs} + g] * {arg.dim} + {c}]"
-                item.line(f"{place} = {combine(arg, place, value, item.real(arg))};")
             else:
-                where = f"d{arg.dat}[{address(arg, f'(int64_t)m{arg.map}_g', c, '')}]"
-                item.line(item._combined(arg, where, value))
+                where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
+                item.line(item.combined(arg, where, value))
 
 
 def _staged_dats(member: Member) -> dict[int, ArgSpec]:

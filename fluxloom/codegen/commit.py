@@ -2,48 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
+from fluxloom.codegen.body import Body
+from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.lane import address, identity
 from fluxloom.codegen.member import Member, PackStyle
 from fluxloom.codegen.places import looped, opposite_legs, touched
 from fluxloom.codegen.rows import RowShape, chunks, vector
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS
 
-__all__ = ["Commit", "PackLike"]
+__all__ = ["Commit", "PackBody"]
 
 
-class PackLike(Protocol):
-    """What a commit needs of the pack it belongs to."""
+@dataclass
+class PackBody(Body):
+    """What the body of a pack function asks for: the targets of legs, and helpers that move rows."""
 
+    members: tuple[Member, ...]
     style: PackStyle
-    compute: Scalar
-    lines: list[str]
+    dialect: Dialect
+    helpers: set[RowShape] = field(default_factory=set[RowShape])
 
-    def line(self, text: str) -> None:
-        """Add one line."""
-        ...
+    def __post_init__(self) -> None:
+        self.compute = self.members[0].spec.compute
 
     def helper(self, shape: RowShape) -> str:
         """Ask for a row helper; returns its C name."""
-        ...
+        self.helpers.add(shape)
+        return shape.name
 
-    def need_ids(self, arg: ArgSpec, leg: int) -> str:
-        """Load the targets of one leg; returns the name of the array."""
-        ...
+    def need_ids(self, arg: ArgSpec, leg: int | str) -> str:
+        """Load the targets of one leg, once; returns the name of the array."""
+        name = f"m{arg.map}_{leg}"
+        if self.fresh(name):
+            lanes = self.style.lanes
+            row = "(size_t)e[l]" if self.style.listed else "(i + l)"
+            kind = "uint64_t" if arg.wide else "uint32_t"
+            self.line(f"{kind} {name}[{lanes}];")
+            self.line(
+                f"for (int l = 0; l < {lanes}; l++) {name}[l] = ({kind})A->m{arg.map}[{row} * {arg.arity} + {leg}];"
+            )
+        return name
 
-    def real(self, arg: ArgSpec) -> str:
-        """Return the C type in which the kernel sees an argument."""
-        ...
+    @contextmanager
+    def each_leg(self, arg: ArgSpec) -> Iterator[str]:
+        """Write what follows for each leg ``g`` of an argument with many; gives the array of its targets."""
+        self.line(f"for (int g = 0; g < {arg.legs}; g++) {{")
+        name = self.need_ids(arg, "g")
+        yield name
+        self._ids.discard(name)
+        self.line("}")
+
+    def legs(self, member: Member, arg: ArgSpec) -> Iterator[tuple[int | str, str, set[int]]]:
+        """Yield the legs of an argument, in a loop if there are many, with arrays of their targets, and components."""
+        if looped(member.spec, arg):
+            with self.each_leg(arg) as ids:
+                yield "g", ids, touched(member.spec, arg, 0)
+            return
+        for leg in range(arg.legs):
+            yield leg, self.need_ids(arg, arg.column(leg)), touched(member.spec, arg, leg)
 
 
 class Commit:
     """Adds the private increments of a pack to memory, element by element, leg by leg."""
 
-    def __init__(self, pack: PackLike, member: Member, args: list[ArgSpec]) -> None:
+    def __init__(self, pack: PackBody, member: Member, args: list[ArgSpec]) -> None:
         self.pack, self.member, self.args = pack, member, args
         self.looped = frozenset(a.parameter for a in args if looped(member.spec, a))
 
@@ -71,12 +99,8 @@ class Commit:
         )
 
     def _legs(self, arg: ArgSpec) -> list[tuple[int, set[int]]]:
-        out = []
-        for leg in range(arg.legs):
-            used = touched(self.member.spec, arg, leg)
-            if used:
-                out.append((leg, used))
-        return out
+        found = [(leg, touched(self.member.spec, arg, leg)) for leg in range(arg.legs)]
+        return [(leg, used) for leg, used in found if used]
 
     def _each_leg(self, arg: ArgSpec) -> str:
         """Return the head of a loop over the legs of an argument with many, which names the target of lane ``l``."""
@@ -106,7 +130,7 @@ class Commit:
                 moves[0] += self._leg_rows(arg, name)
                 continue
             for leg, used in self._legs(arg):
-                ids = pack.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+                ids = pack.need_ids(arg, arg.column(leg))
                 source = opposite.get((arg.parameter, leg))
                 sign = "-" if source is not None else "+"
                 for offset, width in chunks(arg.dim, pack.style.lanes, arg.scalar):
@@ -175,7 +199,7 @@ class Commit:
     def _scalar(self) -> None:
         pack, lanes = self.pack, self.pack.style.lanes
         ids = {
-            (arg.parameter, leg): pack.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+            (arg.parameter, leg): pack.need_ids(arg, arg.column(leg))
             for arg in self.args
             if arg.parameter not in self.looped
             for leg, _ in self._legs(arg)

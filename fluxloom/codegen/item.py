@@ -8,7 +8,7 @@ every compiler keep them in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity, row_place
@@ -102,8 +102,17 @@ class Item(Values):
             return
         if arg.access in (Access.READ, Access.RW):
             for leg in range(arg.legs):
-                target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
+                target = f"m{arg.map}_{arg.column(leg)}"
                 self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, touched(member.spec, arg, leg), set())
+
+    def legs(self, member: Member, arg: ArgSpec, element: str = "") -> Iterator[tuple[str, str, set[int]]]:
+        """Yield the legs of an argument, in a loop if there are many, with their targets and components to handle."""
+        if looped(member.spec, arg):
+            with self.each_leg(arg, element):
+                yield "g", f"m{arg.map}_g", self.mine(touched(member.spec, arg, 0))
+            return
+        for leg in range(arg.legs):
+            yield str(leg), f"m{arg.map}_{arg.column(leg)}", self.mine(touched(member.spec, arg, leg))
 
     @contextmanager
     def each_leg(self, arg: ArgSpec, element: str = "") -> Iterator[None]:
@@ -135,9 +144,8 @@ class Item(Values):
         """Declare the row of a ragged map: its length, first position and stride."""
         assert arg.ragged is not None
         name = f"r{arg.map}"
-        if name in self._ids:
+        if not self.fresh(name):
             return
-        self._ids.add(name)
         self.add(row_place(arg, element))
         self.line(f"const int row{arg.map}_length = {self.row_length(stored_length(arg, element))};")
 
@@ -179,18 +187,10 @@ class Item(Values):
         spec = member.spec
         for arg in spec.args:
             if arg.kind == "direct" and arg.access is not Access.READ:
-                places = self.mine(touched(spec, arg, 0))
-                self._available.setdefault(arg.dat, set()).update(places)
-                self._dirty.setdefault(arg.dat, set()).update(places)
-            elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW) and looped(spec, arg):
-                with self.each_leg(arg, element):
-                    places = self.mine(touched(spec, arg, 0))
-                    self._store(arg, f"p{member.number}_{arg.parameter}[g]", f"d{arg.dat}", f"m{arg.map}_g", places)
+                self.changed(arg, self.mine(touched(spec, arg, 0)))
             elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
-                for leg in range(arg.legs):
-                    target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
-                    name = f"p{member.number}_{arg.parameter}[{leg}]"
-                    self._store(arg, name, f"d{arg.dat}", target, self.mine(touched(spec, arg, leg)))
+                for leg, target, used in self.legs(member, arg, element):
+                    self._store(arg, f"p{member.number}_{arg.parameter}[{leg}]", f"d{arg.dat}", target, used)
             elif arg.kind == "table" and arg.access.reduces:
                 self._increments(member, arg, commit, element)
 
@@ -198,37 +198,29 @@ class Item(Values):
         if commit == "scratch":
             self._scratch(member, arg, element)
             return
-        if looped(member.spec, arg):
-            used = sorted(self.mine(touched(member.spec, arg, 0)))
-            if commit == "pick":
-                self._pick_leg(arg, [(c, f"p{member.number}_{arg.parameter}[leg][{c}]") for c in used], "")
-                return
-            with self.each_leg(arg, element):
-                values = [(c, f"p{member.number}_{arg.parameter}[g][{c}]") for c in used]
-                self._add_leg(arg, values, f"m{arg.map}_g", commit)
+        name = f"p{member.number}_{arg.parameter}"
+        if commit == "pick":
+            self._pick(member, arg, name)
             return
-        for leg in range(arg.legs):
-            used = sorted(self.mine(touched(member.spec, arg, leg)))
-            values = [(c, f"p{member.number}_{arg.parameter}[{leg}][{c}]") for c in used]
-            if used and commit == "pick":
-                self._pick_leg(arg, values, f"if (leg == {leg}) " if arg.legs > 1 else "")
-            elif used:
-                self._add_leg(arg, values, f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}", commit)
+        for leg, target, used in self.legs(member, arg, element):
+            for c in sorted(used):
+                where, value = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]", f"{name}[{leg}][{c}]"
+                if commit == "atomic":
+                    self.line(f"fl_atomic_add_{arg.scalar.c}(&{where}, ({arg.scalar.c}){value});")
+                else:
+                    self.line(self.combined(arg, where, value))
 
-    def _pick_leg(self, arg: ArgSpec, values: list[tuple[int, str]], only: str) -> None:
-        """Add what one leg has to the values of the element that the work item is for."""
-        self.line(f"{only}{{ {' '.join(self._combined(arg, f'o{arg.dat}[{c}]', v) for c, v in values)} }}")
+    def _pick(self, member: Member, arg: ArgSpec, name: str) -> None:
+        """Add what the leg at hand has to the values of the element that the work item is for."""
+        many = looped(member.spec, arg)
+        for leg in ("leg",) if many else range(arg.legs):
+            used = sorted(self.mine(touched(member.spec, arg, 0 if many else int(leg))))
+            only = "" if many or arg.legs == 1 else f"if (leg == {leg}) "
+            if used:
+                added = (self.combined(arg, f"o{arg.dat}[{c}]", f"{name}[{leg}][{c}]") for c in used)
+                self.line(f"{only}{{ {' '.join(added)} }}")
 
-    def _add_leg(self, arg: ArgSpec, values: list[tuple[int, str]], target: str, commit: str) -> None:
-        """Add what one leg has to its target in memory."""
-        for c, value in values:
-            where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
-            if commit == "atomic":
-                self.line(f"fl_atomic_add_{arg.scalar.c}(&{where}, ({arg.scalar.c}){value});")
-            else:
-                self.line(self._combined(arg, where, value))
-
-    def _combined(self, arg: ArgSpec, target: str, value: str) -> str:
+    def combined(self, arg: ArgSpec, target: str, value: str) -> str:
         """Return the statement that adds an increment to a private value or to memory."""
         kind = self.real(arg)
         narrow = not target.startswith("o") and arg.scalar.c != kind
@@ -238,17 +230,15 @@ class Item(Values):
 
     def _scratch(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Keep increments for a second pass, component after component, so that neighbours meet."""
-        if looped(member.spec, arg):
-            used = touched(member.spec, arg, 0)
-            with self.each_leg(arg):
-                for c in range(arg.dim):
-                    value = f"({arg.scalar.c})p{member.number}_{arg.parameter}[g][{c}]" if c in used else identity(arg)
-                    row = f"(int64_t)(g * {arg.dim} + {c})"
-                    self.line(f"x{arg.dat}_{arg.parameter}[{row} * n + {element}] = {value};")
-            return
-        for position, leg in enumerate(scratch_legs(member, arg)):
-            used = touched(member.spec, arg, leg)
+
+        def keep(leg: str, used: set[int], row: Callable[[int], int | str]) -> None:
             for c in range(arg.dim):
                 value = f"({arg.scalar.c})p{member.number}_{arg.parameter}[{leg}][{c}]" if c in used else identity(arg)
-                row = position * arg.dim + c
-                self.line(f"x{arg.dat}_{arg.parameter}[{row} * n + {element}] = {value};")
+                self.line(f"x{arg.dat}_{arg.parameter}[{row(c)} * n + {element}] = {value};")
+
+        if looped(member.spec, arg):
+            with self.each_leg(arg):
+                keep("g", touched(member.spec, arg, 0), lambda c: f"(int64_t)(g * {arg.dim} + {c})")
+            return
+        for position, leg in enumerate(scratch_legs(member, arg)):
+            keep(str(leg), touched(member.spec, arg, leg), lambda c, first=position * arg.dim: first + c)

@@ -8,23 +8,17 @@ instructions; what surrounds it (rows in, rows out) is written with vector types
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-
 from fluxloom.codegen.abreast import AbreastLoop
-from fluxloom.codegen.commit import Commit
-from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.commit import Commit, PackBody
 from fluxloom.codegen.item import stored_length
 from fluxloom.codegen.lane import MEMORY, LaneLoop, address, identity, row_place
-from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
+from fluxloom.codegen.member import REDUCTION_LANES, Member
 from fluxloom.codegen.places import begins_with_updates, leg_components, looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rolled import RolledLoop, has_uniform_loop
 from fluxloom.codegen.rows import RowShape, chunks, runs
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS, Blocked, SoA
 
 __all__ = ["Pack"]
@@ -32,20 +26,8 @@ __all__ = ["Pack"]
 _AHEAD = 2048
 """Bytes by which rows of entries are fetched ahead, of each array: some thirty rows of a mesh."""
 
-@dataclass
-class Pack:
+class Pack(PackBody):
     """Writes the statements of one pack function."""
-
-    members: tuple[Member, ...]
-    style: PackStyle
-    dialect: Dialect
-    compute: Scalar
-    lines: list[str] = field(default_factory=list)
-    helpers: set[RowShape] = field(default_factory=set)
-    _own: dict[int, ArgSpec] = field(default_factory=dict)
-    _available: dict[int, set[int]] = field(default_factory=dict)
-    _dirty: dict[int, set[int]] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
 
     # ---------------------------------------------------------------------------------- the body
     def write(self) -> list[str]:
@@ -54,11 +36,8 @@ class Pack:
         if self.style.listed:
             self.line(f"uint32_t e[{lanes}];")
             self.line(f"for (int l = 0; l < {lanes}; l++) e[l] = (uint32_t)L[i + l];")
-        for member in self.members:
-            for arg in member.spec.args:
-                if arg.kind == "direct" and arg.dat not in self._own:
-                    self._own[arg.dat] = arg
-                    self.line(f"FL_ALIGN {self.real(arg)} o{arg.dat}[{arg.dim}][{lanes}];")
+        for arg in self.new_own(self.members):
+            self.line(f"FL_ALIGN {self.real(arg)} o{arg.dat}[{arg.dim}][{lanes}];")
         for member in self.members:
             self._member(member)
         self._store_own()
@@ -115,14 +94,6 @@ class Pack:
             return f"p{member}_{arg.parameter}[{component}]"
         return f"p{member}_{arg.parameter}[{leg}][{component}][{lane}]"
 
-    def line(self, text: str) -> None:
-        """Add one line."""
-        self.lines.append("    " + text)
-
-    def real(self, arg: ArgSpec) -> str:
-        """Return the C type in which the kernel sees an argument."""
-        return self.compute.c if arg.scalar.floating else "int64_t"
-
     # ------------------------------------------------------------------------------------- loads
     def _base(self, arg: ArgSpec, output: bool = False) -> tuple[str, str]:
         """Return the base pointer of a dat and the number of its element 0 relative to ``i``."""
@@ -149,34 +120,10 @@ class Pack:
 
     def _need_positions(self, arg: ArgSpec) -> str:
         name = f"z{arg.dat}"
-        if name not in self._ids:
-            self._ids.add(name)
+        if self.fresh(name):
             element = "e[l]" if self.style.listed else "i + l"
             self.line(f"uint32_t {name}[{self.style.lanes}];")
             self.line(f"for (int l = 0; l < {self.style.lanes}; l++) {name}[l] = (uint32_t)A->z{arg.dat}[{element}];")
-        return name
-
-    @contextmanager
-    def each_leg(self, arg: ArgSpec) -> Iterator[str]:
-        """Write what follows for each leg ``g`` of an argument with many; gives the array of its targets."""
-        self.line(f"for (int g = 0; g < {arg.legs}; g++) {{")
-        name = self.need_ids(arg, "g")
-        yield name
-        self._ids.discard(name)
-        self.line("}")
-
-    def need_ids(self, arg: ArgSpec, leg: int | str) -> str:
-        """Load the targets of one leg, once; returns the name of the array."""
-        name = f"m{arg.map}_{leg}"
-        if name not in self._ids:
-            self._ids.add(name)
-            lanes = self.style.lanes
-            row = "(size_t)e[l]" if self.style.listed else "(i + l)"
-            kind = "uint64_t" if arg.wide else "uint32_t"
-            self.line(f"{kind} {name}[{lanes}];")
-            self.line(
-                f"for (int l = 0; l < {lanes}; l++) {name}[l] = ({kind})A->m{arg.map}[{row} * {arg.arity} + {leg}];"
-            )
         return name
 
     def _load_table(self, spec: LoopSpec, member: Member, arg: ArgSpec) -> None:
@@ -189,7 +136,7 @@ class Pack:
             used = touched(spec, arg, leg)
             if not used:
                 continue
-            ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+            ids = self.need_ids(arg, arg.column(leg))
             if arg.access in (Access.READ, Access.RW):
                 self._load_rows(arg, f"{name}[{leg}]", f"A->d{arg.dat}", used, set(), ids=ids)
 
@@ -245,11 +192,6 @@ class Pack:
         """Return the components, many neighbours as a loop: its head, or nothing, and the C text of the component."""
         return [self._over(*part) for part in runs((c, 1) for c in sorted(components))]
 
-    def helper(self, shape: RowShape) -> str:
-        """Ask for a row helper; returns its C name."""
-        self.helpers.add(shape)
-        return shape.name
-
     def _global(self, member: Member, arg: ArgSpec) -> None:
         name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)
         if arg.access is not Access.READ:
@@ -263,13 +205,11 @@ class Pack:
         """Declare the row of a ragged map: its length, first position and stride."""
         assert arg.ragged is not None
         name = f"r{arg.map}"
-        if name in self._ids:
+        if not self.fresh(name):
             return
-        self._ids.add(name)
         row = "(int64_t)e[0]" if self.style.listed else "i"
         store = arg.ragged
-        for text in row_place(arg, row, "A->"):
-            self.line(text)
+        self.add(row_place(arg, row, "A->"))
         lanes = self.style.lanes
         if lanes > 1:
             self.line(f"FL_ALIGN int32_t row{arg.map}_length[{lanes}];")
@@ -302,11 +242,10 @@ class Pack:
             if arg.kind == "global" and arg.access is not Access.READ:
                 self._reduce(arg, name, number, touched(spec, arg, 0))
             elif arg.kind == "direct" and arg.access is not Access.READ:
-                places = touched(spec, arg, 0)
-                self._available.setdefault(arg.dat, set()).update(places)
-                self._dirty.setdefault(arg.dat, set()).update(places)
+                self.changed(arg, touched(spec, arg, 0))
             elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
-                self._store_legs(spec, arg, name)
+                for leg, ids, used in self.legs(member, arg):
+                    self._store_table(arg, f"{name}[{leg}]", ids, used)
         if spec.increments:
             Commit(self, member, spec.increments).write()
 
@@ -318,15 +257,6 @@ class Pack:
             target = f"acc{number}_{arg.parameter}[{c}][{slot} + l]"
             value = f"{name}[0][{c}][l]"
             self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combine(arg, target, value)};")
-
-    def _store_legs(self, spec: LoopSpec, arg: ArgSpec, name: str) -> None:
-        if looped(spec, arg):
-            with self.each_leg(arg) as ids:
-                self._store_table(arg, f"{name}[g]", ids, touched(spec, arg, 0))
-            return
-        for leg in range(arg.legs):
-            ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
-            self._store_table(arg, f"{name}[{leg}]", ids, touched(spec, arg, leg))
 
     def _store_table(self, arg: ArgSpec, value: str, ids: str, components: set[int]) -> None:
         for c in sorted(components):

@@ -85,10 +85,8 @@ class _PairItem(Item):
     # ------------------------------------------------------------------------------ own elements
     def declare_own(self) -> None:
         """Declare the values of both rows."""
-        for arg in self.group.members[0].spec.args:
-            if arg.kind == "direct" and arg.dat not in self._own:
-                self._own[arg.dat] = arg
-                self.line(f"{self.real(arg)} o{arg.dat}[{ROWS}][{arg.dim}];")
+        for arg in self.new_own(self.group.members):
+            self.line(f"{self.real(arg)} o{arg.dat}[{ROWS}][{arg.dim}];")
 
     def load_own(self, arg: ArgSpec, components: set[int]) -> None:
         """Load what is not there yet, for both rows."""
@@ -126,9 +124,8 @@ class _PairItem(Item):
         """Declare the rows of a ragged map: their lengths, the place of the first, the stride."""
         assert arg.ragged is not None
         name = f"r{arg.map}"
-        if name in self._ids:
+        if not self.fresh(name):
             return
-        self._ids.add(name)
         self.add(row_place(arg, element))
         lengths = ", ".join(f"live[{k}] ? {stored_length(arg, f'at[{k}]')} : 0" for k in range(ROWS))
         self.line(f"const int row{arg.map}_length[{ROWS}] = {{{lengths}}};")

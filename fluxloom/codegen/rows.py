@@ -125,6 +125,19 @@ def _load(shape: RowShape) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def _offsets(n: int) -> tuple[tuple[int, ...], ...]:
+    # of numbers of two vectors of so many: the even and the odd ones of both, and halves of fours
+    return (0, n, 2, n + 2), (1, n + 1, 3, n + 3), (0, 1, n, n + 1), (2, 3, n + 2, n + 3)
+
+
+def _mixed(shape: RowShape, lines: list[str], *moves: tuple[str, str, str, tuple[int, ...]]) -> list[str]:
+    # vectors of numbers of two others: out of each stretch of ``width`` those at some offsets; returns their names
+    for name, one, other, offsets in moves:
+        index = [start + x for start in range(0, shape.lanes, shape.width) for x in offsets]
+        lines.append(f"    {vector(shape.storage, shape.lanes)} {name} = {_shuffle(one, other, index)};")
+    return [name for name, *_ in moves]
+
+
 def _converted(shape: RowShape, name: str) -> str:
     if shape.storage == shape.compute:
         return name
@@ -145,50 +158,32 @@ def _transpose_in(shape: RowShape, address: list[str], lines: list[str]) -> list
         for j, text in enumerate(rows):
             lines.append(f"    {row} r{k}_{j} = {text};")
         wide.append(_concatenate(shape, [f"r{k}_{j}" for j in range(len(rows))], lines, f"w{k}_"))
-    starts = range(0, lanes, width)
+    n, (even, odd, low, high) = lanes, _offsets(lanes)
     if width == 2:
-        low = [x for s in starts for x in (s, lanes + s)]
-        high = [x for s in starts for x in (s + 1, lanes + s + 1)]
-        lines.append(f"    {full} v0 = {_shuffle(wide[0], wide[1], low)};")
-        lines.append(f"    {full} v1 = {_shuffle(wide[0], wide[1], high)};")
-        return ["v0", "v1"]
-    even = [x for s in starts for x in (s, lanes + s, s + 2, lanes + s + 2)]
-    odd = [x for s in starts for x in (s + 1, lanes + s + 1, s + 3, lanes + s + 3)]
-    lines.append(f"    {full} a = {_shuffle(wide[0], wide[1], even)};")
-    lines.append(f"    {full} b = {_shuffle(wide[0], wide[1], odd)};")
-    lines.append(f"    {full} c = {_shuffle(wide[2], wide[3], even)};")
-    lines.append(f"    {full} d = {_shuffle(wide[2], wide[3], odd)};")
-    low = [x for s in starts for x in (s, s + 1, lanes + s, lanes + s + 1)]
-    high = [x for s in starts for x in (s + 2, s + 3, lanes + s + 2, lanes + s + 3)]
-    for k, (p, q, index) in enumerate((("a", "c", low), ("b", "d", low), ("a", "c", high), ("b", "d", high))):
-        lines.append(f"    {full} v{k} = {_shuffle(p, q, index)};")
-    return ["v0", "v1", "v2", "v3"]
+        return _mixed(shape, lines, ("v0", *wide, (0, n)), ("v1", *wide, (1, n + 1)))
+    first, last = wide[:2], wide[2:]
+    _mixed(shape, lines, ("a", *first, even), ("b", *first, odd), ("c", *last, even), ("d", *last, odd))
+    return _mixed(
+        shape, lines, ("v0", "a", "c", low), ("v1", "b", "d", low), ("v2", "a", "c", high), ("v3", "b", "d", high)
+    )
 
 
 def _rows_out(shape: RowShape, lines: list[str]) -> list[str]:
     """Turn a pack into ``lanes`` row vectors; returns their names, in lane order."""
     lanes, width, scalar = shape.lanes, shape.width, shape.storage
     full, row = vector(scalar, lanes), vector(scalar, width)
+    n, (even, odd, low, high) = lanes, _offsets(lanes)
     for k in range(width):
         value = f"*(const {vector(shape.compute, lanes)} *)in[{k}]"
         if shape.storage != shape.compute:
             value = f"__builtin_convertvector({value}, {full})"
         lines.append(f"    {full} v{k} = {value};")
-    starts = range(0, lanes, width)
     if width == 2:
-        low = [x for s in starts for x in (s, lanes + s)]
-        high = [x for s in starts for x in (s + 1, lanes + s + 1)]
-        lines.append(f"    {full} w0 = {_shuffle('v0', 'v1', low)};")
-        lines.append(f"    {full} w1 = {_shuffle('v0', 'v1', high)};")
+        _mixed(shape, lines, ("w0", "v0", "v1", (0, n)), ("w1", "v0", "v1", (1, n + 1)))
     else:
-        low = [x for s in starts for x in (s, s + 1, lanes + s, lanes + s + 1)]
-        high = [x for s in starts for x in (s + 2, s + 3, lanes + s + 2, lanes + s + 3)]
-        for name, p, q, index in (("a", 0, 2, low), ("c", 0, 2, high), ("b", 1, 3, low), ("d", 1, 3, high)):
-            lines.append(f"    {full} {name} = {_shuffle(f'v{p}', f'v{q}', index)};")
-        even = [x for s in starts for x in (s, lanes + s, s + 2, lanes + s + 2)]
-        odd = [x for s in starts for x in (s + 1, lanes + s + 1, s + 3, lanes + s + 3)]
-        for k, (p, q, index) in enumerate((("a", "b", even), ("a", "b", odd), ("c", "d", even), ("c", "d", odd))):
-            lines.append(f"    {full} w{k} = {_shuffle(p, q, index)};")
+        _mixed(shape, lines, ("a", "v0", "v2", low), ("c", "v0", "v2", high), ("b", "v1", "v3", low))
+        _mixed(shape, lines, ("d", "v1", "v3", high), ("w0", "a", "b", even), ("w1", "a", "b", odd))
+        _mixed(shape, lines, ("w2", "c", "d", even), ("w3", "c", "d", odd))
     names = []
     for lane in range(lanes):
         k, block = lane % width, lane // width

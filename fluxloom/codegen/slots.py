@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from fluxloom.codegen.group import Group
@@ -13,31 +12,33 @@ from fluxloom.core.layout import SoA
 
 __all__ = ["constants_of", "inverse_name", "kernel_slots", "slots_of"]
 
-_Add = Callable[[str, str, str, "int | str"], None]
+
+class _Slots(dict[str, Slot]):
+    """The words of an argument block by their names, each name once."""
+
+    def add(self, ctype: str, name: str, origin: str, key: int | str = "") -> None:
+        """Add a word; ``key`` is its name where none is given."""
+        self.setdefault(name, Slot(ctype, name, origin, name if key == "" else key))
 
 
 def slots_of(group: Group) -> tuple[Slot, ...]:
     """Return the argument block of a group: pointers, sizes, constants and plan tables, in order."""
-    out: dict[str, Slot] = {}
-
-    def add(ctype: str, name: str, origin: str, key: int | str) -> None:
-        out.setdefault(name, Slot(ctype, name, origin, key))
-
-    add("int64_t", "n", "size", "n")
-    add("int64_t", "threads", "size", "threads")
+    out = _Slots()
+    out.add("int64_t", "n", "size")
+    out.add("int64_t", "threads", "size")
     if group.ranged:
-        add("int64_t", "from", "size", "from")
+        out.add("int64_t", "from", "size")
     for member in group.members:
         for arg in member.spec.args:
-            _arg_slots(arg, group, member, add)
+            _arg_slots(arg, group, member, out)
         for constant in member.spec.kernel.constants:
             kind = {"real": "double", "int": "int64_t", "bool": "int64_t"}[constant.kind.value]
             name = f"c{member.number}_{constant.name}"
-            add(kind, name, "constant", name)
+            out.add(kind, name, "constant")
     if group.listed:
-        add("int32_t *", "list", "plan", "list")
+        out.add("int32_t *", "list", "plan")
     for ctype, name in _plan_slots(group):
-        add(ctype, name, "plan", name)
+        out.add(ctype, name, "plan")
     return tuple(out.values())
 
 
@@ -46,30 +47,30 @@ def inverse_name(arg: ArgSpec) -> str:
     return f"i{arg.map}_{arg.leg}" if arg.leg >= 0 else f"i{arg.map}"
 
 
-def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
+def _arg_slots(arg: ArgSpec, group: Group, member: Member, out: _Slots) -> None:
     pointer = f"{arg.scalar.c} *"
-    add(pointer, f"d{arg.dat}", "global" if arg.kind == "global" else "dat", arg.dat)
+    out.add(pointer, f"d{arg.dat}", "global" if arg.kind == "global" else "dat", arg.dat)
     if arg.dat in group.renamed:
-        add(pointer, f"d{arg.dat}o", "output", arg.dat)
+        out.add(pointer, f"d{arg.dat}o", "output", arg.dat)
     if isinstance(arg.layout, SoA):
-        add("int64_t", f"s{arg.dat}", "stride", arg.dat)
+        out.add("int64_t", f"s{arg.dat}", "stride", arg.dat)
     if arg.positioned:
-        add("int32_t *", f"z{arg.dat}", "position", arg.dat)
+        out.add("int32_t *", f"z{arg.dat}", "position", arg.dat)
     if arg.kind == "table":
-        add("int64_t *" if arg.wide else "int32_t *", f"m{arg.map}", "map", arg.map)
+        out.add("int64_t *" if arg.wide else "int32_t *", f"m{arg.map}", "map", arg.map)
     if arg.kind in ("ragged", "entries"):
         assert arg.ragged is not None
         start = "int32_t *" if arg.ragged.narrow else "int64_t *"
         length = "uint8_t *" if arg.ragged.short else "int32_t *"
         parts = {"start": start, "length": length, "index": "int32_t *", "rows": "int64_t"}
         for part, ctype in parts.items():
-            add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
+            out.add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
         if arg.ragged.code is not None:
-            add("int64_t *", f"r{arg.map}_table", "ragged_table", arg.map)
+            out.add("int64_t *", f"r{arg.map}_table", "ragged_table", arg.map)
     if arg.kind == "global" and arg.access is not Access.READ:
-        add(f"{arg.total} *", f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
+        out.add(f"{arg.total} *", f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
     if group.strategy == "two_pass" and arg.kind == "table" and arg.access.reduces:
-        add(pointer, f"x{arg.dat}_{arg.parameter}", "scratch", arg.parameter)
+        out.add(pointer, f"x{arg.dat}_{arg.parameter}", "scratch", arg.parameter)
 
 
 def _plan_slots(group: Group) -> list[tuple[str, str]]:
@@ -112,32 +113,28 @@ def constants_of(group: Group) -> tuple[tuple[str, str], ...]:
 
 def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[Slot, ...]:
     """Return the parameters of a group's kernels; all of them take the same ones."""
-    out: dict[str, Slot] = {}
-
-    def add(ctype: str, name: str, origin: str, key: int | str) -> None:
-        out.setdefault(name, Slot(ctype, name, origin, key))
-
-    add("int64_t", "n", "size", "n")
+    out = _Slots()
+    out.add("int64_t", "n", "size")
     if group.ranged:
-        add("int64_t", "from", "size", "from")
+        out.add("int64_t", "from", "size")
     if constants:
-        add("int64_t *", "K", "constants", "K")
+        out.add("int64_t *", "K", "constants")
     for member in group.members:
         for arg in member.spec.args:
-            _arg_slots(arg, group, member, add)
+            _arg_slots(arg, group, member, out)
     if group.listed:
-        add("int32_t *", "list", "plan", "list")
+        out.add("int32_t *", "list", "plan")
     if any(m.spec.grid for m in group.members):
         for k in range(3):
-            add("int64_t", f"n{k}", "grid", f"n{k}")
+            out.add("int64_t", f"n{k}", "grid")
         for k in (1, 2):  # i / nk is i * qk >> hk: see `fluxloom.dsl.executable.divisor`
-            add("int64_t", f"q{k}", "grid", f"q{k}")
-            add("int64_t", f"h{k}", "grid", f"h{k}")
+            out.add("int64_t", f"q{k}", "grid")
+            out.add("int64_t", f"h{k}", "grid")
     for ctype, name in _kernel_plan(group):
-        add(ctype, name, "plan", name)
+        out.add(ctype, name, "plan")
     if group.work.long:
-        add("int32_t *", "long_rows", "plan", "long_rows")
-        add("int64_t", "n_long", "plan", "n_long")
+        out.add("int32_t *", "long_rows", "plan")
+        out.add("int64_t", "n_long", "plan")
     wide = group.work.wide
     return tuple(s if wide else replace(s, ctype=s.ctype.replace("double *", "float *")) if s.origin == "partial" else s
                  for s in out.values())

@@ -158,6 +158,10 @@ class ArgSpec:
         """Number of legs the kernel sees in a packed argument."""
         return self.arity if self.kind == "table" and self.leg < 0 else 1
 
+    def column(self, leg: int) -> int:
+        """Return the leg of the map behind a leg that the kernel sees."""
+        return self.leg if self.leg >= 0 else leg
+
     @property
     def offsets(self) -> list[tuple[int, int, int]]:
         """Where each leg of a stencil leads along the three axes of a box; other arguments have the element itself."""

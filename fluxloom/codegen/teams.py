@@ -254,25 +254,27 @@ class _TeamLoop(LaneLoop):
         return lines
 
     def _shared_loop(self, loop: ir.For, found: tuple[Accumulator, ...], indent: int) -> list[str]:
-        pad, hidden = "    " * indent, f"for_{loop.name}_t"
+        pad, chunk = "    " * indent, ""
         resets = " ".join(f"{self._value(a)} = {self._start(a)};" for a in found)
-        start = self.printer.expression(loop.start)
-        step = f"lane * {loop.step}" if loop.step > 1 else "lane"
-        if start == "0" and loop.step == 1 and (chunk := self._chunk()):
-            return self._by_chunks(loop, found, indent, chunk)
-        head = (
-            f"for (int {hidden} = {step if start == '0' else f'{start} + {step}'}; "
-            f"{hidden} < {self.printer.expression(loop.stop)}; {hidden} += {loop.step * self.lanes}) {{"
-        )
+        if self.printer.expression(loop.start) == "0" and loop.step == 1:
+            chunk = self._chunk()
         return [
             *([f"{pad}if (lane) {{ {resets} }}"] if found else []),
+            *(self._by_chunks(loop, indent, chunk) if chunk else self._one_by_one(loop, indent)),
+            *(pad + line for line in (self._swapped(found) if self._words.swap else self._met(found))),
+            *(pad + line for line in self._rounded(found)),
+        ]
+
+    def _one_by_one(self, loop: ir.For, indent: int) -> list[str]:
+        pad, hidden = "    " * indent, f"for_{loop.name}_t"
+        start, step = self.printer.expression(loop.start), f"lane * {loop.step}" if loop.step > 1 else "lane"
+        return [
             pad + self.printer.unroll,
-            pad + head,
+            f"{pad}for (int {hidden} = {step if start == '0' else f'{start} + {step}'}; "
+            f"{hidden} < {self.printer.expression(loop.stop)}; {hidden} += {loop.step * self.lanes}) {{",
             f"{pad}    {loop.name}_ = {hidden};",
             *self.printer.block(loop.body, indent + 1),
             f"{pad}}}",
-            *(pad + line for line in (self._swapped(found) if self._words.swap else self._met(found))),
-            *(pad + line for line in self._rounded(found)),
         ]
 
     def _chunk(self) -> str:
@@ -282,13 +284,11 @@ class _TeamLoop(LaneLoop):
         code = None if others or arg.ragged is None else arg.ragged.code
         return "" if code is None else code.dealt.format(row=f"row{arg.map}")
 
-    def _by_chunks(self, loop: ir.For, found: tuple[Accumulator, ...], indent: int, chunk: str) -> list[str]:
+    def _by_chunks(self, loop: ir.For, indent: int, chunk: str) -> list[str]:
         """Deal out whole chunks, which lie side by side: entry after entry of them is loaded together."""
         pad, hidden = "    " * indent, f"for_{loop.name}_t"
         end, first, last = f"{hidden}e", f"{hidden}c", f"{hidden}l"
-        resets = " ".join(f"{self._value(a)} = {self._start(a)};" for a in found)
         return [
-            *([f"{pad}if (lane) {{ {resets} }}"] if found else []),
             f"{pad}const int {end} = {self.printer.expression(loop.stop)};",
             f"{pad}for (int {first} = lane * {chunk}; {first} < {end}; {first} += {self.lanes} * {chunk}) {{",
             f"{pad}    const int {last} = {first} + {chunk} < {end} ? {first} + {chunk} : {end};",
@@ -298,8 +298,6 @@ class _TeamLoop(LaneLoop):
             *self.printer.block(loop.body, indent + 2),
             f"{pad}    }}",
             f"{pad}}}",
-            *(pad + line for line in (self._swapped(found) if self._words.swap else self._met(found))),
-            *(pad + line for line in self._rounded(found)),
         ]
 
     def _value(self, item: Accumulator) -> str:

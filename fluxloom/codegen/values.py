@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from fluxloom.codegen.body import Body
 from fluxloom.codegen.dialect import Dialect, KernelWords
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.spec import ArgSpec
-from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS
 
 __all__ = ["Values"]
 
 
 @dataclass
-class Values:
+class Values(Body):
     """Writes the values of a work item: those of its own element, and rows in memory.
 
     Parameters
@@ -37,32 +37,15 @@ class Values:
     constants: tuple[tuple[str, str], ...]
     own: str = "i"
     limit: str = ""
-    lines: list[str] = field(default_factory=list)
-    pad: int = 1
-    _own: dict[int, ArgSpec] = field(default_factory=dict)
-    _available: dict[int, set[int]] = field(default_factory=dict)
-    _dirty: dict[int, set[int]] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.compute = self.group.members[0].spec.compute
 
     @property
     def words(self) -> KernelWords:
         """Spellings of the dialect."""
         assert self.dialect.words is not None
         return self.dialect.words
-
-    @property
-    def compute(self) -> Scalar:
-        """Type of the arithmetic."""
-        return self.group.members[0].spec.compute
-
-    def line(self, text: str) -> None:
-        """Add one line."""
-        self.lines.append("    " * self.pad + text)
-
-    def add(self, lines: list[str]) -> None:
-        """Add some lines, indented."""
-        for text in lines:
-            self.line(text.strip())
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
@@ -73,10 +56,6 @@ class Values:
         self.pad -= 1
         self.line("}")
 
-    def real(self, arg: ArgSpec) -> str:
-        """Return the C type in which the kernel sees an argument."""
-        return self.compute.c if arg.scalar.floating else "int64_t"
-
     def mine(self, components: set[int]) -> set[int]:
         """Return those of some components that this kernel handles."""
         only = self.group.work.component
@@ -85,11 +64,8 @@ class Values:
     # ------------------------------------------------------------------------------ own elements
     def declare_own(self) -> None:
         """Declare the private values of the element's own dats."""
-        for member in self.group.members:
-            for arg in member.spec.args:
-                if arg.kind == "direct" and arg.dat not in self._own:
-                    self._own[arg.dat] = arg
-                    self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
+        for arg in self.new_own(self.group.members):
+            self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
 
     def declare_increments(self) -> None:
         """Declare the values that scattering loops add to; start from memory or from a known zero."""
@@ -120,8 +96,7 @@ class Values:
         if not arg.positioned:
             return self.own
         name = f"z{arg.dat}_{self.own}"
-        if name not in self._ids:
-            self._ids.add(name)
+        if self.fresh(name):
             self.line(f"const int {name} = z{arg.dat}[{self.own}];")
         return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 from fluxloom.codegen.abreast import why_not_abreast
@@ -88,10 +88,9 @@ class Driver:
         tail = "".join(", " + p for p in declared)
         passed = "".join(", " + p for p in names)
         lines: list[str] = []
-        compute = members[0].spec.compute
         widths = [style.lanes, 1] if style.lanes > 1 else [1]
         for lanes in widths:
-            pack = Pack(members, PackStyle(**{**style.__dict__, "lanes": lanes}), self.dialect, compute)
+            pack = Pack(members, replace(style, lanes=lanes), self.dialect)
             body = pack.write()
             self.helpers |= pack.helpers
             block = f"const {self.group.symbol}_args *restrict A"
