@@ -263,9 +263,9 @@ class _Halo:
         for looks in product((-1, 0, 1), repeat=len(full)):
             back = tuple(-d for d in looks)
             if (source := self._neighbour(looks)) is not None:
-                receive.setdefault(source, []).append(_flat(full, self._taken(looks)).astype(np.int32))
+                receive.setdefault(source, []).append(_flat(full, self._beside(looks, inside=False)).astype(np.int32))
             if (target := self._neighbour(back)) is not None:
-                send.setdefault(target, []).append(_flat(full, self._given(back)).astype(np.int32))
+                send.setdefault(target, []).append(_flat(full, self._beside(back, inside=True)).astype(np.int32))
         neighbours = tuple(sorted(receive))
         return (
             neighbours,
@@ -281,19 +281,13 @@ class _Halo:
         at = tuple((i + d) % k for i, d, k in zip(self.place, direction, self.factors, strict=True))
         return int(np.ravel_multi_index(at, self.factors))
 
-    def _taken(self, direction: Shape) -> tuple[slice, ...]:
-        """Return where values from a direction are put."""
+    def _beside(self, direction: Shape, *, inside: bool) -> tuple[slice, ...]:
+        """Return the layers at the side in a direction: those beyond it, or the own elements next to it."""
         return tuple(
-            self._along(axis) if not d else slice(0, w) if d < 0 else slice(w + n, 2 * w + n)
+            self._along(axis) if not d else slice(w * inside, w + w * inside) if d < 0
+            else slice(n + w - w * inside, n + 2 * w - w * inside)
             for axis, (d, n, w) in enumerate(zip(direction, self.shape, self.layers, strict=True))
-        )
-
-    def _given(self, direction: Shape) -> tuple[slice, ...]:
-        """Return the elements that the box in a direction needs."""
-        return tuple(
-            self._along(axis) if not d else slice(w, 2 * w) if d < 0 else slice(n, n + w)
-            for axis, (d, n, w) in enumerate(zip(direction, self.shape, self.layers, strict=True))
-        )
+        )  # fmt: skip
 
     def _along(self, axis: int) -> slice:
         """Return the elements along an axis, with the layers beyond the ends of the lattice."""

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
-from fluxloom.codegen.spec import Entry
-from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Program, Sequencer
+from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Sequencer
 from fluxloom.dsl.acts import exchange_act
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.exchange_numbers import Numbers
+from fluxloom.dsl.exchange_numbers import Numbers, built
 from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.parts import Part
@@ -26,8 +25,6 @@ from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.transports import Side, Transport, choose_transport
 
 __all__ = ["Exchange"]
-
-_PROGRAMS = "exchange"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +172,9 @@ class Exchange:
 
     def _call(self, number: int, symbol: str, layout: _Layout, message: Buffer) -> Call:
         block = self._blocks[number]
-        program, entries = _program(self.context, block.fields)
+        dialect = self.context.device.dialect
+        key = ("exchange", block.fields)
+        program, entries = built(self.context, key, lambda: exchange_unit(block.fields, dialect))
         entry = next(e for e in entries if e.symbol == symbol)
         places, where = layout.places[number], layout.where[number]
         words = np.zeros(len(entry.slots), dtype=np.int64)
@@ -233,12 +232,3 @@ class _Layout:
         """Return neighbour, first byte and number of bytes of each message."""
         pairs = zip(self._neighbours, self._bounds, self._bounds[1:], strict=False)
         return [(r, begin * width, (end - begin) * width) for r, begin, end in pairs]
-
-
-def _program(context: Runtime, fields: tuple[Field, ...]) -> tuple[Program, tuple[Entry, ...]]:
-    """Return the compiled functions for records of some fields; built once a context."""
-    key = (_PROGRAMS, fields)
-    if key not in context.plans:
-        unit = exchange_unit(fields, context.device.dialect)
-        context.plans[key] = (context.device.compile(unit.text, unit.symbols, "exchange"), unit.entries)
-    return context.plans[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from fluxloom.codegen.exchange import WORD, numbers_unit
 from fluxloom.codegen.spec import Entry
+from fluxloom.codegen.unit import Unit
 from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.slots import NARROW, places_in
 
-__all__ = ["Numbers"]
+__all__ = ["Numbers", "built"]
 
 Table = npt.NDArray[np.integer[Any]]
 
@@ -85,7 +86,9 @@ class Numbers:
 
         The last of the words of a call is the address of the dat.
         """
-        program, entries = _program(self.context, self)
+        scalar, dialect = self.dat.scalar, self.context.device.dialect
+        key = ("exchange of numbers", scalar, self.wide)
+        program, entries = built(self.context, key, lambda: numbers_unit(scalar, self.wide, dialect))
         entry = next(e for e in entries if e.symbol == symbol)
         out = []
         for rank, start in starts:
@@ -101,10 +104,9 @@ class Numbers:
         return out
 
 
-def _program(context: Runtime, numbers: Numbers) -> tuple[Program, tuple[Entry, ...]]:
-    """Return the compiled functions for numbers of one type; built once a context."""
-    key = ("exchange of numbers", numbers.dat.scalar, numbers.wide)
+def built(context: Runtime, key: Hashable, make: Callable[[], Unit]) -> tuple[Program, tuple[Entry, ...]]:
+    """Return the compiled functions of a unit with their entries; built once a context."""
     if key not in context.plans:
-        unit = numbers_unit(numbers.dat.scalar, numbers.wide, context.device.dialect)
+        unit = make()
         context.plans[key] = (context.device.compile(unit.text, unit.symbols, "exchange"), unit.entries)
     return context.plans[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fluxloom.codegen.group import CHUNK, Group, WorkShape
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import symbol_name
@@ -45,45 +47,34 @@ class FusedGroups:
         renamed = frozenset(numbering.dat(d) for d in self.dats if id(d) in self.placement.renamed(fused))
         if fused.alone:
             return fused.loops[0].group(numbering)
-        if self.device.items:
-            return self._work_group(fused, numbering, renamed, (scatter, direct))
-        first, over = fused.loops[0].schedule, fused.over
-        buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
-        return Group(
+        group = Group(
             symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
             scatter=scatter,
             direct=direct,
             strategy="gather" if scatter else "direct",
-            lanes=first.lanes,
-            direct_lanes=direct_lanes(fused.loops[0].bound),
-            tile=self._tile(fused),
-            buffered=buffered,
-            zero=frozenset(numbering.dat(d) for d in self._buffered(fused) if id(d) in self.fusion.zero[id(fused)]),
-            elide=frozenset(numbering.dat(d) for d in self.elided(fused)),
-            renamed=renamed,
-            stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
-            ranged=over.part is not None,
-        )
-
-    def _work_group(
-        self, fused: FusedGroup, numbering: Numbering, renamed: frozenset[int],
-        members: tuple[tuple[Member, ...], tuple[Member, ...]],
-    ) -> Group:  # fmt: skip
-        """Return the group for a device of work items: one item a target, increments in its registers."""
-        from fluxloom.dsl.work import fused_plan, work_shape
-
-        plans = [fused_plan(fused.scatter)] if fused.scatter else []
-        return Group(
-            symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
-            scatter=members[0],
-            direct=members[1],
-            strategy="gather" if fused.scatter else "direct",
             tile=0,
-            zero=frozenset(numbering.dat(d) for d in fused.incremented() if id(d) in self.fusion.zero[id(fused)]),
             elide=frozenset(numbering.dat(d) for d in self.elided(fused)),
             renamed=renamed,
-            work=work_shape(fused.loops[0].schedule, plans, self.device, fused=True),
             ranged=fused.over.part is not None,
+        )
+        zero, first = self.fusion.zero[id(fused)], fused.loops[0]
+        if self.device.items:  # one item a target, increments in its registers
+            from fluxloom.dsl.work import fused_plan, work_shape
+
+            plans = [fused_plan(fused.scatter)] if scatter else []
+            return replace(
+                group,
+                zero=frozenset(numbering.dat(d) for d in fused.incremented() if id(d) in zero),
+                work=work_shape(first.schedule, plans, self.device, fused=True),
+            )
+        return replace(
+            group,
+            lanes=first.schedule.lanes,
+            direct_lanes=direct_lanes(first.bound),
+            tile=self._tile(fused),
+            buffered=frozenset(numbering.dat(d) for d in self._buffered(fused)),
+            zero=frozenset(numbering.dat(d) for d in self._buffered(fused) if id(d) in zero),
+            stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
         )
 
     def _tile(self, fused: FusedGroup) -> int:

@@ -129,11 +129,9 @@ class Loop:
             tuned = TuningFile().get(self.tuning_key)
             if tuned is not None and (not self.races.racing or tuned.strategy in self.races.allowed):
                 wanted = wanted.merged(tuned)
-        if not self.races.racing:
-            wanted = Schedule(**{**wanted.__dict__, "strategy": None})
-        elif wanted.strategy and wanted.strategy not in self.races.allowed:
-            # A context-wide wish that this loop cannot follow; the report shows what it runs with.
-            wanted = Schedule(**{**wanted.__dict__, "strategy": None})
+        if not self.races.racing or wanted.strategy not in self.races.allowed:
+            # It may be a context-wide wish that this loop cannot follow; the report shows what it runs with.
+            wanted = replace(wanted, strategy=None)
         if self.context.device.items:
             from fluxloom.dsl.work import choose_work
 
@@ -212,23 +210,26 @@ class Loop:
             data.version += 1
 
     def _update(self, constants: Mapping[str, Any]) -> None:
-        kernel = self.bound.kernel
-        strategies = kernel.signature.strategies
-        known = [c.name for c in kernel.constants if not c.baked or c.name in strategies]
+        strategies = self.bound.kernel.signature.strategies
         given: dict[str, Any] = {}
         for key, value in constants.items():
             if key in strategies:
                 given |= self._fields(key, value)
-            elif key in known:
+            elif key in self._known:
                 given[key] = value
             elif key in self.constants:
                 whole = next(name for name in strategies if key.startswith(f"{name}_"))
                 raise LoopError(f"{self.name}: {key!r} is a field of {whole!r}: give that whole, {whole}=...")
             else:
-                raise LoopError(
-                    f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
-                )
+                raise LoopError(f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, self._known)} "
+                                f"(they are: {self._known})")  # fmt: skip
         self.follow(given)
+
+    @cached_property
+    def _known(self) -> list[str]:
+        """Names of the constants that may be given new values."""
+        kernel = self.bound.kernel
+        return [c.name for c in kernel.constants if not c.baked or c.name in kernel.signature.strategies]
 
     def _fields(self, name: str, new: Any) -> dict[str, float]:
         """Return the run-time constants of a strategy that takes the place of another one with the same code."""
@@ -273,30 +274,20 @@ class Loop:
 
     def group(self, numbering: Numbering, number: int = 0) -> Group:
         """Return this loop as a group of its own for code generation."""
-        schedule = self.schedule
+        schedule, strategy, device = self.schedule, self.strategy, self.context.device
         member = Member(specialise(self.bound, numbering), number)
-        strategy = self.strategy
-        racing = strategy != "direct"
-        device = self.context.device
+        racing, symbol = strategy != "direct", symbol_name("fl_loop_", self.name)
+        parts = ((member,), ()) if racing else ((), (member,))
+        group = Group(symbol, *parts, strategy, tile=0, listed=member.spec.listed)
         if device.items:
-            pieces = components(self.bound) if schedule.split else 1
             from fluxloom.dsl.work import work_shape
 
-            shape = work_shape(schedule, [self.plan], device, pieces=pieces)
-            scatter, direct = ((member,), ()) if racing else ((), (member,))
-            symbol = symbol_name("fl_loop_", self.name)
-            group = Group(symbol, scatter, direct, strategy, tile=0, listed=member.spec.listed, work=shape)
-            return replace(group, ranged=can_begin_anywhere(group, self.over))
-        group = Group(
-            symbol=symbol_name("fl_loop_", self.name),
-            scatter=(member,) if racing else (),
-            direct=() if racing else (member,),
-            strategy=strategy,
-            lanes=schedule.lanes,
-            tile=schedule.block if strategy == "gather" else 0,
-            stream=_streamed(member, numbering) if schedule.stream and not racing else frozenset(),
-            listed=member.spec.listed,
-        )
+            pieces = components(self.bound) if schedule.split else 1
+            group = replace(group, work=work_shape(schedule, [self.plan], device, pieces=pieces))
+        else:
+            stream = _streamed(member, numbering) if schedule.stream and not racing else frozenset[int]()
+            tile = schedule.block if strategy == "gather" else 0
+            group = replace(group, lanes=schedule.lanes, tile=tile, stream=stream)
         return replace(group, ranged=can_begin_anywhere(group, self.over))
 
     def argument_block(
@@ -314,13 +305,9 @@ class Loop:
     @cached_property
     def plan(self) -> Plan:
         """The tables of the race strategy."""
-        if self.context.device.items:
-            from fluxloom.dsl.work import work_plan
+        return self.plan_of(None)
 
-            return work_plan(self.bound, self.races, self.strategy, self.schedule)
-        return build_plan(self.bound, self.races, self.strategy, self.schedule.block)
-
-    def plan_of(self, span: Span) -> Plan:
+    def plan_of(self, span: Span | None) -> Plan:
         """Return the tables of the race strategy for some of the elements, of a gather for some targets."""
         if self.context.device.items:
             from fluxloom.dsl.work import work_plan
@@ -434,8 +421,8 @@ class _Native:
 
 
 def _direct(wanted: Schedule, threads: int, loop: Loop) -> Schedule:
-    chosen = choose(loop.bound, loop.races, Schedule(**{**wanted.__dict__, "strategy": "serial"}), threads)
-    return Schedule(**{**chosen.__dict__, "strategy": None, "block": 0})
+    chosen = choose(loop.bound, loop.races, replace(wanted, strategy="serial"), threads)
+    return replace(chosen, strategy=None, block=0)
 
 
 def _streamed(member: Member, numbering: Numbering) -> frozenset[int]:

@@ -20,7 +20,7 @@ from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.ranked import fresh_after, sequence
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
-from fluxloom.dsl.spans import Limits, Span, limits_of
+from fluxloom.dsl.spans import Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
 from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
@@ -194,13 +194,9 @@ class FusedReplay:
 
         reads, reduces = task_globals(fused.loops)
         needs = [d for d in fused.neighbours() if d.set.shared]
-        return Task(fused.name, self._limits(fused, group), True, make, unique(needs), fused.written(),
+        limits = limits_of(fused.over, False, group.tile)
+        return Task(fused.name, limits, True, make, unique(needs), fused.written(),
                     reads, reduces, self._copies(position), buffers.inputs, apart=True, together=together)  # fmt: skip
-
-    def _limits(self, fused: FusedGroup, group: Group) -> Limits:
-        if not fused.scatter:
-            return limits_of(fused.over, False)
-        return limits_of(fused.over, False, group.tile)
 
     def _copies(self, position: int) -> list[tuple[Dat, Dat]]:
         """Return the renamings between a group and the one before it: target and source."""

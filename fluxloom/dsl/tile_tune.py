@@ -6,13 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import unique
-from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.snapshot import Snapshot
 from fluxloom.dsl.tiling import TiledChain
 from fluxloom.dsl.tuning import TuningFile
 from fluxloom.perf.stopwatch import Stopwatch
@@ -66,7 +61,7 @@ def tune_tiles(
     start = max(1, chain.counters.elements)
     lead = chain.lead
     assert lead is not None
-    saved = _Values(chain.loops)
+    saved = Snapshot(d for loop in chain.loops for d in loop.written)
     watch = Stopwatch(rounds=rounds, restore=saved.restore, warm=2, clock=clock, wait=chain.context.synchronize)
     sizes = tuple(sorted({min(max(1, lead.size), max(1, round(start * f))) for f in _STEPS} | {start}))
 
@@ -85,17 +80,3 @@ def tune_tiles(
         file = TuningFile(path)
         file.put(chain.tuning_key, chain.name, Schedule(block=best), found.best.seconds)
     return found
-
-
-class _Values:
-    """Bytes of everything that some loops change."""
-
-    def __init__(self, loops: list[Loop]) -> None:
-        self._items: list[Dat | Global] = unique(d for loop in loops for d in loop.written)
-        self._saved: list[npt.NDArray[np.uint8]] = [d.buffer.host().copy() for d in self._items]
-
-    def restore(self) -> None:
-        """Put the values back; what was known of them (that they are zero) is not true any more."""
-        for item, saved in zip(self._items, self._saved, strict=True):
-            item.buffer.host(write=True)[:] = saved
-            item.version += 1
