@@ -128,14 +128,11 @@ def map_expressions(statements: Block, change: Callable[[ir.Expression], ir.Expr
 
 def map_blocks(statement: ir.Statement, change: Callable[[Block], Block]) -> ir.Statement:
     """Return a statement with ``change`` applied to its nested blocks; the same one where nothing changes."""
-    if isinstance(statement, ir.If):
-        body, orelse = change(statement.body), change(statement.orelse)
-        same = body is statement.body and orelse is statement.orelse
-        return statement if same else replace(statement, body=body, orelse=orelse)
-    if isinstance(statement, (ir.For, ir.While)):
-        body = change(statement.body)
-        return statement if body is statement.body else replace(statement, body=body)
-    return statement
+    old = statement_blocks(statement)
+    new = [change(block) for block in old]
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return statement
+    return replace(statement, **dict(zip(("body", "orelse"), new, strict=False)))
 
 
 def used_components(lowered: ir.LoweredKernel, parameter: str) -> frozenset[tuple[int | None, tuple[int, ...]]] | None:
@@ -189,16 +186,10 @@ def count_flops(statements: Iterable[ir.Statement], known: Mapping[str, int] = M
 
 
 def _statement_flops(statement: ir.Statement, known: Mapping[str, int]) -> int:
-    own = sum(_operation(item) for item in expressions(statement))
-    if isinstance(statement, ir.Update):
-        return own + 1
-    if isinstance(statement, ir.If):
-        return own + max(count_flops(statement.body, known), count_flops(statement.orelse, known))
+    own = sum(_operation(item) for item in expressions(statement)) + isinstance(statement, ir.Update)
     if isinstance(statement, ir.For):
         return own + _loop_flops(statement, known)
-    if isinstance(statement, ir.While):
-        return own + count_flops(statement.body, known)
-    return own
+    return own + max((count_flops(block, known) for block in statement_blocks(statement)), default=0)
 
 
 def _loop_flops(loop: ir.For, known: Mapping[str, int]) -> int:

@@ -155,10 +155,8 @@ class ValueChecker:
                 return self._constant(node)
             case ir.Local() | ir.Length():
                 return node
-            case ir.LocalElement():
-                return ir.LocalElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
-            case ir.TableElement():
-                return ir.TableElement(node.kind, node.name, self._indices(node.name, node.index, self.dims[node.name]))
+            case ir.LocalElement() | ir.TableElement():
+                return replace(node, index=self._indices(node.name, node.index, self.dims[node.name]))
             case ir.Read():
                 return self._read(node)
             case ir.Negate():

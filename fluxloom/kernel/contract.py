@@ -20,7 +20,7 @@ from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.syntax import child_nodes
 
-__all__ = ["REDUCTION_HINTS", "check_contract", "reduction_operands"]
+__all__ = ["REDUCTION_HINTS", "check_contract", "reduction_operands", "refusal"]
 
 REDUCTION_HINTS: Mapping[Access, str] = MappingProxyType(
     {
@@ -45,6 +45,16 @@ def check_contract(source: FunctionSource, parameters: tuple[Parameter, ...]) ->
         if item.access is Access.WRITE and item.name not in walk.stored:
             raise source.error(item.location, f"{item.name!r} is Write but never written",
                                "assign every component, or change its access mode", kind=AccessError)  # fmt: skip
+
+
+def refusal(name: str, access: Access, op: ast.operator | None = None) -> tuple[str, str] | None:
+    """Say why a parameter may not be assigned, or updated by an operator, with a hint; None where it may."""
+    if access is Access.READ:
+        return f"{name!r} is Read but is assigned", f"annotate it RW or {'Inc' if op else 'Write'}, or use a local"
+    if not access.reduces or (access is Access.INC and isinstance(op, (ast.Add, ast.Sub))):
+        return None
+    what = ": this update is not allowed" if op else " but is assigned"
+    return f"{name!r} is {access.value}{what}", REDUCTION_HINTS[access]
 
 
 def base_name(node: ast.expr) -> str:
@@ -136,38 +146,22 @@ class _Walk:
                 return
         self.expression(value)
 
-    def store(self, target: ast.expr) -> None:
-        """Check a plain assignment to one target."""
+    def store(self, target: ast.expr, node: ast.AST | None = None, op: ast.operator | None = None) -> None:
+        """Check an assignment to one target, an augmented one with its operator."""
         if not isinstance(target, ast.Subscript):
             return
         self.indices(target)
         parameter = self.parameter(target)
         if parameter is None:
             return
-        name, access = parameter.name, parameter.access
-        if access is Access.READ:
-            raise self.fail(target, f"{name!r} is Read but is assigned", "annotate it RW or Write, or use a local")
-        if access.reduces:
-            raise self.fail(target, f"{name!r} is {access.value} but is assigned", REDUCTION_HINTS[access])
-        self.stored.add(name)
+        problem = refusal(parameter.name, parameter.access, op)
+        if problem is not None:
+            raise self.fail(node or target, *problem)
+        self.stored.add(parameter.name)
 
     def augmented(self, node: ast.AugAssign) -> None:
         self.expression(node.value)
-        if not isinstance(node.target, ast.Subscript):
-            return
-        self.indices(node.target)
-        parameter = self.parameter(node.target)
-        if parameter is None:
-            return
-        name, access = parameter.name, parameter.access
-        if access is Access.READ:
-            raise self.fail(node, f"{name!r} is Read but is assigned", "annotate it RW or Inc, or use a local")
-        allowed = access in (Access.RW, Access.WRITE) or (
-            access is Access.INC and isinstance(node.op, (ast.Add, ast.Sub))
-        )
-        if not allowed:
-            raise self.fail(node, f"{name!r} is {access.value}: this update is not allowed", REDUCTION_HINTS[access])
-        self.stored.add(name)
+        self.store(node.target, node, node.op)
 
     def indices(self, node: ast.expr) -> None:
         while isinstance(node, ast.Subscript):

@@ -14,8 +14,6 @@ from fluxloom.kernel.ir import RAGGED, Kind
 from fluxloom.kernel.lower_strategies import StrategyLowerer
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
-    ArrayView,
-    ConstantArray,
     FunctionValue,
     ListValue,
     NoneValue,
@@ -231,17 +229,14 @@ class ExpressionLowerer(StrategyLowerer):
         if isinstance(test, ir.Constant):
             return self.value(scope, node.body if test.value else node.orelse)
         builder = self.builder
-        before = builder.flow.copy()
-        with builder.block() as yes_block:
-            yes = self._scalar_or_record(scope, node.body)
-        after, builder.flow = builder.flow, before.copy()
-        with builder.block() as no_block:
-            no = self._scalar_or_record(scope, node.orelse)
+        yes_branch = builder.branch(lambda: self._scalar_or_record(scope, node.body))
+        no_branch = builder.branch(lambda: self._scalar_or_record(scope, node.orelse))
+        (yes, yes_block, after), (no, no_block, other) = yes_branch, no_branch
         if isinstance(yes, RecordValue) or isinstance(no, RecordValue):
-            record = self.joined(scope, node, test, (yes, yes_block, after), (no, no_block, builder.flow))
+            record = self.joined(scope, node, test, yes_branch, no_branch)
             assert record is not None
             return record
-        builder.flow = after.meet(builder.flow)
+        builder.flow = after.meet(other)
         with self.located(scope, node):
             if not yes_block and not no_block:
                 return fold.conditional(test, yes, no)
@@ -256,11 +251,7 @@ class ExpressionLowerer(StrategyLowerer):
 
     def _scalar_or_record(self, scope: Scope, node: ast.expr) -> ir.Expression | RecordValue:
         value = self.value(scope, node)
-        if isinstance(value, RecordValue):
-            return value
-        if not isinstance(value, ir.Expression):
-            raise scope.source.error(node, *self.not_scalar(value))
-        return self.shallow(value)
+        return value if isinstance(value, RecordValue) else self.number(scope, node, value)
 
     def _choice(self, scope: Scope, node: ast.expr, name: str) -> None:
         """Assign the value of a long chain of conditional expressions, by statements."""
@@ -273,14 +264,9 @@ class ExpressionLowerer(StrategyLowerer):
         if isinstance(test, ir.Constant):
             self._choice(scope, node.body if test.value else node.orelse, name)
             return
-        before, where = builder.flow.copy(), builder.where
-        with builder.block() as yes:
-            self._choice(scope, node.body, name)
-        after, builder.flow = builder.flow, before
-        with builder.block() as no:
-            self._choice(scope, node.orelse, name)
-        builder.flow = after.meet(builder.flow)
-        builder.emit(ir.If(test, tuple(yes), tuple(no), location=where))
+        where = builder.where
+        yes = builder.branch(lambda: self._choice(scope, node.body, name))
+        builder.choose(test, yes, builder.branch(lambda: self._choice(scope, node.orelse, name)), where)
         builder.flow.known.pop((name, ()), None)
 
     # ----------------------------------------------------------------------------------- calls
@@ -317,15 +303,12 @@ class ExpressionLowerer(StrategyLowerer):
             return fold.cast(kinds[called.name], arguments[0])
 
     def _length(self, scope: Scope, node: ast.Call, value: Value) -> ir.Expression:
-        if isinstance(value, ParameterView):
-            extent = self.builder.extents(value.parameter)[len(value.path)]
-            return ir.Length(Kind.INT, value.parameter) if extent == RAGGED else fold.integer(extent)
-        if isinstance(value, ArrayView):
-            return fold.integer(self.builder.slots[value.array].shape[len(value.path)])
-        if isinstance(value, (ConstantArray, ListValue)):
-            return fold.integer(value.shape[0])
         if isinstance(value, TupleValue):
             return fold.integer(len(value.items))
+        if extents := self.extents(value):
+            if isinstance(value, ParameterView) and extents[0] == RAGGED:
+                return ir.Length(Kind.INT, value.parameter)
+            return fold.integer(extents[0])
         if not isinstance(value, ir.Expression):
             raise scope.source.error(node, *self.not_scalar(value))
         raise scope.source.error(node, "len of a number", "len takes a parameter, an array or a tuple")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fluxloom.kernel import ir
 from fluxloom.kernel.checks import Checked
+from fluxloom.kernel.fold import OPERATIONS
 from fluxloom.kernel.intrinsics import INTRINSICS
 from fluxloom.kernel.ir import Kind
 from fluxloom.kernel.meaning import whole_part
@@ -19,12 +18,6 @@ __all__ = ["Found", "examine"]
 
 Found = tuple[int, tuple[Any, ...]]
 """A site and the values that its message shows."""
-
-_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
-})  # fmt: skip
 
 
 def _wrapped(value: int) -> int:
@@ -144,7 +137,7 @@ class _Examination:
             case ir.Binary():
                 return self._binary(node)
             case ir.Compare():
-                return _OPERATIONS[node.op](self.value(node.left), self.value(node.right))
+                return OPERATIONS[node.op](self.value(node.left), self.value(node.right))
             case ir.Boolean():
                 return (all if node.op == "and" else any)(self.value(v) for v in node.values)
             case ir.Conditional():
@@ -166,7 +159,7 @@ class _Examination:
             a, b = self.real(a), self.real(b)
         elif node.op in ("//", "%") and b == 0:
             return 0
-        return _OPERATIONS[node.op](a, b)
+        return OPERATIONS[node.op](a, b)
 
     def _call(self, node: ir.Call) -> Any:
         arguments = [self.value(a) for a in node.arguments]

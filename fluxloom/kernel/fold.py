@@ -18,6 +18,7 @@ from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
 from fluxloom.kernel.ir import Kind
 
 __all__ = [
+    "OPERATIONS",
     "FoldError",
     "binary",
     "boolean",
@@ -37,12 +38,10 @@ __all__ = [
 INT64 = 2**63
 MULTIPLIED_POWER = 8  # x**8 is three multiplications after common subexpressions; beyond, call pow
 
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod,
-})  # fmt: skip
-_COMPARISON: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType({
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
 })  # fmt: skip
 
 
@@ -147,7 +146,7 @@ def binary(op: str, left: ir.Expression, right: ir.Expression) -> ir.Expression:
     left, right = cast(kind, left), cast(kind, right)
     if isinstance(left, ir.Constant) and isinstance(right, ir.Constant):
         try:
-            return _constant(kind, _ARITHMETIC[op](left.value, right.value))
+            return _constant(kind, OPERATIONS[op](left.value, right.value))
         except (ZeroDivisionError, OverflowError):
             return ir.Binary(kind, op, left, right)
     return _identity(kind, op, left, right) or ir.Binary(kind, op, left, right)
@@ -213,7 +212,7 @@ def compare(op: str, left: ir.Expression, right: ir.Expression) -> ir.Expression
         raise FoldError(f"booleans cannot be ordered with '{op}'", "use 'and', 'or', 'not'")
     left, right = cast(kind, left), cast(kind, right)
     if isinstance(left, ir.Constant) and isinstance(right, ir.Constant):
-        return ir.Constant(Kind.BOOL, _COMPARISON[op](left.value, right.value))
+        return ir.Constant(Kind.BOOL, OPERATIONS[op](left.value, right.value))
     return ir.Compare(Kind.BOOL, op, left, right)
 
 

@@ -6,6 +6,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
@@ -68,7 +69,10 @@ class IndexLowerer(ABC):
 
     def scalar(self, scope: Scope, node: ast.expr) -> Expression:
         """Lower an expression that must be a scalar."""
-        value = self.value(scope, node)
+        return self.number(scope, node, self.value(scope, node))
+
+    def number(self, scope: Scope, node: ast.expr, value: Value) -> Expression:
+        """Return a value that must be a scalar."""
         if isinstance(value, Expression):
             return self.shallow(value)
         raise scope.source.error(node, *self.not_scalar(value))
@@ -159,12 +163,23 @@ class IndexLowerer(ABC):
 
     def visit_Subscript(self, scope: Scope, node: ast.Subscript) -> Value:
         """Lower a subscript; a complete index is read through."""
-        value = self.subscripted(scope, node)
-        if isinstance(value, ParameterView) and len(value.path) == len(self.builder.extents(value.parameter)):
-            return self.read(scope, node, value)
-        if isinstance(value, ArrayView) and len(value.path) == len(self.builder.slots[value.array].shape):
+        return self.through(scope, node, self.subscripted(scope, node))
+
+    def through(self, scope: Scope, node: ast.expr, value: Value) -> Value:
+        """Return the number in the place of a view whose index is complete; anything else as it is."""
+        if not isinstance(value, (ParameterView, ArrayView)) or self.extents(value):
+            return value
+        if isinstance(value, ArrayView):
             return self.builder.element(value.array, value.path)
-        return value
+        return self.read(scope, node, value)
+
+    def extents(self, value: Value) -> tuple[int, ...]:
+        """Return the extents of a view, an array or a list along the indices that are still missing."""
+        if isinstance(value, ParameterView):
+            return self.builder.extents(value.parameter)[len(value.path) :]
+        if isinstance(value, ArrayView):
+            return self.builder.slots[value.array].shape[len(value.path) :]
+        return value.shape if isinstance(value, (ConstantArray, ListValue)) else ()
 
     def subscripted(self, scope: Scope, node: ast.Subscript) -> Value:
         """Lower a subscript without reading through a complete index."""
@@ -198,14 +213,6 @@ class IndexLowerer(ABC):
         if isinstance(base, (NoneValue, OpaqueValue, RecordValue, FunctionValue)):
             raise scope.source.error(node, *self.not_indexed(base))
         index = self.integer(scope, index_node, "an index")
-        if isinstance(base, ParameterView):
-            extents = self.builder.extents(base.parameter)
-            if len(base.path) >= len(extents):
-                raise scope.source.error(
-                    node, f"{base.parameter!r} has too many indices", self.how_to_index(base.parameter)
-                )
-            self._check_bounds(scope, index_node, index, extents[len(base.path)], base.parameter)
-            return ParameterView(base.parameter, (*base.path, index))
         if isinstance(base, ListValue):
             base = self.materialise(base, self.builder.unique("list"))
         if isinstance(base, TupleValue):
@@ -218,12 +225,14 @@ class IndexLowerer(ABC):
             if isinstance(index, Constant):
                 return base.item(int(index.value))
             base = self.table(base)
-        assert isinstance(base, ArrayView)
-        shape = self.builder.slots[base.array].shape
-        if len(base.path) >= len(shape):
-            raise scope.source.error(node, f"{base.array!r} has too many indices", f"its shape is {shape}")
-        self._check_bounds(scope, index_node, index, shape[len(base.path)], base.array)
-        return ArrayView(base.array, (*base.path, index))
+        assert isinstance(base, (ParameterView, ArrayView))
+        name = base.parameter if isinstance(base, ParameterView) else base.array
+        extents, shapes = self.extents(base), self.builder.slots
+        if not extents:
+            hint = f"its shape is {shapes[name].shape}" if isinstance(base, ArrayView) else self.how_to_index(name)
+            raise scope.source.error(node, f"{name!r} has too many indices", hint)
+        self._check_bounds(scope, index_node, index, extents[0], name)
+        return replace(base, path=(*base.path, index))
 
     def not_indexed(self, value: Value) -> tuple[str, str]:
         """Return the message and the hint for an index of what has none."""
@@ -233,12 +242,8 @@ class IndexLowerer(ABC):
 
     def count(self, value: Value) -> int | None:
         """Return the number of items of a view, array or list; ``None`` when it is not fixed."""
-        if isinstance(value, ParameterView):
-            extents = self.builder.extents(value.parameter)[len(value.path) :]
-            return extents[0] if extents and extents[0] != RAGGED else None
-        if isinstance(value, ArrayView):
-            return self.builder.slots[value.array].shape[len(value.path)]
-        return value.shape[0] if isinstance(value, (ConstantArray, ListValue)) else None
+        extents = self.extents(value)
+        return extents[0] if extents and extents[0] != RAGGED else None
 
     def item(self, scope: Scope, node: ast.expr, value: Value, index: int) -> Value:
         """Return one item of a view, array or list."""
@@ -246,14 +251,8 @@ class IndexLowerer(ABC):
             value = self.materialise(value, self.builder.unique("list"))
         if isinstance(value, ConstantArray):
             return value.item(index)
-        if isinstance(value, ParameterView):
-            view = ParameterView(value.parameter, (*value.path, fold.integer(index)))
-            full = len(view.path) == len(self.builder.extents(view.parameter))
-            return self.read(scope, node, view) if full else view
-        assert isinstance(value, ArrayView)
-        view = ArrayView(value.array, (*value.path, fold.integer(index)))
-        full = len(view.path) == len(self.builder.slots[view.array].shape)
-        return self.builder.element(view.array, view.path) if full else view
+        assert isinstance(value, (ParameterView, ArrayView))
+        return self.through(scope, node, replace(value, path=(*value.path, fold.integer(index))))
 
     def _hint_for_scalar(self, scope: Scope, node: ast.Subscript) -> str:
         root: ast.expr = node.value

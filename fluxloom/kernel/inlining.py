@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import final
+from typing import Any, final
 
 from fluxloom.core.errors import KernelError
-from fluxloom.kernel.ir import Constant, Expression, If, Local
+from fluxloom.kernel.ir import Constant, Expression, Local
 from fluxloom.kernel.loops import LoopLowerer
-from fluxloom.kernel.lower_strategies import Branch
 from fluxloom.kernel.returns import contains_return, returning_block
-from fluxloom.kernel.state import Scope
+from fluxloom.kernel.state import Branch, Scope
 from fluxloom.kernel.values import FunctionValue, ListValue, RecordValue, StoredField, TupleValue, Value, inner_values
 
 __all__ = ["KernelLowerer"]
@@ -77,26 +76,21 @@ class KernelLowerer(LoopLowerer):
         test = self.condition(scope, node.test)
         if isinstance(test, Constant):
             return self._returned(scope, node.body if test.value else node.orelse)
-        builder, where = self.builder, self.builder.where
-        before = builder.flow.copy()
-        with builder.block() as body:
-            yes = self._returned(scope, node.body)
-        after, builder.flow = builder.flow, before
-        with builder.block() as orelse:
-            no = self._returned(scope, node.orelse)
-        builder.where = where
-        return self.joined(scope, node, test, (yes, body, after), (no, orelse, builder.flow))
+        where = self.builder.where
+        yes = self.builder.branch(lambda: self._returned(scope, node.body))
+        no = self.builder.branch(lambda: self._returned(scope, node.orelse))
+        self.builder.where = where
+        return self.joined(scope, node, test, yes, no)
 
-    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch, no: Branch) -> Value | None:
+    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch[Any], no: Branch[Any]) -> Value | None:
         """Emit a conditional whose branches have been lowered; return what both give, copied to common locals."""
-        builder, where = self.builder, self.builder.where
+        where, self.builder.flow = self.builder.where, no[2]
         with self.located(scope, node):
             result = self._join_values(scope, node, yes, no)
-        builder.flow = yes[2].meet(no[2])
-        builder.emit(If(test, tuple(yes[1]), tuple(no[1]), location=where))
+        self.builder.choose(test, yes, no, where)
         return result
 
-    def _join_values(self, scope: Scope, node: ast.AST, yes: Branch, no: Branch) -> Value | None:
+    def _join_values(self, scope: Scope, node: ast.AST, yes: Branch[Any], no: Branch[Any]) -> Value | None:
         """Return one value for what two branches return, copied to common locals inside each branch."""
         first, second = self._loaded(yes[0]), self._loaded(no[0])
         if first is None and second is None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.indexing import IndexLowerer
 from fluxloom.kernel.intrinsics import Intrinsic
-from fluxloom.kernel.ir import Expression, Statement
+from fluxloom.kernel.ir import Expression
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.record_fields import RecordProblem, built_fields, named_arguments
 from fluxloom.kernel.records import called_method, default_value, member
-from fluxloom.kernel.state import Scope
+from fluxloom.kernel.state import Branch, Scope
 from fluxloom.kernel.values import (
     FunctionValue,
     Known,
@@ -24,12 +23,9 @@ from fluxloom.kernel.values import (
     Value,
 )  # fmt: skip
 
-__all__ = ["Branch", "StrategyLowerer"]
+__all__ = ["StrategyLowerer"]
 
 V = TypeVar("V")
-
-Branch = tuple[Value | None, list[Statement], Flow]
-"""What a branch gives, its statements, and what is known at its end."""
 
 
 class StrategyLowerer(IndexLowerer):
@@ -44,7 +40,7 @@ class StrategyLowerer(IndexLowerer):
         """Return a value that later assignments do not change (views stay views, as in Python)."""
 
     @abstractmethod
-    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch, no: Branch) -> Value | None:
+    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch[Any], no: Branch[Any]) -> Value | None:
         """Emit a conditional whose branches have been lowered; return what both give, copied to common locals."""
 
     def visit_Attribute(self, scope: Scope, node: ast.Attribute) -> Value:

@@ -338,14 +338,19 @@ def _lookup(source: FunctionSource, node: ast.expr, name: str) -> object:
     )  # fmt: skip
 
 
+def static_member(kind: type, name: str) -> Any:
+    """Return what a class has under a name, without asking it; a static method as its function."""
+    found = inspect.getattr_static(kind, name, None)
+    return found.__func__ if isinstance(found, staticmethod) else found
+
+
 def _classify(source: FunctionSource, node: ast.expr, dotted: str) -> Captured:
     root, *attributes = dotted.split(".")
     value = _lookup(source, node, root)
     for position, attribute in enumerate(attributes):
         if is_record(type(value)) or _is_tuple_of_records(value):
             return _strategy(source, node, ".".join([root, *attributes[:position]]), value, attributes[position:])
-        method = inspect.getattr_static(value, attribute, None) if isinstance(value, type) else None
-        method = method.__func__ if isinstance(method, staticmethod) else method
+        method = static_member(value, attribute) if isinstance(value, type) else None
         if isinstance(method, Helper):
             value = method  # a method, with its record as the first argument
             continue

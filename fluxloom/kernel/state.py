@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import node_count
@@ -18,7 +19,13 @@ from fluxloom.kernel.ir import RAGGED, Kind
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.values import ArrayView, ConstantArray, FunctionValue, StoredField, Value, inner_values
 
-__all__ = ["Builder", "Rebound", "Scope", "Slot", "UnrollOverflow"]
+__all__ = ["Branch", "Builder", "Rebound", "Scope", "Slot", "UnrollOverflow"]
+
+
+T = TypeVar("T")
+
+Branch = tuple[T, list[ir.Statement], Flow]
+"""What a branch gives, its statements, and what is known at its end."""
 
 
 class UnrollOverflow(Exception):
@@ -125,6 +132,19 @@ class Builder:
             yield inner
         finally:
             self.blocks.pop()
+
+    def branch(self, lower: Callable[[], T]) -> Branch[T]:
+        """Lower one way on from here; what is known here stays as it was."""
+        before, self.flow = self.flow, self.flow.copy()
+        with self.block() as statements:
+            value = lower()
+        after, self.flow = self.flow, before
+        return value, statements, after
+
+    def choose(self, test: ir.Expression, yes: Branch[T], no: Branch[T], where: ir.Location) -> None:
+        """Emit a conditional whose branches have been lowered."""
+        self.flow = yes[2].meet(no[2])
+        self.emit(ir.If(test, tuple(yes[1]), tuple(no[1]), location=where))
 
     @contextmanager
     def attempt(self, limit: int | None = None) -> Iterator[None]:

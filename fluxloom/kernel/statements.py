@@ -10,7 +10,7 @@ from dataclasses import replace
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
 from fluxloom.kernel import fold, ir
-from fluxloom.kernel.contract import REDUCTION_HINTS, base_name
+from fluxloom.kernel.contract import REDUCTION_HINTS, base_name, refusal
 from fluxloom.kernel.evaluate import ExpressionLowerer
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
 from fluxloom.kernel.ir import Kind
@@ -169,12 +169,9 @@ class StatementLowerer(ExpressionLowerer):
     def _place(self, scope: Scope, target: ast.Subscript) -> ParameterView | ArrayView:
         """Lower the target of an assignment to a complete place."""
         place = self.subscripted(scope, target)
-        if isinstance(place, ParameterView):
-            if len(place.path) == len(self.builder.extents(place.parameter)):
-                return place
-            raise scope.source.error(target, *self.not_scalar(place))
-        if isinstance(place, ArrayView) and place.array not in self.builder.tables:
-            if len(place.path) == len(self.builder.slots[place.array].shape):
+        table = isinstance(place, ArrayView) and place.array in self.builder.tables
+        if isinstance(place, (ParameterView, ArrayView)) and not table:
+            if not self.extents(place):
                 return place
             raise scope.source.error(target, *self.not_scalar(place))
         raise scope.source.error(target, "this cannot be assigned to", "copy it to a local array first")
@@ -188,16 +185,19 @@ class StatementLowerer(ExpressionLowerer):
                 builder.store_local(place.array, place.path, value)
             return
         name = place.parameter
-        access = builder.parameters[name].access
-        if access is Access.READ or access.reduces:
-            hint = REDUCTION_HINTS.get(access, "annotate it RW or Write, or use a local")
-            raise scope.source.error(target, f"{name!r} is {access.value} but is assigned", hint, kind=AccessError)
+        self._allow(scope, target, name)
         with self.located(scope, target):
             value = fold.convert(builder.shapes[name].kind, value)
         leg, index = builder.split(name, place.path)
         builder.effects.append(name)
         builder.emit(ir.Store(name, leg, index, value, location=builder.where))
         builder.mark_written(name, place.path)
+
+    def _allow(self, scope: Scope, node: ast.AST, name: str, op: ast.operator | None = None) -> None:
+        """Raise `AccessError` where a parameter may not be assigned, or updated by an operator."""
+        problem = refusal(name, self.builder.parameters[name].access, op)
+        if problem is not None:
+            raise scope.source.error(node, *problem, kind=AccessError)
 
     def visit_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
         """Lower an augmented assignment."""
@@ -210,27 +210,16 @@ class StatementLowerer(ExpressionLowerer):
         assert isinstance(target, ast.Subscript)
         value = self.scalar(scope, node.value)
         place = self._place(scope, target)
-        if isinstance(place, ParameterView) and self.builder.parameters[place.parameter].access.reduces:
-            self._increment(scope, node, place, value)
-            return
         if isinstance(place, ParameterView):
-            if self.builder.parameters[place.parameter].access is Access.READ:
-                raise scope.source.error(node, f"{place.parameter!r} is Read but is assigned",
-                                         "annotate it RW or Inc, or use a local", kind=AccessError)  # fmt: skip
+            self._allow(scope, node, place.parameter, node.op)
+            if self.builder.parameters[place.parameter].access.reduces:
+                with self.located(scope, node):
+                    self._update(place, "+", fold.negate(value) if isinstance(node.op, ast.Sub) else value)
+                return
             old = self.read(scope, target, place)
         else:
             old = self.builder.element(place.array, place.path)
         self.store(scope, target, self.arithmetic(scope, node, node.op, old, value))
-
-    def _increment(self, scope: Scope, node: ast.AugAssign, place: ParameterView, value: ir.Expression) -> None:
-        name = place.parameter
-        access = self.builder.parameters[name].access
-        if access is not Access.INC or not isinstance(node.op, (ast.Add, ast.Sub)):
-            raise scope.source.error(node, f"{name!r} is {access.value}: this update is not allowed",
-                                     REDUCTION_HINTS[access], kind=AccessError)  # fmt: skip
-        with self.located(scope, node):
-            value = fold.negate(value) if isinstance(node.op, ast.Sub) else value
-            self._update(place, "+", value)
 
     def _update(self, place: ParameterView, op: str, value: ir.Expression) -> None:
         builder = self.builder
@@ -289,12 +278,7 @@ class StatementLowerer(ExpressionLowerer):
         if isinstance(test, ir.Constant):
             self.block(scope, node.body if test.value else node.orelse)
             return
-        builder, where = self.builder, self.builder.where
-        before = builder.flow.copy()
-        with builder.block() as body:
-            self.block(scope, node.body)
-        after, builder.flow = builder.flow, before
-        with builder.block() as orelse:
-            self.block(scope, node.orelse)
-        builder.flow = after.meet(builder.flow)
-        builder.emit(ir.If(test, tuple(body), tuple(orelse), location=where))
+        where = self.builder.where
+        yes = self.builder.branch(lambda: self.block(scope, node.body))
+        no = self.builder.branch(lambda: self.block(scope, node.orelse))
+        self.builder.choose(test, yes, no, where)

@@ -15,7 +15,7 @@ from fluxloom.core.errors import did_you_mean
 from fluxloom.kernel.ir import ConstantParameter, Kind
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.record_fields import RecordProblem, check_strategy, run_time_fields
-from fluxloom.kernel.source import FunctionSource
+from fluxloom.kernel.source import FunctionSource, static_member
 
 __all__ = ["Strategy", "check_uses", "run_time_constants", "wanted"]
 
@@ -56,7 +56,7 @@ class Strategy:
     def _check(self, name: str, given: Any) -> None:
         check_strategy(name, given)
         if not self.classes:
-            if not isinstance(given, Helper) and not isinstance(_static(type(given), "__call__"), Helper):
+            if not isinstance(given, Helper) and not isinstance(static_member(type(given), "__call__"), Helper):
                 raise RecordProblem(f"{name!r}, a {type(given).__name__}, cannot be called", "give it a @func __call__")
             return
         problems = [_unlike(name, given, kind) for kind in self.classes]
@@ -94,11 +94,6 @@ def run_time_constants(item: ConstantParameter, given: Any) -> list[ConstantPara
     return [ConstantParameter(key, Kind.REAL, False, item.location) for key, _ in run_time_fields(item.name, given)]
 
 
-def _static(kind: type, name: str) -> Any:
-    found = inspect.getattr_static(kind, name, None)
-    return found.__func__ if isinstance(found, staticmethod) else found
-
-
 def _unlike(name: str, given: Any, kind: type) -> tuple[str, str] | None:
     """Say why something is no instance of a class, or does not follow a protocol; None if it is or does."""
     text = f"a @func ({given.source.name})" if isinstance(given, Helper) else f"a {type(given).__name__}"
@@ -108,15 +103,15 @@ def _unlike(name: str, given: Any, kind: type) -> tuple[str, str] | None:
         members = _members(kind)
         if members != {"__call__"}:
             return f"{name!r} is {text}, not a {kind.__name__}", f"give a record with {', '.join(sorted(members))}"
-        return _other_count(name, given, _static(kind, "__call__"), own=0)
+        return _other_count(name, given, static_member(kind, "__call__"), own=0)
     own = {item.name for item in fields(given)} if is_dataclass(given) else set[str]()
     for member in sorted(_members(kind)):
-        found = _static(type(given), member)
+        found = static_member(type(given), member)
         if found is None and member not in own:
             return f"{name!r}, {text}, is no {kind.__name__}: it has no {member!r}", ""
         if member == "__call__" and not isinstance(found, Helper):
             return f"the __call__ of {name!r}, {text}, is no @func", "decorate it with @fluxloom.func"
-        problem = _other_count(f"{name}.{member}", found, _static(kind, member), own=1)
+        problem = _other_count(f"{name}.{member}", found, static_member(kind, member), own=1)
         if problem is not None:
             return problem
     return None
@@ -190,7 +185,7 @@ def _check_call(source: FunctionSource, node: ast.Call, strategies: Mapping[str,
     known = strategies.get(called.id) if isinstance(called, ast.Name) else None
     if known is None or known.several is not several or len(known.classes) != 1:
         return
-    count, kind = _count(_static(known.classes[0], name)), known.classes[0]
+    count, kind = _count(static_member(known.classes[0], name)), known.classes[0]
     if count is not None and count != len(node.args):
         raise source.error(node, f"{ast.unparse(node.func)} takes {count} arguments, not {len(node.args)}",
                            f"so says {kind.__name__}")  # fmt: skip
