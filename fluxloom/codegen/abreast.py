@@ -26,7 +26,7 @@ from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, walk
 
-__all__ = ["AbreastLoop", "Part", "why_not_abreast"]
+__all__ = ["AbreastLoop", "Part", "mentioned", "why_not_abreast"]
 
 
 def why_not_abreast(spec: LoopSpec) -> str:
@@ -56,7 +56,7 @@ def _over_entries(statement: ir.Statement) -> bool:
     return isinstance(statement.start, ir.Constant) and not isinstance(statement.stop, ir.Constant)
 
 
-def _mentioned(statements: Iterable[ir.Statement]) -> set[str]:
+def mentioned(statements: Iterable[ir.Statement]) -> set[str]:
     """Return the names of the locals that some statements read or assign."""
     out: set[str] = set()
     for node in walk(statements):
@@ -135,9 +135,9 @@ class AbreastLoop(LaneLoop):
         out = []
         for part in cut:
             inside = part.statements if part.loop is None else part.loop.body
-            own = _mentioned(part.statements)
+            own = mentioned(part.statements)
             for other in cut:
-                own -= _mentioned(other.statements) if other is not part else set()
+                own -= mentioned(other.statements) if other is not part else set()
             if part.loop is not None:  # it is needed in the next trip, or to know when to end
                 own -= exposed_locals(self.spec, inside, part.loop.name)
                 own -= {n.name for n in expressions(part.loop.stop) if isinstance(n, (ir.Local, ir.LocalElement))}

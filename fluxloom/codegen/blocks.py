@@ -47,8 +47,8 @@ def write_block_colour(driver: KernelWriter) -> list[str]:
             for arg in member.spec.increments:
                 _add(item, member, arg, staged)
         item.line(words.barrier)
-    if staged:
-        _close_stage(driver, item, member)
+    for dat, arg in _staged_dats(member).items() if staged else ():
+        _move_stage(driver, item, dat, arg, f"{{stored}} = ({arg.scalar.c}){{staged}};")
     where = f"{words.group} * {block} + l"
     sums = driver.sums.reduce(group.members, f"({where})", f"({words.group} + 1) * {block}", "partials + ")
     driver.launch("_run", per=block, colours=True)
@@ -95,21 +95,15 @@ def _staged_dats(member: Member) -> dict[int, ArgSpec]:
 
 def _open_stage(driver: KernelWriter, item: Item, member: Member) -> None:
     """Bring the group's targets into its memory."""
-    capacity, block = driver.group.work.stage, driver.group.work.block
     for dat, arg in _staged_dats(member).items():
-        item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{max(1, capacity) * arg.dim}];")
-        with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):
-            for c in range(arg.dim):
-                where = address(arg, "(int64_t)tgt[tgt_ptr[b] + k]", c, "")
-                item.line(f"S{dat}[k * {arg.dim} + {c}] = d{dat}[{where}];")
+        item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{max(1, driver.group.work.stage) * arg.dim}];")
+        _move_stage(driver, item, dat, arg, "{staged} = {stored};")
     item.line(driver.words.barrier)
 
 
-def _close_stage(driver: KernelWriter, item: Item, member: Member) -> None:
-    """Put the group's targets back."""
-    block = driver.group.work.block
-    for dat, arg in _staged_dats(member).items():
-        with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):
-            for c in range(arg.dim):
-                where = address(arg, "(int64_t)tgt[tgt_ptr[b] + k]", c, "")
-                item.line(f"d{dat}[{where}] = ({arg.scalar.c})S{dat}[k * {arg.dim} + {c}];")
+def _move_stage(driver: KernelWriter, item: Item, dat: int, arg: ArgSpec, move: str) -> None:
+    """Go through the group's targets; ``move`` is made of each component."""
+    with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {driver.group.work.block})"):
+        for c in range(arg.dim):
+            stored = f"d{dat}[{address(arg, '(int64_t)tgt[tgt_ptr[b] + k]', c, '')}]"
+            item.line(move.format(staged=f"S{dat}[k * {arg.dim} + {c}]", stored=stored))

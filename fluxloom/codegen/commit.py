@@ -11,6 +11,7 @@ from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.lane import address, identity
 from fluxloom.codegen.member import Member, PackStyle
 from fluxloom.codegen.places import looped, opposite_legs, touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rows import RowShape, chunks, vector
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
@@ -228,15 +229,11 @@ class Commit:
 
     def _scalar_update(self, arg: ArgSpec, target: str, value: str, guard: str, atomic: bool) -> None:
         pack = self.pack
-        if arg.access is Access.INC:
-            if atomic:
-                pack.lines.append("#pragma omp atomic")
-            pack.line(f"    {guard}{target} += ({arg.scalar.c}){value};")
-            return
-        function = ("fl_min" if arg.access is Access.MIN else "fl_max") + f"_{pack.real(arg)}"
+        adds, cast = arg.access is Access.INC, f"({arg.scalar.c})"
         if atomic:
-            pack.lines.append("#pragma omp critical(fluxloom)")
-        pack.line(f"    {guard}{target} = ({arg.scalar.c}){function}({target}, {value});")
+            pack.lines.append(f"#pragma omp {'atomic' if adds else 'critical(fluxloom)'}")
+        change = f"+= {cast}{value}" if adds else f"= {cast}{combine(arg, target, value, pack.real(arg))}"
+        pack.line(f"    {guard}{target} {change};")
 
     def _pick(self) -> None:
         """Keep only the increments of the leg through which the current target is met."""

@@ -17,7 +17,7 @@ from fluxloom.codegen.places import flatten
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import expressions, used_components, walk
+from fluxloom.kernel.analysis import constant_index, expressions, used_components, walk
 
 __all__ = ["Accumulator", "Cooperation", "cooperation", "exposed_locals"]
 
@@ -201,8 +201,8 @@ class _Analysis:
             match statement:
                 case ir.Assign(name=name):
                     defined.add((name, ()))
-                case ir.StoreLocal(name=name, index=index) if all(isinstance(i, ir.Constant) for i in index):
-                    defined |= {(name, _constants(index))}
+                case ir.StoreLocal(name=name, index=index) if (place := constant_index(index)) is not None:
+                    defined.add((name, place))
                 case ir.If(body=body, orelse=orelse):
                     yes, no = set(defined), set(defined)
                     out |= self._exposed(body, yes) | self._exposed(orelse, no)
@@ -218,8 +218,9 @@ class _Analysis:
 
     def _keys(self, node: ir.LocalElement) -> set[_Key]:
         """Return the elements that an access may mean."""
-        if all(isinstance(i, ir.Constant) for i in node.index):
-            return {(node.name, _constants(node.index))}
+        place = constant_index(node.index)
+        if place is not None:
+            return {(node.name, place)}
         return {(node.name, index) for index in product(*map(range, self.arrays[node.name].shape))}
 
     # --------------------------------------------------------------------------------- accumulators
@@ -266,7 +267,7 @@ class _Analysis:
             if used_components(self.kernel, name) is None:
                 raise _Alone(f"{name!r} is changed at a computed component")
             place = (int(node.leg.value) if isinstance(node.leg, ir.Constant) else 0,
-                     flatten(_constants(node.index), arg.components))  # fmt: skip
+                     flatten(constant_index(node.index) or (), arg.components))  # fmt: skip
             kind = ir.Kind.REAL if arg.scalar.floating else ir.Kind.INT
             stored = isinstance(node, ir.Store)
             op = self._stored(body, node, kind) if isinstance(node, ir.Store) else node.op
@@ -367,7 +368,3 @@ def _surely_runs(loop: ir.For) -> bool:
 def _assigned(body: tuple[ir.Statement, ...]) -> set[str]:
     """Return the locals that a loop body assigns."""
     return {n.name for n in walk(body) if isinstance(n, (ir.Assign, ir.StoreLocal, ir.For))}
-
-
-def _constants(index: tuple[ir.Expression, ...]) -> tuple[int, ...]:
-    return tuple(int(i.value) for i in index if isinstance(i, ir.Constant))

@@ -147,6 +147,9 @@ class Item(Values):
         if not self.fresh(name):
             return
         self.add(row_place(arg, element))
+        self._row_length(arg, element)
+
+    def _row_length(self, arg: ArgSpec, element: str) -> None:
         self.line(f"const int row{arg.map}_length = {self.row_length(stored_length(arg, element))};")
 
     def row_length(self, stored: str) -> str:
@@ -154,6 +157,7 @@ class Item(Values):
         return stored
 
     def _compute(self, member: Member, commit: str, element: str) -> None:
+        """Write the kernel itself."""
         foreign = element != self.own
 
         def place(arg: ArgSpec, leg: str, component: str, number: int) -> str:

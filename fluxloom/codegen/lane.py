@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.places import MANY, begins_with_updates, constant_place, first_updates, flatten, looped
 from fluxloom.codegen.printer import Printer
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
@@ -253,7 +254,5 @@ class LaneLoop:
         return lines
 
     def _combine_direct(self, arg: ArgSpec, target: str, name: str) -> str:
-        if arg.access is Access.INC:
-            return self._round(arg.parameter, f"{target} + {name}")
-        function = "fl_min" if arg.access is Access.MIN else "fl_max"
-        return f"{function}_{self.kind(arg)}({target}, {name})"
+        whole = combine(arg, target, name, self.kind(arg))
+        return self._round(arg.parameter, whole) if arg.access is Access.INC else whole

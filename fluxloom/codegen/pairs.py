@@ -12,7 +12,7 @@ from fluxloom.codegen.abreast import AbreastLoop, Part, why_not_abreast
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.item import Item, stored_length
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import ROW_UNROLL, entry_place, row_place
+from fluxloom.codegen.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
@@ -120,13 +120,7 @@ class _PairItem(Item):
         return f"z{arg.dat}[at[{k}]]" if arg.positioned else f"at[{k}]"
 
     # ------------------------------------------------------------------------------------- the rows
-    def _ragged(self, arg: ArgSpec, element: str) -> None:
-        """Declare the rows of a ragged map: their lengths, the place of the first, the stride."""
-        assert arg.ragged is not None
-        name = f"r{arg.map}"
-        if not self.fresh(name):
-            return
-        self.add(row_place(arg, element))
+    def _row_length(self, arg: ArgSpec, element: str) -> None:
         lengths = ", ".join(f"live[{k}] ? {stored_length(arg, f'at[{k}]')} : 0" for k in range(ROWS))
         self.line(f"const int row{arg.map}_length[{ROWS}] = {{{lengths}}};")
 
@@ -135,30 +129,29 @@ class _PairItem(Item):
         if arg.access is not Access.READ:
             self.line(f"{self.real(arg)} e{member.number}_{arg.parameter}[{ROWS}][{arg.dim}];")
 
-    def _compute(self, member: Member, commit: str, element: str) -> None:
-        def place(arg: ArgSpec, leg: str, component: str, number: int) -> str:
+    def lane_loop(self, member: Member, place: ElementPrinter, atomic: bool) -> LaneLoop:
+        """Return what writes the kernel for both rows."""
+
+        def of_row(arg: ArgSpec, leg: str, component: str, number: int) -> str:
             if arg.kind == "direct":
                 return f"o{arg.dat}[l][{component}]"
             if arg.access is Access.READ:
                 return f"p{number}_{arg.parameter}[{component}]"
             return f"e{number}_{arg.parameter}[l][{component}]"
 
-        loop = _PairLoop(member.spec, member.number, self.dialect, self.compute, place, constant=self.constant)
+        loop = _PairLoop(member.spec, member.number, self.dialect, self.compute, of_row, constant=self.constant)
         loop.lanes, loop.before = ROWS, (self.words.unroll.format(n=ROWS),)
-        body = loop.write(self.pad)
-        self.lines += ["    " * (self.pad - 1) + c for c in loop.constants]
-        self.lines += body
+        return loop
 
     def _commit(self, member: Member, commit: str, element: str) -> None:
         super()._commit(member, commit, element)
-        for arg in member.spec.args:
-            if arg.kind == "global" and arg.access is not Access.READ:
-                for k in range(ROWS):
-                    with self.block(f"if (live[{k}])"):
-                        for c in range(arg.dim):
-                            total, value = (f"{x}{member.number}_{arg.parameter}" for x in "ge")
-                            whole = combine(arg, f"{total}[{c}]", f"{value}[{k}][{c}]", self.real(arg))
-                            self.line(f"{total}[{c}] = {whole};")
+        for _, arg in self.group.reductions((member,)):
+            for k in range(ROWS):
+                with self.block(f"if (live[{k}])"):
+                    for c in range(arg.dim):
+                        total, value = (f"{x}{member.number}_{arg.parameter}" for x in "ge")
+                        whole = combine(arg, f"{total}[{c}]", f"{value}[{k}][{c}]", self.real(arg))
+                        self.line(f"{total}[{c}] = {whole};")
 
 
 def _neighbours(arg: ArgSpec) -> bool:

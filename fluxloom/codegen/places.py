@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import walk
+from fluxloom.kernel.analysis import constant_index, walk
 
 __all__ = ["MANY", "Place", "begins_with_updates", "constant_place", "first_updates", "flatten",
            "leg_components", "looped", "opposite_legs", "touched", "updates"]  # fmt: skip
@@ -59,8 +59,8 @@ def leg_components(spec: LoopSpec, arg: ArgSpec) -> set[int]:
 
 def constant_place(arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> Place:
     """Return the place behind a constant leg and index."""
-    flat = flatten(tuple(int(k.value) for k in index if isinstance(k, ir.Constant)), arg.components)
-    return arg.parameter, (int(leg.value) if isinstance(leg, ir.Constant) else 0), flat
+    number = int(leg.value) if isinstance(leg, ir.Constant) else 0
+    return arg.parameter, number, flatten(constant_index(index) or (), arg.components)
 
 
 def first_updates(spec: LoopSpec, parameters: Collection[str]) -> dict[Place, ir.Update]:
@@ -105,8 +105,7 @@ def opposite_legs(spec: LoopSpec) -> dict[tuple[str, int], int]:
     values: dict[tuple[str, int, tuple[int, ...]], tuple[int, ir.Expression]] = {}
     for position, u in enumerate(spec.kernel.body):
         if isinstance(u, ir.Update) and u.op == "+" and isinstance(u.leg, ir.Constant):
-            index = tuple(int(k.value) for k in u.index if isinstance(k, ir.Constant))
-            values[(u.parameter, int(u.leg.value), index)] = (position, u.value)
+            values[(u.parameter, int(u.leg.value), constant_index(u.index) or ())] = (position, u.value)
     out: dict[tuple[str, int], int] = {}
     for arg in spec.args:
         if arg.kind != "table" or arg.access is not Access.INC or arg.legs != 2:

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fluxloom.codegen.abreast import AbreastLoop
+from fluxloom.codegen.abreast import AbreastLoop, mentioned
 from fluxloom.codegen.coop import exposed_locals
 from fluxloom.codegen.spec import LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import children, expressions, node_count, statement_blocks, walk
+from fluxloom.kernel.analysis import children, node_count, statement_blocks, walk
 
 __all__ = ["RolledLoop", "has_uniform_loop"]
 
@@ -101,16 +101,6 @@ def _uniform_scalars(spec: LoopSpec) -> frozenset[str]:
 
 
 # --------------------------------------------------------------------------------------------------- pieces
-def _mentioned(statements: Iterable[ir.Statement]) -> set[str]:
-    """Return the names of the scalar locals that some statements read or assign."""
-    found: set[str] = set()
-    for node in walk(statements):
-        found |= {item.name for item in expressions(node) if isinstance(item, ir.Local)}
-        if isinstance(node, (ir.Assign, ir.For)):
-            found.add(node.name)
-    return found
-
-
 def _cut(spec: LoopSpec, names: frozenset[str], body: tuple[ir.Statement, ...] | None = None) -> tuple[_Piece, ...]:
     """Cut a body into what is done for each lane and what is done once for all."""
     pieces: list[_Piece] = []
@@ -128,7 +118,7 @@ def _cut(spec: LoopSpec, names: frozenset[str], body: tuple[ir.Statement, ...] |
             blocks = tuple(_cut(spec, names, block) for block in statement_blocks(node))
             pieces.append(_Piece((node,), True, blocks))
         elif isinstance(node, ir.Assign) and node.name in names:
-            if node.name in _mentioned(pending):
+            if node.name in mentioned(pending):
                 flush()
             pieces.append(_Piece((node,), True))  # ahead of what is pending, which neither reads nor changes it
         else:
@@ -171,8 +161,9 @@ class RolledLoop(AbreastLoop):
     def _private_scalars(self, pieces: tuple[_Piece, ...], names: frozenset[str]) -> dict[int, frozenset[str]]:
         """Return the locals whose values no other piece needs, by the identity of the piece."""
         lanes = [piece for piece in _every(pieces) if not piece.common]
+        scalars = {name for name, _ in self.spec.kernel.scalars}
         kept = {name for piece in lanes for name in exposed_locals(self.spec, piece.statements, "")}
-        return {id(piece): frozenset(_mentioned(piece.statements) - names - kept) for piece in lanes}
+        return {id(piece): frozenset((mentioned(piece.statements) & scalars) - names - kept) for piece in lanes}
 
     def _pieces(self, pieces: tuple[_Piece, ...], pad: str) -> list[str]:
         lines: list[str] = []

@@ -19,12 +19,13 @@ from fluxloom.codegen.kernel_writer import KernelWriter
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import flatten
-from fluxloom.codegen.reduce import neutral
+from fluxloom.codegen.reduce import combine, neutral
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.codegen.sums import PART
 from fluxloom.codegen.tables import literal
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
+from fluxloom.kernel.analysis import constant_index
 from fluxloom.kernel.passes import remove_dead_locals, rewrite_statements
 
 __all__ = ["LONG_LANES", "SHARING", "in_teams", "team_partials", "write_teams"]
@@ -119,9 +120,9 @@ def _part(member: Member, component: int) -> Member:
     kernel = member.spec.kernel
 
     def keep(node: ir.Statement) -> ir.Statement | None:
-        if not isinstance(node, (ir.Store, ir.Update)) or not all(isinstance(k, ir.Constant) for k in node.index):
+        index = constant_index(node.index) if isinstance(node, (ir.Store, ir.Update)) else None
+        if not isinstance(node, (ir.Store, ir.Update)) or index is None:
             return node
-        index = tuple(int(k.value) for k in node.index if isinstance(k, ir.Constant))
         return node if flatten(index, member.spec.arg(node.parameter).components) == component else None
 
     body = remove_dead_locals(rewrite_statements(kernel.body, keep))
@@ -220,11 +221,10 @@ class _TeamItem(Item):
     def _commit(self, member: Member, commit: str, element: str) -> None:
         def write() -> None:
             super(_TeamItem, self)._commit(member, commit, element)
-            for arg in member.spec.args:
-                if arg.kind == "global" and arg.access is not Access.READ:
-                    for c in range(arg.dim):
-                        name = f"{member.number}_{arg.parameter}[{c}]"
-                        self.line(f"g{name} = {_combined(_op(arg), self.real(arg), 'g' + name, 'e' + name)};")
+            for _, arg in self.group.reductions((member,)):
+                for c in range(arg.dim):
+                    name = f"{member.number}_{arg.parameter}[{c}]"
+                    self.line(f"g{name} = {combine(arg, 'g' + name, 'e' + name, self.real(arg))};")
 
         self._owned(write)
 
@@ -359,10 +359,6 @@ class _TeamLoop(LaneLoop):
             value = self._value(item)
             if item.rounded and self._round(item.name, value) != value:
                 yield f"{value} = {self._round(item.name, value)};"
-
-
-def _op(arg: ArgSpec) -> str:
-    return {Access.INC: "+", Access.MIN: "min", Access.MAX: "max"}[arg.access]
 
 
 def _combined(op: str, kind: str, left: str, right: str) -> str:

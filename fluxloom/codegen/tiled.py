@@ -111,7 +111,8 @@ class _PassDriver(Driver):
         group = self.group
         slots = [replace(s, ctype="uint16_t *") if narrow and s.origin == "map" else s for s in slots_of(group)]
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)} */", *argument_block(group.symbol, slots)]
-        text, self.names = self._range("run", group.members, self._style("serial", direct=True))
+        style = self._style("serial", direct=True)
+        text, self.names = self._range("run", group.members, style)[0], self._parameters(group.members, style)[1]
         return [*lines, "", *text]
 
 

@@ -81,7 +81,7 @@ class Driver:
             out.setdefault(arg.dat, arg)
         return list(out.values())
 
-    def _range(self, tag: str, members: tuple[Member, ...], style: PackStyle) -> tuple[list[str], list[str]]:
+    def _range(self, tag: str, members: tuple[Member, ...], style: PackStyle) -> tuple[list[str], str]:
         """Write the pack functions and a range function that strings them together."""
         symbol = f"{self.group.symbol}_{tag}"
         declared, names = self._parameters(members, style)
@@ -106,7 +106,7 @@ class Driver:
                 lines.append(f"    for (; i < end && i % {w}; i++) {symbol}_1(A, i{passed});")
             lines.append(f"    for (; i + {w} <= end; i += {w}) {symbol}_{w}(A, i{passed});")
         lines += [f"    for (; i < end; i++) {symbol}_1(A, i{passed});", "}", ""]
-        return lines, names
+        return lines, passed
 
     def _style(self, commit: str, *, listed: bool = False, direct: bool = False) -> PackStyle:
         group = self.group
@@ -127,7 +127,7 @@ class Driver:
     def _chunks(self, commit: str = "serial", *, parallel: bool = True) -> list[str]:
         """Write the loops of the group for chunks of elements, up to what follows their last."""
         members = self.group.members
-        text, names = self._range("run", members, self._style(commit, listed=self.group.listed, direct=True))
+        text, passed = self._range("run", members, self._style(commit, listed=self.group.listed, direct=True))
         lines = text + beginning(self.group.symbol)
         if self.group.listed:
             lines.append("    const int32_t *const L = A->list;")
@@ -136,14 +136,17 @@ class Driver:
             lines.append(PARALLEL)
         first = "A->from" if self.group.ranged else "0"
         lines.append(f"    for (int64_t b = {first}; b < n; b += {CHUNK}) {{")
-        lines += declare(self.group, members, "        ")
-        passed = "".join(", " + p for p in names)
-        lines.append(f"        {self.group.symbol}_run(A, b, b + {CHUNK} < n ? b + {CHUNK} : n{passed});")
-        lines += store(self.group, members, f"{self.group.since('b', 'A->')} / {CHUNK}", "        ")
+        place = f"{self.group.since('b', 'A->')} / {CHUNK}"
+        lines += self._run("run", members, _chunk("n") + passed, place, "        ")
         if self.group.stream:
             lines.append("        fl_fence();")
         lines.append("    }")
         return lines
+
+    def _run(self, tag: str, members: tuple[Member, ...], passed: str, place: str, pad: str) -> list[str]:
+        """Write a call of a range function, whose partial results go to a place."""
+        call = f"{pad}{self.group.symbol}_{tag}(A, {passed});"
+        return [*declare(self.group, members, pad), call, *store(self.group, members, place, pad)]
 
     def _finish(self) -> list[str]:
         return [*finish(self.group, self.group.members, self._partials("n")), "}"]
@@ -169,7 +172,7 @@ class Driver:
 
     def _blocks(self, *, permuted: bool, source: str) -> list[str]:
         members = self.group.members
-        text, names = self._range("run", members, self._style("serial", listed=permuted, direct=True))
+        text, passed = self._range("run", members, self._style("serial", listed=permuted, direct=True))
         lines = text + beginning(self.group.symbol)
         if permuted:
             lines.append(f"    const int32_t *const L = A->{source};")
@@ -177,26 +180,20 @@ class Driver:
         lines.append(PARALLEL)
         lines.append("        for (int64_t k = A->colour_off[colour]; k < A->colour_off[colour + 1]; k++) {")
         lines.append("            const int64_t block = A->blocks[k];")
-        lines += declare(self.group, members, "            ")
-        passed = "".join(", " + p for p in names)
-        lines.append(f"            {self.group.symbol}_run(A, A->block_off[block], A->block_off[block + 1]{passed});")
-        lines += store(self.group, members, "block", "            ")
+        lines += self._run("run", members, f"A->block_off[block], A->block_off[block + 1]{passed}", "block", " " * 12)
         lines += ["        }", "    }"]
         return [*lines, *finish(self.group, members, "A->colour_off[A->n_colours]"), "}"]
 
     def _element_colour(self) -> list[str]:
         members = self.group.members
-        text, names = self._range("run", members, self._style("serial", listed=True, direct=True))
+        text, passed = self._range("run", members, self._style("serial", listed=True, direct=True))
         lines = text + beginning(self.group.symbol)
         lines += ["    const int32_t *const L = A->perm;", "    int64_t done = 0;"]
         lines.append("    for (int64_t colour = 0; colour < A->n_colours; colour++) {")
         lines.append("        const int64_t begin = A->colour_off[colour], end = A->colour_off[colour + 1];")
         lines.append(PARALLEL)
         lines.append(f"        for (int64_t b = begin; b < end; b += {CHUNK}) {{")
-        lines += declare(self.group, members, "            ")
-        passed = "".join(", " + p for p in names)
-        lines.append(f"            {self.group.symbol}_run(A, b, b + {CHUNK} < end ? b + {CHUNK} : end{passed});")
-        lines += store(self.group, members, f"done + (b - begin) / {CHUNK}", "            ")
+        lines += self._run("run", members, _chunk("end") + passed, f"done + (b - begin) / {CHUNK}", " " * 12)
         lines += ["        }", f"        done += (end - begin + {CHUNK - 1}) / {CHUNK};", "    }"]
         return [*lines, *finish(self.group, members, "done"), "}"]
 
@@ -243,9 +240,9 @@ class Driver:
             for tag, commit in (("run", "inside"), ("list", "tile")):
                 style = self._style(commit, listed=commit == "tile")
                 lines += self._range(f"{tag}{member.number}", (member,), style)[0]
-        direct_names: list[str] = []
+        direct = ""
         if group.direct:
-            text, direct_names = self._range("cells", group.direct, self._style("none", direct=True))
+            text, direct = self._range("cells", group.direct, self._style("none", direct=True))
             lines += text
         lines += beginning(self.group.symbol)
         lines.append(PARALLEL)
@@ -258,7 +255,7 @@ class Driver:
         for member in group.scatter:
             lines += self._tile_scatter(member)
         if group.direct:
-            lines += self._tile_direct(direct_names)
+            lines += self._tile_direct(direct)
         lines.append("    }")
         return [*lines, *finish(self.group, group.direct, self._partials("A->targets")), "}"]
 
@@ -278,16 +275,14 @@ class Driver:
             "        }",
         ]
 
-    def _tile_direct(self, names: list[str]) -> list[str]:
-        group, passed = self.group, "".join(", " + p for p in names)
-        lines = [f"        for (int64_t b = t0; b < t1; b += {CHUNK}) {{"]
-        lines += declare(self.group, group.direct, "            ")
-        lines.append(f"            {group.symbol}_cells(A, b, b + {CHUNK} < t1 ? b + {CHUNK} : t1{passed});")
-        lines += store(self.group, group.direct, f"{group.since('b', 'A->')} / {CHUNK}", "            ")
-        lines.append("        }")
-        if group.stream:
-            lines.append("        fl_fence();")
-        return lines
+    def _tile_direct(self, passed: str) -> list[str]:
+        group, place = self.group, f"{self.group.since('b', 'A->')} / {CHUNK}"
+        return [
+            f"        for (int64_t b = t0; b < t1; b += {CHUNK}) {{",
+            *self._run("cells", group.direct, _chunk("t1") + passed, place, " " * 12),
+            "        }",
+            *(["        fl_fence();"] if group.stream else []),
+        ]
 
     def _tile_buffers(self) -> list[str]:
         lines = []
@@ -302,3 +297,8 @@ class Driver:
             else:
                 lines.append(f"        memcpy(b{dat}, A->d{dat} + t0 * {dim}, (size_t)tn * sizeof({kind}) * {dim});")
         return lines
+
+
+def _chunk(end: str) -> str:
+    """Return where a chunk begins and ends, as arguments."""
+    return f"b, b + {CHUNK} < {end} ? b + {CHUNK} : {end}"

@@ -128,6 +128,9 @@ class Chain:
             data.version += 1
         for dat in fresh:
             dat.halo_version = dat.version
+        self._note_versions()
+
+    def _note_versions(self) -> None:
         self._versions = [d.version for d in self.dats]
         self._watched_versions = [w.version for w in self._watched]
 
@@ -196,8 +199,7 @@ class Chain:
         """Take dats as the chain has left them, though they were written: a run goes on from a checkpoint."""
         if self._plain is None and self.context.device.native:
             self.build()
-        self._versions = [d.version for d in self.dats]
-        self._watched_versions = [w.version for w in self._watched]
+        self._note_versions()
 
     # ----------------------------------------------------------------------------------- reports
     def reports(self) -> list[LoopReport]:

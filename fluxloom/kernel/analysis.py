@@ -13,6 +13,7 @@ from fluxloom.kernel.ir import Kind
 
 __all__ = [
     "children",
+    "constant_index",
     "count_flops",
     "dump",
     "expressions",
@@ -20,6 +21,7 @@ __all__ = [
     "map_expression",
     "map_expressions",
     "node_count",
+    "nodes",
     "reads",
     "statement_blocks",
     "used_components",
@@ -63,6 +65,17 @@ def walk(statements: Iterable[ir.Statement]) -> list[ir.Statement]:
         for block in statement_blocks(statement):
             found += walk(block)
     return found
+
+
+def nodes(statements: Iterable[ir.Statement]) -> list[Node]:
+    """Return every statement with the expressions behind it, outer ones first, in program order."""
+    return [node for statement in walk(statements) for node in (statement, *expressions(statement))]
+
+
+def constant_index(index: tuple[ir.Expression, ...]) -> tuple[int, ...] | None:
+    """Return an index as integers, or ``None`` when some part is not constant."""
+    found = tuple([int(part.value) for part in index if isinstance(part, ir.Constant)])
+    return found if len(found) == len(index) else None
 
 
 def expressions(node: Node) -> tuple[ir.Expression, ...]:
@@ -146,13 +159,11 @@ def used_components(lowered: ir.LoweredKernel, parameter: str) -> frozenset[tupl
     """
     found: set[tuple[int | None, tuple[int, ...]]] = set()
     for access in _accesses(lowered):
-        if access.parameter != parameter:
-            continue
-        parts = [*access.index, *([access.leg] if access.leg is not None else [])]
-        if not all(isinstance(part, ir.Constant) for part in parts):
-            return None
-        index = tuple(int(part.value) for part in access.index if isinstance(part, ir.Constant))
-        found.add((int(access.leg.value) if isinstance(access.leg, ir.Constant) else None, index))
+        if access.parameter == parameter:
+            leg, index = constant_index(() if access.leg is None else (access.leg,)), constant_index(access.index)
+            if leg is None or index is None:
+                return None
+            found.add((leg[0] if leg else None, index))
     return frozenset(found)
 
 
@@ -165,12 +176,8 @@ def _accesses(lowered: ir.LoweredKernel) -> tuple[ir.Read | ir.Store | ir.Update
     """Return all accesses to parameters in program order; kept with the kernel, as many parameters ask for them."""
     kept: dict[str, tuple[ir.Read | ir.Store | ir.Update, ...]] = vars(lowered)
     if "_accesses" not in kept:
-        kept["_accesses"] = tuple(
-            item
-            for statement in walk(lowered.body)
-            for item in (*expressions(statement), statement)
-            if isinstance(item, (ir.Read, ir.Store, ir.Update))
-        )
+        found = nodes(lowered.body)
+        kept["_accesses"] = tuple(node for node in found if isinstance(node, (ir.Read, ir.Store, ir.Update)))
     return kept["_accesses"]
 
 

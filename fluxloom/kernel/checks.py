@@ -18,7 +18,7 @@ import numpy as np
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT64, Scalar
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import count_flops, expressions, used_components, walk
+from fluxloom.kernel.analysis import count_flops, nodes, used_components, walk
 from fluxloom.kernel.check_tests import (
     Site,
     both,
@@ -111,8 +111,8 @@ class _Rewriter(ValueChecker):
 
     def _kernel(self, body: tuple[ir.Statement, ...]) -> ir.LoweredKernel:
         old = self.kernel
-        nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
-        needed = {n.parameter for n in nodes if isinstance(n, (ir.Read, ir.Length))}
+        every = nodes(body)
+        needed = {n.parameter for n in every if isinstance(n, (ir.Read, ir.Length))}
         pairs = [
             (replace(p, access=Access.READ), ir.ArgShape(s.legs, s.components, s.kind, s.is_global))
             for p, s in zip(old.parameters, old.shapes, strict=True) if p.name in needed
@@ -120,7 +120,7 @@ class _Rewriter(ValueChecker):
         pairs.append((ir.Parameter(self.number, Access.READ), ir.ArgShape(None, (), Kind.INT)))
         pairs.append((ir.Parameter(self.first, Access.MIN), ir.ArgShape(None, (), Kind.INT, is_global=True)))
         parameters, shapes = tuple(p for p, _ in pairs), tuple(s for _, s in pairs)
-        named = {n.name for n in nodes if isinstance(n, (ir.Assign, ir.For, ir.Local))}
+        named = {n.name for n in every if isinstance(n, (ir.Assign, ir.For, ir.Local))}
         scalars = tuple((name, kind) for name, kind in self.kinds.items() if name in named)
         mirrors = [
             ir.LocalArray(name, self.shapes[p].kind, self._mirror_shape(p)) for p, name in self.mirrors.items()
@@ -134,9 +134,9 @@ class _Rewriter(ValueChecker):
     # -------------------------------------------------------------------------- what is written
     def _mirrors(self) -> dict[str, str]:
         """Return the local array that stands for each parameter which the kernel writes and reads."""
-        nodes = [n for statement in walk(self.kernel.body) for n in (statement, *expressions(statement))]
-        read = {n.parameter for n in nodes if isinstance(n, ir.Read)}
-        written = {n.parameter for n in nodes if isinstance(n, ir.Store)}
+        every = nodes(self.kernel.body)
+        read = {n.parameter for n in every if isinstance(n, ir.Read)}
+        written = {n.parameter for n in every if isinstance(n, ir.Store)}
         return {name: self._fresh(f"of_{name}") for name in self.shapes if name in read & written}
 
     def _mirror_shape(self, parameter: str) -> tuple[int, ...]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
+from fluxloom.kernel.fold import OPERATIONS
 from fluxloom.kernel.ir import Binary, Constant, Expression, For, Kind, Local, Negate
 
 __all__ = ["Counted", "is_counted", "trips", "value_of"]
-
-_OPERATIONS: Mapping[str, Callable[[Any, Any], int]] = MappingProxyType({
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ def value_of(node: Expression, counters: Mapping[str, int]) -> int:
         case Negate(operand=operand):
             return -value_of(operand, counters)
         case Binary(op=op, left=left, right=right):
-            return _OPERATIONS[op](value_of(left, counters), value_of(right, counters))
+            return OPERATIONS[op](value_of(left, counters), value_of(right, counters))
     raise TypeError(f"{type(node).__name__} is not made of counters")
 
 

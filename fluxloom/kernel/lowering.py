@@ -10,7 +10,7 @@ from typing import Any
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError, KernelError, did_you_mean
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import count_flops, expressions, walk
+from fluxloom.kernel.analysis import count_flops, nodes, walk
 from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.inlining import KernelLowerer
 from fluxloom.kernel.ir import RAGGED, Kind
@@ -169,14 +169,14 @@ def _finish(
     body = remove_dead_locals(body)
     body, flags = cut_chains(body, builder.used | builder.kinds.keys() | added.keys())
     kinds = builder.kinds | added | flags
-    nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
-    arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in nodes))
+    every = nodes(body)
+    arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in every))
     _check_room(source, arrays, body)
-    scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(nodes)))
-    read = {node.name for node in nodes if isinstance(node, ir.ReadConstant)}
+    scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(every)))
+    read = {node.name for node in every if isinstance(node, ir.ReadConstant)}
     constants: tuple[ir.ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
     ordered = tuple(shapes[item.name] for item in signature.parameters)
-    used = {node.name for node in nodes if isinstance(node, ir.TableElement)}
+    used = {node.name for node in every if isinstance(node, ir.TableElement)}
     tables = tuple(
         ir.Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import expressions, map_blocks, map_expressions, walk
+from fluxloom.kernel.analysis import constant_index, expressions, map_blocks, map_expressions, nodes, walk
 from fluxloom.kernel.ir import Kind
 
 __all__ = ["cut_chains", "remove_dead_locals", "rewrite_statements", "scalarise"]
@@ -56,7 +56,7 @@ def scalarise(
     kinds: dict[str, Kind] = {}
 
     def scalar(name: str, index: tuple[ir.Expression, ...]) -> str:
-        position = tuple(int(item.value) for item in index if isinstance(item, ir.Constant))
+        position = constant_index(index) or ()
         if (name, position) not in names:
             candidate = "_".join([name, *map(str, position)])
             while candidate in taken:
@@ -81,14 +81,8 @@ def scalarise(
 
 
 def _dynamically_indexed(body: Body) -> set[str]:
-    found: set[str] = set()
-    for statement in walk(body):
-        accesses: list[ir.Expression | ir.Statement] = [*expressions(statement), statement]
-        for node in accesses:
-            element = isinstance(node, (ir.LocalElement, ir.StoreLocal))
-            if element and not all(isinstance(item, ir.Constant) for item in node.index):
-                found.add(node.name)
-    return found
+    accesses = (node for node in nodes(body) if isinstance(node, (ir.LocalElement, ir.StoreLocal)))
+    return {node.name for node in accesses if constant_index(node.index) is None}
 
 
 def remove_dead_locals(body: Body) -> Body:

@@ -11,7 +11,7 @@ from math import prod
 from typing import TypeVar
 
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import node_count
+from fluxloom.kernel.analysis import constant_index, node_count
 from fluxloom.kernel.counters import is_counted
 from fluxloom.kernel.flow import ALL, Coordinate, Flow, Written
 from fluxloom.kernel.fold import FoldError, convert, join
@@ -348,10 +348,3 @@ class Builder:
 
 def _covers(entry: tuple[Coordinate, ...], component: list[int]) -> bool:
     return all(have in (ALL, want) for have, want in zip(entry, component, strict=True))
-
-
-def constant_index(index: tuple[ir.Expression, ...]) -> tuple[int, ...] | None:
-    """Return an index as integers, or ``None`` when some part is not constant."""
-    if all(isinstance(item, ir.Constant) for item in index):
-        return tuple(int(item.value) for item in index if isinstance(item, ir.Constant))
-    return None
