@@ -5,9 +5,8 @@ from __future__ import annotations
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.device.base import Device
 from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
+from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS, METHODS_PLAIN
 from fluxloom.linalg.tridiagonal.partition import Partition
-from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
 
 __all__ = ["choose", "method_of"]
 

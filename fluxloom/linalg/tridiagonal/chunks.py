@@ -12,29 +12,17 @@ SC (2012) 27, section 3 (dividing lines over groups).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fluxloom.codegen.primitive import Function
 from fluxloom.linalg.tridiagonal.chunks_text import Parts, condense, substitute
-from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.kernels_text import Body, assembled, helpers, size
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines
+from fluxloom.linalg.tridiagonal.kernels_text import Body, code
 from fluxloom.linalg.tridiagonal.partition import Partition
 
 __all__ = ["Chunks"]
 
 _REGISTERS, _REGISTERS_STAGED = 128, 64
 """Registers of 4 bytes that the values of a part may fill; fewer where they change places in memory of the group."""
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """A kernel, and what gives its parameters their meaning."""
-
-    symbol: str
-    form: Form
-    body: Body
-    before: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,29 +38,10 @@ class Chunks:
     chunk: int = 0
     name: str = "chunks"
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
+    def code(self, form: Form, lines: Lines) -> Code:
         """Return the kernels: the first level condenses, the last puts back."""
-        return [assembled(s.symbol, form, s.body, s.before) for s in self._stages(form, lines)]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before them."""
-        return helpers(form)
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return the work items of a kernel."""
-        body = next(s.body for s in self._stages(form, lines) if s.symbol == symbol)
-        return body.block * body.groups
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return the values of the rows that are left, on all levels."""
-        found, level = 0, lines
-        while level.rows:
-            parts = self._parts(form, level)
-            found += (3 + form.rhs) * 2 * parts.count * lines.systems
-            level = parts.lines(lines, form.rhs)
-            if not Partition().refuses(_reduced(form), level):
-                return found
-        return found
+        bodies, words = self._level(form, lines)
+        return code(form, *bodies, words=words)
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return why lines cannot be divided, or an empty string."""
@@ -87,13 +56,13 @@ class Chunks:
     def _parts(self, form: Form, lines: Lines) -> Parts:
         words = 3 + form.rhs
         registers = _REGISTERS if lines.interleaved else _REGISTERS_STAGED
-        chunk = self.chunk or max(4, registers * 4 // (words * size(form)))
+        chunk = self.chunk or max(4, registers * 4 // (words * form.size))
         return Parts(-(-lines.rows // chunk), not lines.interleaved)
 
-    def _stages(
+    def _level(
         self, form: Form, lines: Lines, level: int = 0, offset: int = 0, given: tuple[str, ...] = ()
-    ) -> list[_Stage]:
-        """Return the kernels of a level and those between its two.
+    ) -> tuple[list[Body], int]:
+        """Return the kernels of a level and those between its two, and how far the working memory is used.
 
         Parameters
         ----------
@@ -102,20 +71,17 @@ class Chunks:
         given
             Declarations that make parameters mean the rows that the level before has left.
         """
-        parts, reduced = self._parts(form, lines), _reduced(form)
+        parts, reduced = self._parts(form, lines), Form(form.real, "each", form.periodic, form.rhs)
         left = parts.lines(lines, form.rhs)
         ends = f"FL_GLOBAL REAL *const ends = memory + INT64_C({offset});"
         after, before = (*given, ends), _meaning(left, offset)
         free = offset + (3 + form.rhs) * left.rows * left.systems
-        first = _Stage(f"fl_condense_{level}", form, condense(form, lines, parts), after)
-        last = _Stage(f"fl_substitute_{level}", form, substitute(form, lines, parts), after)
+        first = replace(condense(form, lines, parts), symbol=f"fl_condense_{level}", before=after)
+        last = replace(substitute(form, lines, parts), symbol=f"fl_substitute_{level}", before=after)
         if not Partition().refuses(reduced, left):
-            return [first, _Stage("fl_ends", reduced, Partition().body(reduced, left), before), last]
-        return [first, *self._stages(reduced, left, level + 1, free, before), last]
-
-
-def _reduced(form: Form) -> Form:
-    return Form(form.real, "each", form.periodic, form.rhs)
+            return [first, replace(Partition().body(reduced, left), symbol="fl_ends", before=before), last], free
+        between, free = self._level(reduced, left, level + 1, free, before)
+        return [first, *between, last], free
 
 
 def _meaning(lines: Lines, offset: int) -> tuple[str, ...]:

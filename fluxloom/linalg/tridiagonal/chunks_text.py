@@ -194,7 +194,7 @@ def condense(form: Form, lines: Lines, parts: Parts) -> Body:
     """
     common = _common(form, lines, parts)
     text = _opening(form, lines, parts, common) + fill(_CONDENSE, **common) + report()
-    return Body(_shared(parts, common), text, parts.block(lines), parts.groups(lines))
+    return _body(parts, lines, common, text)
 
 
 def substitute(form: Form, lines: Lines, parts: Parts) -> Body:
@@ -208,7 +208,7 @@ def substitute(form: Form, lines: Lines, parts: Parts) -> Body:
         text += "".join(fill(_STORE_TURNED, **common, r=r) for r in range(form.rhs))
     else:
         text += fill(_STORE, **common)
-    return Body(_shared(parts, common), text, parts.block(lines), parts.groups(lines))
+    return _body(parts, lines, common, text)
 
 
 def _common(form: Form, lines: Lines, parts: Parts) -> dict[str, object]:
@@ -223,9 +223,10 @@ def _common(form: Form, lines: Lines, parts: Parts) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _shared(parts: Parts, common: dict[str, object]) -> str:
-    chunk, block = int(str(common["K"])), int(str(common["block"]))
-    return f"    FL_SHARED REAL box[{block * (chunk + 1) + 1}];\n" if parts.staged else ""
+def _body(parts: Parts, lines: Lines, common: dict[str, object], text: str) -> Body:
+    chunk, block = int(str(common["K"])), parts.block(lines)
+    shared = f"    FL_SHARED REAL box[{block * (chunk + 1) + 1}];\n" if parts.staged else ""
+    return Body("", shared, text, block, parts.groups(lines))
 
 
 def _opening(form: Form, lines: Lines, parts: Parts, common: dict[str, object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.kernels_text import LOCAL_BYTES, diagonals, fill, size
+from fluxloom.linalg.tridiagonal.kernels_text import LOCAL_BYTES, diagonals, fill
 from fluxloom.linalg.tridiagonal.partition_shape import Shape
 
 __all__ = ["direct", "staged", "staged_words"]
@@ -169,7 +169,7 @@ def _width(form: Form, lines: Lines, shape: Shape) -> int:
     One by one they would leave gaps between what neighbouring items fetch and store.
     """
     close = form.rhs <= 2 and lines.rhs_step == 1 and lines.row_step == form.rhs
-    fits = _words(_turn(shape, lines, form.rhs), shape) * size(form) <= LOCAL_BYTES * 3 // 4
+    fits = _words(_turn(shape, lines, form.rhs), shape) * form.size <= LOCAL_BYTES * 3 // 4
     return form.rhs if close and fits else 1
 
 

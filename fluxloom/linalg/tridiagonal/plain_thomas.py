@@ -15,13 +15,12 @@ The equations, and those of periodic systems, are in `fluxloom.linalg.tridiagona
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fluxloom.codegen.primitive import Function
 from fluxloom.linalg.tridiagonal import plain_thomas_text as text
-from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
-from fluxloom.linalg.tridiagonal.kernels_text import bordered, fill, size
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines, parameters
+from fluxloom.linalg.tridiagonal.kernels_text import bordered, fill
 from fluxloom.linalg.tridiagonal.plain_text import chunked, direct, macros
 
 __all__ = ["PlainThomas"]
@@ -58,44 +57,33 @@ class PlainThomas:
     cache: int = _CACHE
     name: str = "thomas"
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return the function."""
-        border = bordered(form, lines)
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the function; the tables and all rows of a chunk of every thread are in working memory."""
+        border, width, streams = bordered(form, lines), self.width(form, lines), _streams(form, lines)
         low, main, high = _diagonals(form, lines)
         if not form.periodic:
             low, high = f"(i ? {low} : (REAL)0)", f"(i < m - 1 ? {high} : (REAL)0)"
-        tables, shared = self._tables(form, lines), form.coefficients == "shared"
+        shared = form.coefficients == "shared"
+        tables = -(-2 * lines.rows // 16) * 16 if shared else 0  # what follows begins with a line of the cache
+        each = (1 + border + form.rhs) * lines.rows * width
         call = fill(
-            text.CHUNK, border=int(border), forward=_forward(form, lines, self.width(form, lines)),
+            text.CHUNK, border=int(border), forward=_forward(form, lines, width),
             open=fill(text.OPEN, main=main, count=form.rhs) if border else "",
             close=fill(text.CLOSE if border else text.TOLD, count=form.rhs),
-            backward=_backward(form, lines, border), fence="        fl_fence();" if _streams(form, lines) else "",
+            backward=_backward(form, lines, border), fence="        fl_fence();" if streams else "",
         )  # fmt: skip
         alone = main.replace("* twice", "")
         body = chunked(
-            lines, call, width=self.width(form, lines), threads=self.threads, each=self._each(form, lines),
-            tables=tables, skew=_skew(form, lines),
+            lines, call, width=width, threads=self.threads, each=each, tables=tables, skew=_skew(form, lines),
             tables_text=fill(text.TABLES, border=int(border), low=low, main=alone, high=high) if shared else "",
         )  # fmt: skip
-        return [Function("fl_thomas", parameters(form), body)]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before it."""
-        border = bordered(form, lines)
         pairs = lines.rhs_step == 1 and form.rhs > 1
         place = f"(l) * {form.rhs} + (r)" if pairs else "(r) * W + (l)"
         words = fill(text.HELPERS, planes=1 + border + form.rhs, first=1 + border, place=place)
-        if _streams(form, lines):
-            words += fill(text.STORE, line=64 // size(form), kind="pd" if form.real == "double" else "ps")
-        return macros(form, lines, self.width(form, lines)) + words
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return 1: a plain function."""
-        return 1
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return the values of working memory: all rows of a chunk of every thread, and the tables."""
-        return self._tables(form, lines) + self._each(form, lines) * self.threads
+        if streams:
+            words += fill(text.STORE, line=64 // form.size, kind="pd" if form.real == "double" else "ps")
+        function = Function("fl_thomas", parameters(form), body)
+        return Code((function,), (1,), macros(form, lines, width) + words, tables + each * self.threads)
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return an empty string: every system can be solved this way."""
@@ -103,19 +91,11 @@ class PlainThomas:
 
     def width(self, form: Form, lines: Lines) -> int:
         """Return the systems of a chunk: a multiple of 8, as many as the cache holds, some for every thread."""
-        row = (1 + bordered(form, lines) + form.rhs) * size(form)
+        row = (1 + bordered(form, lines) + form.rhs) * form.size
         systems, widest = (lines.inner, _WIDEST) if direct(lines) else (lines.systems, _LISTED_WIDEST)
         share = -(-systems * (lines.outer if direct(lines) else 1) // self.threads)
         found = min(widest, self.cache // (lines.rows * row), share, systems)
         return max(_NARROWEST, found // _NARROWEST * _NARROWEST)
-
-    def _each(self, form: Form, lines: Lines) -> int:
-        return (1 + bordered(form, lines) + form.rhs) * lines.rows * self.width(form, lines)
-
-    @staticmethod
-    def _tables(form: Form, lines: Lines) -> int:
-        """Return the values of the tables, so many that what follows begins with a line of the cache."""
-        return -(-2 * lines.rows // 16) * 16 if form.coefficients == "shared" else 0
 
 
 def _diagonals(form: Form, lines: Lines) -> tuple[str, str, str]:
@@ -178,19 +158,19 @@ def _backward(form: Form, lines: Lines, border: bool) -> str:
 def _streams(form: Form, lines: Lines) -> bool:
     """Whether solutions are stored past the caches: many, whose neighbours in memory are of different systems."""
     dense = lines.inner_step == form.rhs and (form.rhs == 1 or lines.rhs_step == 1)
-    return direct(lines) and dense and lines.rows * lines.systems * form.rhs * size(form) >= _STREAMED
+    return direct(lines) and dense and lines.rows * lines.systems * form.rhs * form.size >= _STREAMED
 
 
 def _together(form: Form) -> str:
     """Return the wish for vectors of a whole line of memory: compilers take half of it where they may choose."""
-    return f" simdlen({64 // size(form)})"
+    return f" simdlen({64 // form.size})"
 
 
 def _skew(form: Form, lines: Lines) -> str:
     """Return by how much the first chunk is shorter, so that solutions of all others begin with a line of a cache."""
     if not _streams(form, lines):
         return "0"
-    each = size(form) * form.rhs
+    each = form.size * form.rhs
     return f"(int64_t)((uintptr_t)(x + x_first) % 64 / {each})"
 
 
@@ -198,7 +178,7 @@ def _ahead(form: Form, lines: Lines, other: str, width: int) -> str:
     """Return the rows with requests for those ahead, where neighbours in memory are of different systems."""
     if not direct(lines):
         return ""
-    line, rows = max(1, 64 // (size(form) * abs(lines.inner_step))), max(_FETCHED, _FETCHED_LANES // width)
+    line, rows = max(1, 64 // (form.size * abs(lines.inner_step))), max(_FETCHED, _FETCHED_LANES // width)
     names = ["a + K(l, far_row)", "b + K(l, far_row)", "c + K(l, far_row)"]
     sides = range(1 if lines.rhs_step == 1 else form.rhs)
     wanted = [f"y + Y(l, far_row, {r})" for r in sides] + (names if form.coefficients == "each" else [])
