@@ -14,7 +14,7 @@ from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.transports import Side, Transport, choose_transport
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.linalg.transforms.mover import Mover, Place
 
 __all__ = ["Extent", "Redistribution", "divided"]
 

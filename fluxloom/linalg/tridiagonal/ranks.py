@@ -26,7 +26,7 @@ from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.linalg.transforms.mover import Mover, Place
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.matrices import Matrices
 from fluxloom.linalg.tridiagonal.ranks_ends import Ends, Where

@@ -17,7 +17,7 @@ from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.transports import Side, Transport, choose_transport
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.linalg.transforms.mover import Mover, Place
 from fluxloom.linalg.tridiagonal.form import Lines
 
 __all__ = ["Division", "EveryoneSolves", "Gathering", "Near", "SharesSolved"]
