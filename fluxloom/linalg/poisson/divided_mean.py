@@ -18,6 +18,7 @@ from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Primitive
 from fluxloom.dsl.transports import Side, Transport, choose_transport
+from fluxloom.linalg.texts import group_sum, over
 
 __all__ = ["DividedMean", "line_of"]
 
@@ -30,32 +31,20 @@ _SUM = """
     for (int64_t i = 0; i < n; i++) sum += weights[i] * values[i * step];
     sums[place] = sum;
 """
-_SUM_ITEM = f"""
-    FL_SHARED REAL parts[{_BLOCK}];
+_SUM_ITEM = (
+    f"""
+    FL_SHARED REAL part[{_BLOCK}];
     REAL sum = 0;
     for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += weights[i] * values[i * step];
-    parts[FL_MEMBER] = sum;
-    for (int width = {_BLOCK // 2}; width > 0; width /= 2) {{
-        FL_BARRIER();
-        if (FL_MEMBER < width) parts[FL_MEMBER] += parts[FL_MEMBER + width];
-    }}
-    if (FL_MEMBER == 0) sums[place] = parts[0];
 """
+    + group_sum(_BLOCK)
+    + "    if (FL_MEMBER == 0) sums[place] = part[0];"
+)
 
-_TAKE = f"""
-    REAL total = 0;
-    for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
-    for (int64_t i = 0; i < n; i++) values[i * step] -= total;
-    mean[0] = total * (REAL)gain;
-"""
-_TAKE_ITEM = f"""
-    if (FL_ITEM < n) {{
-        REAL total = 0;
+_TAKE = f"""REAL total = 0;
         for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
-        values[FL_ITEM * step] -= total;
-        if (FL_ITEM == 0) mean[0] = total * (REAL)gain;
-    }}
-"""
+        values[i * step] -= total;
+        if (i == 0) mean[0] = total * (REAL)gain;"""
 
 
 class DividedMean:
@@ -137,9 +126,9 @@ def _functions(real: str, items: bool) -> list[Function]:
         written["values"], read["sums"], written["mean"], *sizes, Parameter("int64_t", "ranks"),
         Parameter("double", "gain"),
     )  # fmt: skip
-    bodies = (_SUM_ITEM, _TAKE_ITEM) if items else (_SUM, _TAKE)
     block = _BLOCK if items else 1
+    texts = (_SUM_ITEM if items else _SUM, over({"i": "n"}, _TAKE, items=items))
     return [
-        Function("fl_line_sum", total, bodies[0].replace("REAL", real), block),
-        Function("fl_line_take", take, bodies[1].replace("REAL", real), block),
+        Function(symbol, parameters, text.replace("REAL", real), block)
+        for symbol, parameters, text in zip(("fl_line_sum", "fl_line_take"), (total, take), texts, strict=True)
     ]

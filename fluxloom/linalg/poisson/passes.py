@@ -1,6 +1,6 @@
 r"""Passes over the values of a Poisson problem besides transforms and tridiagonal systems.
 
-- ``copy``: ``x = y`` between arrays with gaps.
+- ``copy``: between arrays with gaps.
 - ``side``: the boundary data of a side go to the right-hand side, ``x -= factor g``.
 - ``divide``: ``x = scale y / (lambda_0 + lambda_1 + lambda_2)`` where every direction is diagonal.
 - ``fit``: takes the weighted mean from one line, the constant mode of a singular problem across a direction whose
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,58 +23,32 @@ from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Call, Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Operand, Primitive
+from fluxloom.linalg.texts import group_sum, over
+from fluxloom.linalg.transforms.mover import Mover, Place
 
 __all__ = ["Passes", "pass_functions"]
 
 _BLOCK = 256
 
-_THREADS = (
-    "#pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1 && {work} > 16384)"
-)
-
-_COPY = """
-    {pragma}
-    for (int64_t i = 0; i < n0; i++)
-        for (int64_t j = 0; j < n1; j++)
-            for (int64_t k = 0; k < n2; k++)
-                x[x_first + i * x0 + j * x1 + k * x2] = y[y_first + i * y0 + j * y1 + k * y2];
-"""
-_COPY_ITEM = """
-    if (FL_ITEM < n0 * n1 * n2) {
-        const int64_t k = FL_ITEM % n2, j = FL_ITEM / n2 % n1, i = FL_ITEM / n2 / n1;
-        x[x_first + i * x0 + j * x1 + k * x2] = y[y_first + i * y0 + j * y1 + k * y2];
-    }
-"""
-
-_SIDE = """
-    for (int64_t i = 0; i < n0; i++)
-        for (int64_t j = 0; j < n1; j++)
-            x[x_first + i * x0 + j * x1] -= (real)factor * g[i * g0 + j * g1];
-"""
-_SIDE_ITEM = """
-    if (FL_ITEM < n0 * n1) {
-        const int64_t j = FL_ITEM % n1, i = FL_ITEM / n1;
-        x[x_first + i * x0 + j * x1] -= (real)factor * g[i * g0 + j * g1];
-    }
-"""
+_SIDE = "x[x_first + i * x0 + j * x1] -= (real)factor * g[i * g0 + j * g1];"
 
 _DIVIDE = """
     const real zero = y[y_first];
-    {pragma}
+#pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1 && n0 * n1 * n2 > 16384)
     for (int64_t i = 0; i < n0; i++)
-        for (int64_t j = 0; j < n1; j++) {{
+        for (int64_t j = 0; j < n1; j++) {
             const real sum = l0[i] + l1[j];
             const real *const from = y + y_first + i * y0 + j * y1;
             real *const to = x + x_first + i * x0 + j * x1;
-            for (int64_t k = 0; k < n2; k++) {{
+            for (int64_t k = 0; k < n2; k++) {
                 const real factor = (real)scale / (sum + l2[k]);
                 for (int64_t part = 0; part < parts; part++) to[k * x2 + part] = factor * from[k * y2 + part];
-            }}
-        }}
-    if (singular) {{
+            }
+        }
+    if (singular) {
         for (int64_t part = 0; part < parts; part++) x[x_first + part] = 0;
         mean[0] = zero * (real)gain;
-    }}
+    }
 """
 _DIVIDE_ITEM = """
     if (FL_ITEM < n0 * n1 * n2) {
@@ -92,19 +67,18 @@ _FIT = """
     for (int64_t i = 0; i < n; i++) x[x_first + i * x_step] = y[y_first + i * y_step] - sum;
     mean[0] = sum * (real)gain;
 """
-_FIT_ITEM = f"""
-    FL_SHARED real sums[{_BLOCK}];
+_FIT_ITEM = (
+    f"""
+    FL_SHARED real part[{_BLOCK}];
     real sum = 0;
     for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += w[i] * y[y_first + i * y_step];
-    sums[FL_MEMBER] = sum;
-    for (int reach = {_BLOCK // 2}; reach > 0; reach /= 2) {{
-        FL_BARRIER();
-        if (FL_MEMBER < reach) sums[FL_MEMBER] += sums[FL_MEMBER + reach];
-    }}
-    FL_BARRIER();
-    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) x[x_first + i * x_step] = y[y_first + i * y_step] - sums[0];
-    if (FL_MEMBER == 0) mean[0] = sums[0] * (real)gain;
 """
+    + group_sum(_BLOCK)
+    + f"""
+    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) x[x_first + i * x_step] = y[y_first + i * y_step] - part[0];
+    if (FL_MEMBER == 0) mean[0] = part[0] * (real)gain;
+"""
+)
 
 
 def _numbers(*names: str) -> tuple[Parameter, ...]:
@@ -122,13 +96,12 @@ def pass_functions(real: str, *, items: bool) -> list[Function]:
     mean = Parameter(pointer, "mean", written=True)
     tables = [Parameter(pointer, name) for name in ("l0", "l1", "l2")]
     box, gain = _numbers("n0", "n1", "n2"), Parameter("double", "gain")
-    pragma = _THREADS.format(work="n0 * n1 * n2")
-    plain = {
-        "copy": _COPY.format(pragma=pragma), "side": _SIDE, "divide": _DIVIDE.format(pragma=pragma), "fit": _FIT,
-    }  # fmt: skip
-    bodies = {"copy": _COPY_ITEM, "side": _SIDE_ITEM, "divide": _DIVIDE_ITEM, "fit": _FIT_ITEM} if items else plain
+    bodies = {
+        "side": over({"i": "n0", "j": "n1"}, _SIDE, items=items),
+        "divide": _DIVIDE_ITEM if items else _DIVIDE,
+        "fit": _FIT_ITEM if items else _FIT,
+    }
     given: dict[str, tuple[Parameter, ...]] = {
-        "copy": (y, x, *box, *_steps("y", "x"), *_numbers("threads")),
         "side": (
             Parameter(pointer, "g"), x, *_numbers("n0", "n1", "x_first", "x0", "x1", "g0", "g1"),
             Parameter("double", "factor"),
@@ -195,11 +168,13 @@ class Passes:
             device, pass_functions(real, items=device.items), f"poisson_{real}", f"typedef {real} real;"
         )
 
+    @cached_property
+    def _mover(self) -> Mover:
+        return Mover(self._primitive.device, self.dtype, self.threads)
+
     def copy(self, source: DeviceArray, target: DeviceArray) -> Call:
         """Return the call that copies real values."""
-        y, x = _Box.of(source), _Box.of(target)
-        given = {"y": source, "x": target, **x.lengths, **y.words("y"), **x.words("x"), "threads": self.threads}
-        return self._primitive.call("copy", given, x.count, "poisson copy")
+        return self._mover.call(source.shape, Place.of(source), Place.of(target), "poisson copy")
 
     def side(self, target: DeviceArray, axis: int, end: int, data: npt.NDArray[Any], factor: float) -> Call:
         """Return the call that takes ``factor`` times the data of a side from the first (0) or last (-1) values."""
