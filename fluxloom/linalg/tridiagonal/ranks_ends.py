@@ -100,7 +100,7 @@ class Ends:
             "systems": self._lines.systems, "left": int(sides[0]), "right": int(sides[1]),
             "left_first": left, "right_first": right, "share": share, "block_step": block_step, "inverse": inverse,
         }  # fmt: skip
-        function = join_ends(self._form, self._lines, items=device.items)
+        function = join_ends(self._form, items=device.items)
         return Primitive(device, [function], name).call("fl_join_ends", values, self._lines.systems, name)
 
     def _sizes(self, matrices: Matrices) -> dict[str, Operand]:
