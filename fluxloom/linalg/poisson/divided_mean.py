@@ -17,8 +17,9 @@ from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Primitive
-from fluxloom.dsl.transports import Side, Transport, choose_transport
+from fluxloom.dsl.transports import Transport
 from fluxloom.linalg.texts import group_sum, over
+from fluxloom.linalg.transforms.ranks import gathered
 
 __all__ = ["DividedMean", "line_of"]
 
@@ -89,10 +90,7 @@ class DividedMean:
         context, values = self._context, self._values
         rank, ranks, piece = context.comm.rank, context.comm.size, _SLOT * values.dtype.itemsize
         sums = DeviceArray.zeros(context.device, (ranks, _SLOT), values.dtype)
-        others = [r for r in range(ranks) if r != rank]
-        out = Side(sums.buffer, [(r, rank * piece, piece) for r in others])
-        into = Side(sums.buffer, [(r, r * piece, piece) for r in others])
-        transport = choose_transport(context, others, out, into)
+        transport = gathered(context, range(ranks), sums.buffer, 0, piece)
         self._transports.append(transport)
         line: dict[str, Any] = {"values": values, "sums": sums, "n": values.shape[0], "step": values.strides[0]}
         total = {**line, "weights": self._weights, "place": _SLOT * rank}

@@ -29,8 +29,8 @@ from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.transforms.mover import Mover, Place
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.matrices import Matrices
-from fluxloom.linalg.tridiagonal.ranks_ends import Ends, Where
-from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, SharesSolved
+from fluxloom.linalg.tridiagonal.ranks_ends import Ends
+from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, SharesSolved, Where
 from fluxloom.linalg.tridiagonal.solver import TridiagonalSolver
 
 __all__ = ["RankedTridiagonal", "Way"]
@@ -168,8 +168,7 @@ class RankedTridiagonal:
         head: list[Call | Enqueued] = []
         for begin, count, items in messages.sending():
             if count > 0:
-                where = Where(messages.outbox, messages.out_first, messages.share, messages.block_step)
-                head.append(self._ends.condense(matrices, (y, y_at), where, (begin, count), pin, scale))
+                head.append(self._ends.condense(matrices, (y, y_at), messages.where, (begin, count), pin, scale))
             head += items
         head += messages.receiving()
         if self.form.coefficients == "each":

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fluxloom.device.base import Call
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.matrices import Matrices
-from fluxloom.linalg.tridiagonal.ranks_messages import Near
+from fluxloom.linalg.tridiagonal.ranks_messages import Near, Where
 from fluxloom.linalg.tridiagonal.ranks_text import condense, join_ends
 
-__all__ = ["Ends", "Where"]
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where equations are written: memory, the first value, systems of a block, the step from block to block."""
-
-    memory: DeviceArray
-    first: int
-    share: int
-    block_step: int
+__all__ = ["Ends"]
 
 
 class Ends:
