@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Call, Enqueued
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Primitive
@@ -21,7 +20,7 @@ from fluxloom.dsl.transports import Transport
 from fluxloom.linalg.texts import group_sum, over
 from fluxloom.linalg.transforms.ranks import gathered
 
-__all__ = ["DividedMean", "line_of"]
+__all__ = ["DividedMean"]
 
 _BLOCK = 256
 _SLOT = 2
@@ -104,14 +103,6 @@ class DividedMean:
         """Give back what carries the messages."""
         for transport in self._transports:
             transport.close()
-
-
-def line_of(array: DeviceArray, axis: int) -> DeviceArray:
-    """Return the first line along an axis, over the same memory."""
-    view = array.view
-    return DeviceArray(
-        array.device, array.buffer, View((view.shape[axis],), view.dtype, (view.strides[axis],), view.offset)
-    )
 
 
 def _functions(real: str, items: bool) -> list[Function]:

@@ -15,8 +15,8 @@ from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson.decomposition import Cut
-from fluxloom.linalg.poisson.divided_mean import DividedMean, line_of
-from fluxloom.linalg.poisson.passes import Passes
+from fluxloom.linalg.poisson.divided_mean import DividedMean
+from fluxloom.linalg.poisson.passes import Passes, line_of
 from fluxloom.linalg.poisson.problem import Problem
 from fluxloom.linalg.transforms.ranks import Extent
 from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
@@ -193,8 +193,8 @@ class Systems(Middle):
         return [*before, *calls, *after]
 
     def _fit(self, source: DeviceArray, target: DeviceArray, mean: DeviceArray, gain: float, name: str) -> Call:
-        one, other = self._pairs(source)[0], self._pairs(target)[0]
-        return self.passes.fit(one, other, self._line, self._weights, mean, gain=gain, name=name)
+        one, other = line_of(source, self._line), line_of(target, self._line)  # imaginary parts are zero there
+        return self.passes.fit(one, other, self._weights, mean, gain=gain, name=name)
 
     def check(self) -> None:
         """Raise `SolverError`, on every rank, where a pivot vanished on one; collective."""

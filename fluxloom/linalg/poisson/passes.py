@@ -6,14 +6,15 @@ r"""Passes over the values of a Poisson problem besides transforms and tridiagon
 - ``fit``: takes the weighted mean from one line, the constant mode of a singular problem across a direction whose
   tridiagonal system is solved, so that the system has a solution; ``centre``: the same with the solution.
 
-Arrays have three axes, missing ones in front with length 1; a value is ``parts`` numbers, 2 where it is complex.
+Arrays that are divided have three axes, missing ones in front with length 1; a value is ``parts`` numbers, 2 where it
+is complex.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Call, Device
+from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.texts import group_sum, over
 from fluxloom.linalg.transforms.mover import Mover, Place
 
-__all__ = ["Passes", "pass_functions"]
+__all__ = ["Passes", "line_of", "pass_functions"]
 
 _BLOCK = 256
 
@@ -118,34 +120,12 @@ def pass_functions(real: str, *, items: bool) -> list[Function]:
     return [Function(name, given[name], bodies[name], block) for name in given]
 
 
-@dataclass(frozen=True)
-class _Box:
-    """An array with three axes: lengths, distances in real numbers, first number, real numbers of a value."""
-
-    shape: tuple[int, int, int]
-    steps: tuple[int, int, int]
-    first: int
-    parts: int
-
-    @classmethod
-    def of(cls, array: DeviceArray) -> _Box:
-        parts = 2 if array.dtype.kind == "c" else 1
-        missing = 3 - len(array.shape)
-        shape = (1,) * missing + array.shape
-        steps = (0,) * missing + tuple(parts * step for step in array.strides)
-        return cls((shape[0], shape[1], shape[2]), (steps[0], steps[1], steps[2]), parts * array.first, parts)
-
-    def words(self, letter: str) -> dict[str, Operand]:
-        names = (f"{letter}_first", f"{letter}0", f"{letter}1", f"{letter}2")
-        return dict(zip(names, (self.first, *self.steps), strict=True))
-
-    @property
-    def lengths(self) -> dict[str, Operand]:
-        return dict(zip(("n0", "n1", "n2"), self.shape, strict=True))
-
-    @property
-    def count(self) -> int:
-        return self.shape[0] * self.shape[1] * self.shape[2]
+def line_of(array: DeviceArray, axis: int) -> DeviceArray:
+    """Return the first line along an axis, over the same memory."""
+    view = array.view
+    return DeviceArray(
+        array.device, array.buffer, View((view.shape[axis],), view.dtype, (view.strides[axis],), view.offset)
+    )
 
 
 class Passes:
@@ -178,12 +158,12 @@ class Passes:
 
     def side(self, target: DeviceArray, axis: int, end: int, data: npt.NDArray[Any], factor: float) -> Call:
         """Return the call that takes ``factor`` times the data of a side from the first (0) or last (-1) values."""
-        over = tuple(n for k, n in enumerate(target.shape) if k != axis)
+        shape = tuple(n for k, n in enumerate(target.shape) if k != axis)
         steps = [step for k, step in enumerate(target.strides) if k != axis]
         table = np.array(data, dtype=self.dtype, order="C")
-        own = [step // table.itemsize for step in np.broadcast_to(table, over).strides]
-        missing = 2 - len(over)
-        n, x, g = [1] * missing + list(over), [0] * missing + steps, [0] * missing + own
+        own = [step // table.itemsize for step in np.broadcast_to(table, shape).strides]
+        missing = 2 - len(shape)
+        n, x, g = [1] * missing + list(shape), [0] * missing + steps, [0] * missing + own
         first = target.first + (target.strides[axis] * (target.shape[axis] - 1) if end else 0)
         given: dict[str, Operand] = {
             "g": table.reshape(-1), "x": target, "n0": n[0], "n1": n[1], "x_first": first, "x0": x[0], "x1": x[1],
@@ -196,28 +176,27 @@ class Passes:
         mean: DeviceArray, *, scale: float, singular: bool, gain: float,
     ) -> Call:  # fmt: skip
         """Return the call that divides by the sum of eigenvalues, one list an axis; ``mean = gain y_0`` if singular."""
-        y, x = _Box.of(source), _Box.of(target)
-        lists = [np.zeros(1)] * (3 - len(eigenvalues)) + list(eigenvalues)
-        tables: dict[str, Operand] = {f"l{k}": one.astype(self.dtype) for k, one in enumerate(lists)}
+        parts, missing = 2 if target.dtype.kind == "c" else 1, 3 - len(target.shape)
+        lists = [np.zeros(1)] * missing + list(eigenvalues)
         given: dict[str, Operand] = {
-            "y": source, "x": target, **tables, "mean": mean, **x.lengths, **y.words("y"), **x.words("x"),
-            "parts": x.parts, "singular": int(singular), "threads": self.threads, "scale": scale, "gain": gain,
+            "y": source, "x": target, "mean": mean, "parts": parts, "singular": int(singular),
+            "threads": self.threads, "scale": scale, "gain": gain,
         }  # fmt: skip
-        return self._primitive.call("divide", given, x.count, "poisson divide")
+        for k, (length, one) in enumerate(zip((1,) * missing + target.shape, lists, strict=True)):
+            given |= {f"n{k}": length, f"l{k}": one.astype(self.dtype)}
+        for letter, array in (("y", source), ("x", target)):
+            given[f"{letter}_first"] = parts * array.first
+            given |= {f"{letter}{k}": parts * step for k, step in enumerate((0,) * missing + array.strides)}
+        return self._primitive.call("divide", given, prod(target.shape), "poisson divide")
 
     def fit(
-        self, source: DeviceArray, target: DeviceArray, axis: int, weights: npt.NDArray[np.float64],
-        mean: DeviceArray, *, gain: float, name: str,
+        self, source: DeviceArray, target: DeviceArray, weights: npt.NDArray[np.float64], mean: DeviceArray, *,
+        gain: float, name: str,
     ) -> Call:  # fmt: skip
-        """Return the call that takes the weighted mean from the first line along an axis; ``mean`` is ``gain`` of it.
-
-        Only the real parts of complex values are touched: the imaginary ones of that line are zero.
-        """
-        y, x = _Box.of(source), _Box.of(target)
-        place = axis + 3 - len(source.shape)
+        """Return the call that takes the weighted mean from a line, ``(n,)``; ``mean`` is ``gain`` of it."""
         given: dict[str, Operand] = {
             "y": source, "x": target, "w": (weights / weights.sum()).astype(self.dtype), "mean": mean,
-            "n": x.shape[place], "y_first": y.first, "y_step": y.steps[place], "x_first": x.first,
-            "x_step": x.steps[place], "gain": gain,
+            "n": target.shape[0], "y_first": source.first, "y_step": source.strides[0], "x_first": target.first,
+            "x_step": target.strides[0], "gain": gain,
         }  # fmt: skip
         return self._primitive.call("fit", given, 1, name)
