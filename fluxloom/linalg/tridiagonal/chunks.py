@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from fluxloom.linalg.tridiagonal.form import Code, Form, Lines
 from fluxloom.linalg.tridiagonal.kernels_text import Body, code, diagonals, fill, report, system
 from fluxloom.linalg.tridiagonal.partition import Partition
+from fluxloom.linalg.tridiagonal.partition_text import FETCH, TURN_IN, TURN_OUT
 
 __all__ = ["Chunks"]
 
@@ -92,26 +93,6 @@ _SEGMENT = """
     const int inside = (int)(from - start);
 """
 
-_FETCH = """
-    FL_UNROLL for (int v = 0; v < $K; v++) {
-        const int e = FL_MEMBER + v * $block;
-        ${name}[v] = e < values ? $factor${source}[$base + (start + e) * $step] : (REAL)0;
-    }
-"""
-
-_TURN = """
-    FL_UNROLL for (int v = 0; v < $K; v++) {
-        const int e = FL_MEMBER + v * $block;
-        if (e < values) box[e + e / $gap] = ${name}[v];
-    }
-    FL_BARRIER();
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int e = inside + (j < m ? j : m - 1);
-        ${name}[j] = box[e + e / $gap];
-    }
-    FL_BARRIER();
-"""
-
 _TABLES = """
     FL_UNROLL for (int j = 0; j < $K; j++) {
         const int64_t i = from + (j < m ? j : m - 1);
@@ -182,19 +163,6 @@ _STORE = """
     }
 """
 
-_STORE_TURNED = """
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int e = inside + j;
-        if (piece < $count && j < m) box[e + e / $gap] = Y[$r][j];
-    }
-    FL_BARRIER();
-    FL_UNROLL for (int v = 0; v < $K; v++) {
-        const int e = FL_MEMBER + v * $block;
-        if (e < values) x[x_at + (start + e) * row_step + $r * rhs_step] = box[e + e / $gap];
-    }
-    FL_BARRIER();
-"""
-
 
 def condense(form: Form, lines: Lines, parts: Parts) -> Body:
     """Return the kernel that leaves two rows of every part, in the unknowns at its ends and those beside them.
@@ -220,7 +188,7 @@ def substitute(form: Form, lines: Lines, parts: Parts) -> Body:
     common = _common(form, lines, parts)
     text = _opening(form, lines, parts, common) + fill(_SUBSTITUTE, **common)
     if parts.staged:
-        text += "".join(fill(_STORE_TURNED, **common, r=r) for r in range(form.rhs))
+        text += "".join(fill(TURN_OUT, **_turn(common), **_side(r)) for r in range(form.rhs))
     else:
         text += fill(_STORE, **common)
     return _body(parts, lines, common, text)
@@ -244,6 +212,22 @@ def _body(parts: Parts, lines: Lines, common: dict[str, object], text: str) -> B
     return Body("", shared, text, block, parts.groups(lines))
 
 
+def _turn(common: dict[str, object]) -> dict[str, object]:
+    """Return how values of neighbouring parts change places: the rows of all parts of a group lie in a row."""
+    return {
+        "K": common["K"], "width": 1, "cells": common["K"], "block": common["block"], "values": "values",
+        "spot": fill("place + place / $gap", **common), "away": "place = e", "away_at": "0", "own_at": "0",
+        "row": "inside + (j < m ? j : m - 1)", "first": "inside", "mine": fill("piece < $count && j < m", **common),
+        "there": "",
+    }  # fmt: skip
+
+
+def _side(r: int) -> dict[str, object]:
+    """Return where a right-hand side is."""
+    places = {way: f"{at} + (start + e) * row_step + {r} * rhs_step" for way, at in (("from", "y_at"), ("to", "x_at"))}
+    return {**places, "cell": f"Y[{r}][v]", "own": f"Y[{r}][j]"}
+
+
 def _opening(form: Form, lines: Lines, parts: Parts, common: dict[str, object]) -> str:
     """Return what fetches the rows of a part."""
     if parts.staged:
@@ -254,14 +238,14 @@ def _opening(form: Form, lines: Lines, parts: Parts, common: dict[str, object]) 
     if not parts.staged:
         return text + fill(_DIRECT, **common)
     text += fill(_SEGMENT, **common)
-    fetched = [(f"Y[{r}]", "y", "y_at", f"row_step + {r} * rhs_step", "factor * ") for r in range(form.rhs)]
+    turns = [{**_turn(common), **_side(r), "source": "y", "factor": "factor * "} for r in range(form.rhs)]
     if form.coefficients == "each":
-        fetched += [(v.upper(), v, "c_at", "c_row", "") for v in "abc"]
-    for name, source, base, step, factor in fetched:
-        text += fill(_FETCH, **common, name=name, source=source, base=base, step=step, factor=factor)
+        table = {**_turn(common), "from": "c_at + (start + e) * c_row", "factor": ""}
+        turns += [{**table, "source": v, "cell": f"{v.upper()}[v]", "own": f"{v.upper()}[j]"} for v in "abc"]
+    text += "".join(fill(FETCH, **turn) for turn in turns)
     if form.coefficients != "each":
         text += fill(_TABLES, **common)
-    text += "".join(fill(_TURN, **common, name=name) for name, *_ in fetched)
+    text += "".join(fill(TURN_IN, **turn) for turn in turns)
     if form.coefficients != "each":
         return text
     text += "    if (part == 0) B[0] *= doubled;\n"

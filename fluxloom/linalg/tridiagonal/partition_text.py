@@ -6,7 +6,7 @@ from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.kernels_text import LOCAL_BYTES, diagonals, fill, report, system
 from fluxloom.linalg.tridiagonal.partition_shape import Shape
 
-__all__ = ["shared_words", "statements"]
+__all__ = ["FETCH", "TURN_IN", "TURN_OUT", "shared_words", "statements"]
 
 _ROWS = """
     /* Rows of this item: begin - pad + j, j = 0 ... K - 1. With pad the first one repeats the last row before. */
@@ -155,43 +155,45 @@ $ends    } else {$plain    }
 _MASS = """const ${real}2 more = *(FL_GLOBAL const ${real}2 *)(mass + from + j);
             B[j] += more.x * shift; B[j + 1] += more.y * shift;"""
 
-_FETCH = """
+FETCH = """
     FL_UNROLL for (int v = 0; v < $cells; v++) {
-        const int e = FL_MEMBER + v * $block, line = e / $length, place = e - line * $length;
-        $cell = e < $values ? $factor${source}[${base}[line] + place * $step] : (REAL)0;
+        const int e = FL_MEMBER + v * $block, $away;
+        $cell = e < $values ? $factor${source}[$from] : (REAL)0;
     }
 """
+"""Every item fetches values whose neighbours are those of its neighbours: value ``e`` of all of the group."""
 
-_TURN_IN = """
+TURN_IN = """
     FL_UNROLL for (int v = 0; v < $cells; v++) {
-        const int e = FL_MEMBER + v * $block, line = e / $length, place = e - line * $length;
-        if (e < $values) box[line * $pitch + $spot] = $cell;
+        const int e = FL_MEMBER + v * $block, $away;
+        if (e < $values) box[$away_at + $spot] = $cell;
     }
     FL_BARRIER();
     FL_UNROLL for (int j = 0; j < $K; j++) {
         FL_UNROLL for (int r = 0; r < $width; r++) {
-            const int place = (from + j > 0 ? from + j : 0) * $width + r;
-            $own = box[lane * $pitch + $spot];
+            const int place = ($row) * $width + r;
+            $own = box[$own_at + $spot];
         }
     }
     FL_BARRIER();
 """
+"""The values change places in the memory of the group, ``box``: then every item has those of its own rows."""
 
-_TURN_OUT = """
+TURN_OUT = """
     FL_BARRIER();
     FL_UNROLL for (int j = 0; j < $K; j++) {
         FL_UNROLL for (int r = 0; r < $width; r++) {
-            const int place = (from + j) * $width + r;
-            if (j > 0 || !pad) box[lane * $pitch + $spot] = $own;
+            const int place = ($first + j) * $width + r;
+            if ($mine) box[$own_at + $spot] = $own;
         }
     }
     FL_BARRIER();
     FL_UNROLL for (int v = 0; v < $cells; v++) {
-        const int e = FL_MEMBER + v * $block, line = e / $length, place = e - line * $length;
-        if (e < $values && FL_GROUP * $lanes + line < systems)
-            x[base_x[line] + place * $step] = box[line * $pitch + $spot];
+        const int e = FL_MEMBER + v * $block, $away;
+        if (e < $values$there) x[$to] = box[$away_at + $spot];
     }
 """
+"""The way back: solutions are stored by those who have their neighbours."""
 
 _STORE = """
     FL_UNROLL for (int j = 0; j < $K; j++) {
@@ -255,15 +257,15 @@ def staged(form: Form, lines: Lines, shape: Shape) -> tuple[str, str]:
     text = "    if (t == 0) {\n        base_y[lane] = y_at;\n        base_x[lane] = x_at;\n"
     text += ("        base_c[lane] = c_at;\n" if each else "") + "    }\n    FL_BARRIER();\n"
     sides = [_sides(shape, lines, width, r) for r in range(form.rhs // width)]
-    turns = [{**side, "source": "y", "base": "base_y", "factor": "factor * "} for side in sides]
+    turns = [{**side, "source": "y", "factor": "factor * "} for side in sides]
     if each:
-        table = {**_turn(shape, lines, 1), "base": "base_c", "step": "c_row", "factor": ""}
+        table = {**_turn(shape, lines, 1), "from": "base_c[line] + place * c_row", "factor": ""}
         turns += [{**table, "source": v, "cell": f"{v.upper()}[v]", "own": f"{v.upper()}[j]"} for v in "abc"]
-    text += "".join(fill(_FETCH, **turn) for turn in turns)
+    text += "".join(fill(FETCH, **turn) for turn in turns)
     text += "" if each else _coefficients(form, lines, shape)
-    text += "".join(fill(_TURN_IN, **turn) for turn in turns)
+    text += "".join(fill(TURN_IN, **turn) for turn in turns)
     text += _ends(form, lines, shape) if each else ""
-    return text, "".join(fill(_TURN_OUT, **side, lanes=shape.lanes) for side in sides)
+    return text, "".join(fill(TURN_OUT, **side) for side in sides)
 
 
 def _width(form: Form, lines: Lines, shape: Shape) -> int:
@@ -284,19 +286,24 @@ def _turn(shape: Shape, lines: Lines, width: int) -> dict[str, object]:
     """Return the numbers of a change of places of lines with ``width`` values a row."""
     length, own = lines.rows * width, shape.chunk * width
     gaps = own % 2 == 0  # a gap for each item, that items reach different banks
+    pitch = length + (length // own + 1 if gaps else 0)
     return {
-        "K": shape.chunk, "width": width, "cells": own, "block": shape.block, "length": length,
-        "values": shape.lanes * length, "pitch": length + (length // own + 1 if gaps else 0),
-        "spot": f"(place + place / {own})" if gaps else "place",
+        "K": shape.chunk, "width": width, "cells": own, "block": shape.block, "values": shape.lanes * length,
+        "pitch": pitch, "spot": f"(place + place / {own})" if gaps else "place",
+        "away": f"line = e / {length}, place = e - line * {length}", "away_at": f"line * {pitch}",
+        "own_at": f"lane * {pitch}", "row": "from + j > 0 ? from + j : 0", "first": "from", "mine": "j > 0 || !pad",
+        "there": f" && FL_GROUP * {shape.lanes} + line < systems",
     }  # fmt: skip
 
 
 def _sides(shape: Shape, lines: Lines, width: int, r: int) -> dict[str, object]:
     """Return a change of places of right-hand side ``r``, or of all."""
     turn = _turn(shape, lines, width)
-    if width == 1:
-        return {**turn, "step": f"row_step + {r} * rhs_step", "cell": f"Y[{r}][v]", "own": f"Y[{r}][j]"}
-    return {**turn, "step": "1", "cell": f"Y[v / {shape.chunk}][v % {shape.chunk}]", "own": "Y[r][j]"}
+    at, cell, own = f"place * row_step + {r} * rhs_step", f"Y[{r}][v]", f"Y[{r}][j]"
+    if width > 1:
+        at, cell, own = "place", f"Y[v / {shape.chunk}][v % {shape.chunk}]", "Y[r][j]"
+    places = {"from": f"base_y[line] + {at}", "to": f"base_x[line] + {at}"}
+    return {**turn, **places, "cell": cell, "own": own}
 
 
 def _ends(form: Form, lines: Lines, shape: Shape) -> str:
