@@ -106,18 +106,17 @@ class DividedMean:
 
 
 def _functions(real: str, items: bool) -> list[Function]:
-    pointer = f"{real} *"
-    sizes = [Parameter("int64_t", name) for name in ("n", "step")]
-    read = {name: Parameter(pointer, name) for name in ("values", "weights", "sums")}
-    written = {name: Parameter(pointer, name, written=True) for name in ("values", "sums", "mean")}
-    total = (read["values"], read["weights"], written["sums"], *sizes, Parameter("int64_t", "place"))
+    def values(name: str, written: bool = False) -> Parameter:
+        return Parameter(f"{real} *", name, written)
+
+    line = [Parameter("int64_t", name) for name in ("n", "step")]
+    total = (values("values"), values("weights"), values("sums", True), *line, Parameter("int64_t", "place"))
     take = (
-        written["values"], read["sums"], written["mean"], *sizes, Parameter("int64_t", "ranks"),
+        values("values", True), values("sums"), values("mean", True), *line, Parameter("int64_t", "ranks"),
         Parameter("double", "gain"),
     )  # fmt: skip
-    block = _BLOCK if items else 1
-    texts = (_SUM_ITEM if items else _SUM, over({"i": "n"}, _TAKE, items=items))
+    block, text = _BLOCK if items else 1, _SUM_ITEM if items else _SUM
     return [
-        Function(symbol, parameters, text.replace("REAL", real), block)
-        for symbol, parameters, text in zip(("fl_line_sum", "fl_line_take"), (total, take), texts, strict=True)
+        Function("fl_line_sum", total, text.replace("REAL", real), block),
+        Function("fl_line_take", take, over({"i": "n"}, _TAKE, items=items).replace("REAL", real), block),
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Enqueued
 from fluxloom.device.exchange import View
@@ -152,12 +153,12 @@ class Systems(Middle):
         direction, kind, box = self.problem.directions[line], self.passes.dtype, self.box
         self._window = slice(box.begin[line], box.begin[line] + box.shape[line])
         self._weights = direction.weights
-        self._form = Form("double" if kind == np.float64 else "float", "shifted", direction.periodic, self.components)
+        self._form = Form(scalar(kind).c, "shifted", direction.periodic, self.components)
         a, b, c = (np.ascontiguousarray(one[self._window], kind) for one in direction.rows)
         others = [axis for axis in range(self.axes) if axis != line]
         outer, inner = [np.zeros(1)] * (2 - len(others)) + [self.eigenvalues[axis] for axis in others]
         self._matrices = Matrices(
-            a, b, c, np.ones(b.size, kind), (inner + self.problem.shift).astype(kind), outer.astype(kind), (1, 0, 0)
+            a, b, c, np.ones(b.size, kind), (inner + self.problem.shift).astype(kind), outer.astype(kind)
         )
         self._solvers: dict[Lines, TridiagonalSolver] = {}
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.core.dtypes import scalar
 from fluxloom.device.base import Call, Device
 from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
@@ -143,7 +144,7 @@ class Passes:
 
     def __init__(self, device: Device, dtype: npt.DTypeLike, threads: int) -> None:
         self.dtype, self.threads = np.dtype(dtype), threads
-        real = "double" if self.dtype == np.float64 else "float"
+        real = scalar(self.dtype).c
         self._primitive = Primitive(
             device, pass_functions(real, items=device.items), f"poisson_{real}", f"typedef {real} real;"
         )

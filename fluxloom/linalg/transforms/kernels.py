@@ -162,7 +162,9 @@ _STEPS = {
 }  # fmt: skip
 
 _COPY = _Step(
-    (), *(f"const int64_t at_{k} = {k}_first + o * {k}_outer + s * {k}_lane + e * {k}_entry;" for k in "xy"),
+    (),
+    "const int64_t at_x = x_first + o * x_outer + s * x_lane + e * x_entry;",
+    "const int64_t at_y = y_first + o * y_outer + s * y_lane + e * y_entry;",
     "", "u = x[at_x]; if (parts == 2) v = x[at_x + 1];", "", "y[at_y] = u; if (parts == 2) y[at_y + 1] = v;",
 )  # fmt: skip
 

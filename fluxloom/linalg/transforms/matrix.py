@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Call, Device, Enqueued
 from fluxloom.device.dft import Values
@@ -151,7 +152,7 @@ class Products:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = "double" if self._dtype == np.float64 else "float"
+        real = scalar(self._dtype).c
         return Primitive(self._device, product_functions(real), "products", product_helpers(real))
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Call, Device, Enqueued
 from fluxloom.device.dft import merged
@@ -41,10 +42,6 @@ def _items(entries: int, lanes: int, outers: int, *, along: bool, name: str) -> 
     return groups * BLOCK
 
 
-def _c_type(dtype: np.dtype[Any]) -> str:
-    return "double" if dtype in (np.float64, np.complex128) else "float"
-
-
 class Rows:
     """Real transforms along an axis by a recipe: into rows, the library's transform of these, out of them.
 
@@ -61,7 +58,7 @@ class Rows:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = _c_type(self._dtype)
+        real = scalar(self._dtype).c
         return Primitive(self._device, row_functions(real), "transforms", helpers(real))
 
     def calls(
@@ -147,7 +144,7 @@ class Copies:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = _c_type(self._dtype)
+        real = scalar(self._dtype).c
         return Primitive(self._device, copy_functions(real), "copies", helpers(real))
 
     def calls(self, source: DeviceArray, target: DeviceArray, name: str = "copy") -> list[Call]:

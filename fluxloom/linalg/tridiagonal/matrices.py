@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Matrices:
     mass: Values | None = None
     inner_shift: Values | None = None
     outer_shift: Values | None = None
-    steps: tuple[int, int, int] | None = None
+    steps: tuple[int, int, int] | None = field(default=None, kw_only=True)
 
     def arrays(self, form: Form) -> dict[str, Values]:
         """Return all that functions are given, by name; those that the form does not read are a zero.
@@ -58,7 +58,8 @@ class Matrices:
                 raise SolverError(f"tridiagonal: shifted matrices need {', '.join(missing)} as well")
         for name, values in found.items():
             check_type(name, values, form)
-        return dict.fromkeys(shifts, np.zeros(1, form.dtype)) | found
+        unread: Values = np.zeros(1, form.dtype)
+        return {name: found.get(name, unread) for name in (*"abc", *shifts)}
 
     def distances(self, form: Form, lines: Lines) -> tuple[int, int, int]:
         """Return the steps."""

@@ -30,7 +30,7 @@ from fluxloom.linalg.transforms.mover import Mover, Place
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.matrices import Matrices
 from fluxloom.linalg.tridiagonal.ranks_ends import Ends
-from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, SharesSolved, Where
+from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, Gathering, SharesSolved, Where
 from fluxloom.linalg.tridiagonal.solver import TridiagonalSolver
 
 __all__ = ["RankedTridiagonal", "Way"]
@@ -100,8 +100,9 @@ class RankedTridiagonal:
         self.way = self._chosen(way)
         kinds = form.rhs + (3 if form.coefficients == "each" else 0)
         division = Division(ranks, self.place, lines.systems, form.rhs, kinds, form.dtype)
-        maker = EveryoneSolves if self.way == "all" else SharesSolved
-        self._messages = maker(context, division, pieces if self.way == "all" else 1, name)
+        self._messages: Gathering = SharesSolved(context, division, name) if self.way == "shares" else (
+            EveryoneSolves(context, division, pieces, name)
+        )  # fmt: skip
         self._ends = Ends(context, lines, form, name)
         self._small: TridiagonalSolver | None = None
         self.bytes_sent, self.messages = self._messages.bytes_sent, self._messages.count

@@ -216,15 +216,12 @@ class SharesSolved(Gathering):
     ----------
     context, division
         See `Gathering`.
-    pieces
-        Is 1.
     name
         For profilers.
     """
 
-    def __init__(self, context: Context, division: Division, pieces: int, name: str) -> None:
+    def __init__(self, context: Context, division: Division, name: str) -> None:
         super().__init__(context, division)
-        assert pieces == 1
         ranks, rhs, kinds = len(division.ranks), division.rhs, division.kinds
         self.blocks, self.share = ranks, division.share(ranks)
         outbox, self.systems = (self._zeros(ranks, 2, kinds, self.share) for _ in range(2))
