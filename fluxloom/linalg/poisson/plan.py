@@ -213,7 +213,7 @@ class Plan:
         return self._stages.removed()
 
     def check(self) -> None:
-        """Wait, and raise `SolverError`, on every rank, where a pivot of the last solve vanished; collective."""
+        """Wait, and raise `SolverError`, on every rank, where a pivot vanished since the last check; collective."""
         self._stages.check()
 
     def close(self) -> None:

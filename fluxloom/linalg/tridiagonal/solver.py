@@ -13,10 +13,10 @@ from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.arguments import device_of, whole
-from fluxloom.linalg.tridiagonal.auto import method_of
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.lost_row import lost_row
 from fluxloom.linalg.tridiagonal.matrices import Matrices, Values, check_type
+from fluxloom.linalg.tridiagonal.methods import method_of
 
 __all__ = ["MOST_TOGETHER", "TridiagonalSolver"]
 
