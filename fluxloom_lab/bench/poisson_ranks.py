@@ -11,7 +11,7 @@ import numpy as np
 
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.poisson import Plan
+from fluxloom.linalg.poisson import Cut, Plan
 from fluxloom_lab.bench.rounds import slowest
 
 __all__ = ["DIVISIONS", "divided"]
@@ -28,9 +28,8 @@ def divided(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the time of a solve on the slowest rank, what is sent, and the milliseconds of the parts. Collective."""
     wanted: Literal["slabs", "pencils"] = "slabs" if division == "slabs" else "pencils"
-    plan: Any = Plan(
-        shape, 1.0 / shape[0], tuple(sides), centring=centring, dtype=dtype, device=context, decomposition=wanted
-    )
+    cut = Cut(decomposition=wanted)
+    plan = Plan(shape, 1.0 / shape[0], tuple(sides), centring=centring, dtype=dtype, device=context, cut=cut)
     device, comm, rng = context.device, context.comm, np.random.default_rng(5 + context.comm.rank)
     f = DeviceArray.of(device, rng.standard_normal(plan.box.shape).astype(dtype))
     u = DeviceArray.zeros(device, plan.box.shape, dtype)

@@ -14,7 +14,7 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
+from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.options import Real, cells_option, rounds_option
@@ -96,8 +96,7 @@ class _Problem:
         real = "double" if self.dtype == "float64" else "float"
         device = self.context.device
         solver = TridiagonalSolver(device, self.lines, Form(real=real), method, threads=self.context.threads)
-        steps = (self.lines.row_step, self.lines.inner_step, 0)
-        calls = solver.calls(y=self.y, x=self.x, a=self.a, b=self.b, c=self.c, coefficient_steps=steps)
+        calls = solver.calls(y=self.y, x=self.x, matrices=Matrices(self.a, self.b, self.c))
         reads = [array.buffer for array in (self.a, self.b, self.c, self.y)]
         return solver, Steps(device, calls, reads, [self.x.buffer])
 

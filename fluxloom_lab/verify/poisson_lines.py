@@ -11,7 +11,7 @@ from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
+from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
 from fluxloom_lab.verify.base import Check, Tell
 
 __all__ = ["METHODS", "line_checks"]
@@ -63,8 +63,7 @@ def _residual(context: Context, method: str, precision: str, periodic: bool, row
     solver = TridiagonalSolver(context.device, lines, form, method, threads=context.threads)
     arrays = [DeviceArray.of(context.device, values) for values in (a, b, c, y)]
     x = DeviceArray.zeros(context.device, shape, precision)
-    steps = (lines.row_step, lines.inner_step, 0)
-    calls = solver.calls(y=arrays[3], x=x, a=arrays[0], b=arrays[1], c=arrays[2], coefficient_steps=steps)
+    calls = solver.calls(y=arrays[3], x=x, matrices=Matrices(*arrays[:3]))
     Steps(context.device, calls, [array.buffer for array in arrays], [x.buffer])()
     solver.check()
     axis = 0 if interleaved else 1

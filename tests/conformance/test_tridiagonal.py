@@ -14,9 +14,8 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Steps
 from fluxloom.dsl.runtime import open_device
-from fluxloom.linalg.tridiagonal import Form, TridiagonalSolver
-from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
-from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
+from fluxloom.linalg.tridiagonal import Form, Matrices, TridiagonalSolver
+from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS, METHODS_PLAIN
 from tests.unit.linalg.tridiagonal.systems import kind, layout, places, random_systems
 
 METHODS = sorted({*METHODS_PLAIN, *METHODS_ITEMS})
@@ -37,9 +36,8 @@ def agree(name: str, method: str, form: Form, rows: int, order: str) -> None:
     memory = {key: DeviceArray.of(device, values) for key, values in systems.given.items()}
     x = DeviceArray.zeros(device, memory["y"].shape, kind(form))
     solver = TridiagonalSolver(device, lines, form, method, threads=2)
-    a, b, c, y = (memory[key] for key in "abcy")
-    shifts = {key: memory[key] for key in ("mass", "inner_shift", "outer_shift")}
-    calls = solver.calls(y=y, x=x, a=a, b=b, c=c, **shifts)
+    matrices = Matrices(**{key: memory[key] for key in ("a", "b", "c", "mass", "inner_shift", "outer_shift")})
+    calls = solver.calls(y=memory["y"], x=x, matrices=matrices)
     Steps(device, calls, [array.buffer for array in memory.values()], [x.buffer])()
     solver.check()
     found = x.host()[places(lines)]

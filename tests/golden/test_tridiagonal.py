@@ -14,7 +14,7 @@ import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
+from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS
 from fluxloom.linalg.tridiagonal.partition import Partition
 
 FOLDER = Path(__file__).parent / "tridiagonal"
@@ -45,7 +45,8 @@ COMPILED = {
 
 def unit(dialect: str, method: Method, form: Form, lines: Lines) -> str:
     assert not method.refuses(form, lines)
-    return primitive_unit(method.functions(form, lines), dialect, method.helpers(form, lines)).text
+    code = method.code(form, lines)
+    return primitive_unit(code.functions, dialect, code.helpers).text
 
 
 @pytest.mark.parametrize("dialect", list(ENDINGS))
@@ -92,7 +93,7 @@ def test_nvcc_compiles(name: str, real: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     told = r"entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers"
     found = {n: (int(stores), int(used)) for n, stores, used in re.findall(told, done.stderr, re.DOTALL)}
-    functions = {function.symbol: function.block for function in method.functions(form, lines)}
+    functions = {function.symbol: function.block for function in method.code(form, lines).functions}
     assert found.keys() == functions.keys()
     for function, block in functions.items():
         full = FULL.get(name) == function

@@ -18,7 +18,8 @@ PATH = Path(__file__).parent / "tridiagonal" / "thomas.c"
 
 def test_source(request: pytest.FixtureRequest) -> None:
     method, form, lines = PlainThomas(2), Form(), Lines(512, 65536, 1, 1, 65536, 1)
-    text = primitive_unit(method.functions(form, lines), "c", method.helpers(form, lines)).text
+    code = method.code(form, lines)
+    text = primitive_unit(code.functions, "c", code.helpers).text
     text = text[text.index("#define W ") :]
     if request.config.getoption("--update-golden", default=False):
         PATH.write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from fluxloom.core.errors import CommError, SolverError
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.transforms.ranks import Extent, Redistribution, divided
-from fluxloom.linalg.tridiagonal import Form, Lines
+from fluxloom.linalg.tridiagonal import Form, Lines, Matrices
 from fluxloom.linalg.tridiagonal.ranks import RankedTridiagonal
 
 Array = np.ndarray
@@ -164,8 +164,8 @@ def solved_in(context: fl.Context, case: Case, group: tuple[int, ...] | None = N
     solver = RankedTridiagonal(context, lines, case.form, group=group, way=case.way, pieces=case.pieces)
     y: DeviceArray = arrays.pop("y")
     x = DeviceArray.zeros(context.device, part["y"].shape, case.dtype)
-    steps = (case.inner, 1, n * case.inner) if each else (1, 0, 0)
-    items = solver.items(y=y, x=x, **arrays, coefficient_steps=steps, scale=SCALE, pinned=case.pinned)
+    matrices = Matrices(**arrays, steps=(case.inner, 1, n * case.inner) if each else None)
+    items = solver.items(y=y, x=x, matrices=matrices, scale=SCALE, pinned=case.pinned)
     run = Steps(context.device, items, [y.buffer, *(v.buffer for v in arrays.values())], [x.buffer, y.buffer])
     for _ in range(2):
         y.assign(given["y"][:, rows])
@@ -260,7 +260,7 @@ def test_vanished_pivots_are_reported_by_every_rank(where):
         if where // 4 == comm.rank:
             b[where % 4] = 0.0
         solver = RankedTridiagonal(context, Lines(4, 3, row_step=3), Form("double", "shared"))
-        Steps(context.device, solver.items(y=y, x=y, a=a, b=b, c=0 * c), [y.buffer], [y.buffer])()
+        Steps(context.device, solver.items(y=y, x=y, matrices=Matrices(a, b, 0 * c)), [y.buffer], [y.buffer])()
         try:
             solver.check()
         except SolverError as error:

@@ -1,6 +1,7 @@
 """Fast direct solvers of Poisson's equation on boxes."""
 
 from fluxloom.linalg.poisson.boundary import Dirichlet, Neumann
+from fluxloom.linalg.poisson.decomposition import Cut
 from fluxloom.linalg.poisson.once import solve
 from fluxloom.linalg.poisson.plan import Plan
 from fluxloom.linalg.poisson.preconditioner import FastPoisson
@@ -16,6 +17,7 @@ from fluxloom.linalg.separable import (
 
 __all__ = [
     "Axis",
+    "Cut",
     "Dirichlet",
     "FastPoisson",
     "Neumann",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from math import prod
 from typing import Any, Literal
 
@@ -12,8 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
-from fluxloom.comm.base import Comm
-from fluxloom.core.errors import DatError, SolverError, did_you_mean
+from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.base import Device
 from fluxloom.device.exchange import View, gapless, steps
 from fluxloom.dsl.arrays import DeviceArray
@@ -21,7 +19,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.arguments import device_of, floating_of
-from fluxloom.linalg.poisson.choice import choose
+from fluxloom.linalg.poisson.decomposition import Cut, decompose
 from fluxloom.linalg.poisson.problem import read_problem
 from fluxloom.linalg.poisson.stages import Stages, same
 from fluxloom.linalg.transforms.ranks import Extent
@@ -73,14 +71,14 @@ class Plan:
         Of the transforms; see `fluxloom.linalg.transforms.Transforms`.
     threads
         Of the processors; 0: as many as the device has.
-    comm, cut, decomposition
-        Where ``comm``, or a context as the device, has several ranks, the plan is a `RankedPlan`. On one rank a cut
-        is all ones.
+    cut
+        Boxes along each axis, where the device is a context with several ranks; or a `Cut`, which says more.
 
     Raises
     ------
     SolverError
-        That says which parameter is wrong and how, or that the shift is an eigenvalue of ``-L``.
+        That says which parameter is wrong and how, or that the shift is an eigenvalue of ``-L``; if slabs are asked for
+        and not possible, or the cut does not fit the ranks.
     DeviceUnavailable
         If the device, or a library that it needs, is missing.
 
@@ -89,10 +87,20 @@ class Plan:
     >>> plan = Plan((64, 64), 1 / 64, bc="neumann")
     >>> pressure = plan(divergence)
 
+    On several ranks:
+
+    >>> context = fl.Context("cpu", comm=fl.world())
+    >>> grid = context.grid((64, 64, 64), ghost=1)
+    >>> plan = fl.poisson.Plan(grid.global_shape, 1 / 64, "neumann", device=context, cut=grid.factors)
+    >>> plan(divergence, out=pressure)
+
     Notes
     -----
     With periodic and Neumann conditions alone and no shift the problem is singular: the weighted mean of the
     right-hand side (`removed`) is taken away, and that of the solution is zero. Weights are the volumes.
+
+    On several ranks arrays are this rank's part, `box`; dats live on a grid of the context that is cut alike, whose
+    ghosts are left alone. All ranks make the plan, and solve, at the same time.
 
     A plan has working memory: two threads must not call it at the same time.
 
@@ -101,17 +109,6 @@ class Plan:
     P. N. Swarztrauber, SIAM Review 19 (1977); U. Schumann and R. A. Sweet, J. Comput. Phys. 75 (1988); R. E. Lynch,
     J. R. Rice and D. H. Thomas, Numer. Math. 6 (1964).
     """
-
-    def __new__(cls, *_given: Any, device: Any = None, comm: Comm | None = None, **_named: Any) -> Plan:
-        """Return a plan; that of this rank's part where there are several ranks."""
-        if comm is not None and not isinstance(comm, Comm):
-            raise SolverError(f"poisson: comm is what fl.world() returns, or None, not {comm!r}")
-        ranked = device.ranked if isinstance(device, Context) else comm is not None and comm.size > 1
-        if cls is not Plan or not ranked:
-            return super().__new__(cls)
-        from fluxloom.linalg.poisson.ranks_plan import RankedPlan
-
-        return object.__new__(RankedPlan)
 
     def __init__(
         self,
@@ -127,23 +124,23 @@ class Plan:
         transforms: Literal["auto", "matrix"] = "auto",
         library: str = "auto",
         threads: int = 0,
-        comm: Comm | None = None,
-        cut: tuple[int, ...] | None = None,
-        decomposition: Literal["auto", "slabs", "pencils"] = "auto",
+        cut: Cut | tuple[int, ...] | None = None,
     ) -> None:
-        del comm  # it matters on several ranks, see `RankedPlan`
         self.dtype = floating_of(dtype, "poisson")
         self.problem = read_problem(shape, spacing, bc, centring, shift, self.dtype)
-        self.shape = self.problem.shape
-        _check_one_rank(self.shape, cut, decomposition)
         if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 0:
             raise SolverError(f"poisson: threads is a number, or 0 for all, not {threads!r}")
-        self.device = device_of(device)
+        self.context = device if isinstance(device, Context) else Context(device_of(device))
+        self.device = self.context.device
         on_host = self.device.shared and not self.device.items and library == "auto"
-        self.way = choose(self.problem, line, transforms, host=on_host)
+        host = all(self.context.comm.allgather(on_host))  # modes have one order on all ranks
+        cut = cut if isinstance(cut, Cut) else Cut(cut)
+        decomposition = decompose(self.problem, self.context.comm.size, cut, line, transforms, host=host)
         self.problem.check_shift(float(np.finfo(self.dtype).eps))
-        threads = int(threads) or getattr(self.device, "threads", 1)
-        self._stages = Stages(self.device, self.problem, self.way, self.dtype, library, threads)
+        self.way = decomposition.way
+        threads = int(threads) or self.context.threads
+        self._stages = Stages(self.context, self.problem, decomposition, self.dtype, library, threads, cut)
+        self.shape = self._stages.box.shape
         self._steps: OrderedDict[tuple[object, ...], Steps] = OrderedDict()
         self._staged: DeviceArray | None = None
 
@@ -199,24 +196,29 @@ class Plan:
     @property
     def box(self) -> Extent:
         """The part of right-hand side and solution that this rank has: everything, unless there are several ranks."""
-        return Extent((0,) * len(self.shape), self.shape)
+        return self._stages.box
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that this rank sends to others at each solve."""
+        return self._stages.bytes_sent
 
     @property
     def removed(self) -> float:
-        """Weighted mean that was taken from the last right-hand side of a singular problem; waits.
+        """Weighted mean that was taken from the last right-hand side of a singular problem; waits, collective.
 
         It is the mean of ``f`` less that of `boundary`, weighted with the volumes, in the units of ``f``; 0 before the
         first solve, and for problems that are not singular.
         """
-        if not self.problem.singular:
-            return 0.0
-        self.device.synchronize()
-        return float(self._stages.mean.host()[0])
+        return self._stages.removed()
 
     def check(self) -> None:
-        """Wait, and raise `SolverError` where a pivot of the last solve vanished."""
-        for solver in self._stages.solvers:
-            solver.check()
+        """Wait, and raise `SolverError`, on every rank, where a pivot vanished since the last check; collective."""
+        self._stages.check()
+
+    def close(self) -> None:
+        """Give back what carries messages between ranks; collective. The plan is not used any more."""
+        self._stages.close()
 
     # ----------------------------------------------------------------------------------------------- arrays
     def _like(self, f: Any) -> Any:
@@ -252,7 +254,14 @@ class Plan:
 
     def _check_form(self, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
         if shape != self.shape and shape != (prod(self.shape),):
-            raise DatError(f"poisson: {what} has shape {shape}, the plan {self.shape}")
+            message = f"poisson: {what} has shape {shape}, the plan {self.shape}"
+            if self.context.ranked:
+                factors = self._stages.decomposition.layouts[0].factors
+                message += (
+                    f"; this rank's part begins at {self.box.begin}, the cut is {factors}: give a grid's with "
+                    "cut=grid.factors"
+                )
+            raise DatError(message)
         if dtype != self.dtype and dtype == self.dtype.newbyteorder():
             raise DatError(
                 f"poisson: {what} is in another byte order than this machine's: give {what}.astype('{self.dtype}')"
@@ -289,12 +298,18 @@ class Plan:
         return self.problem.matrix()
 
     def boundary(self) -> npt.NDArray[np.float64]:
-        """Return what the boundary data add: ``matrix() @ u.ravel() + boundary().ravel() == f.ravel()``."""
-        return self.problem.boundary()
+        """Return what the boundary data add: ``matrix() @ u.ravel() + boundary().ravel() == f.ravel()``.
+
+        On several ranks, in this rank's part.
+        """
+        return self.problem.boundary()[self.box.window]
 
     def volumes(self) -> npt.NDArray[np.float64]:
-        """Return the volumes of the unknowns: ``volumes().ravel()[:, None] * matrix()`` is symmetric."""
-        return self.problem.volumes()
+        """Return the volumes of the unknowns: ``volumes().ravel()[:, None] * matrix()`` is symmetric.
+
+        On several ranks, of those of this rank's part.
+        """
+        return self.problem.volumes()[self.box.window]
 
     @property
     def inverse(self) -> LinearOperator:
@@ -303,6 +318,8 @@ class Plan:
         In a singular problem it is that on right-hand sides of weighted mean zero, and annuls constants. Its transpose
         is ``W inverse W^-1`` with the `volumes` ``W``.
         """
+        if self.context.ranked:
+            raise SolverError("poisson: an operator of SciPy has whole vectors, and this plan a part: call the plan")
         if self.problem.loads:
             raise SolverError("poisson: the inverse of a plan with boundary data is not linear: make one without")
         size = self.problem.size
@@ -324,16 +341,13 @@ class Plan:
 
     def describe(self) -> str:
         """Return what is done, by which library, and how much memory it has taken."""
-        lines = [
-            f"poisson: {' x '.join(map(str, self.shape))} unknowns of {self.dtype}, on {self.device.describe()}",
-            f"  {self.way.describe()}",
-        ]
-        if self.way.real or self.way.periodic:
-            lines.append(f"  transforms: {self._stages.transforms.describe()}")
-        lines += [f"  systems: {solver.describe()}" for solver in self._stages.solvers]
+        shape = " x ".join(map(str, self.problem.shape))
+        lines = [f"poisson: {shape} unknowns of {self.dtype}, on {self.device.describe()}"]
+        lines += [f"  {text}" for text in self._stages.describe()]
         if self.problem.singular:
             lines.append("  singular: the weighted mean of f is removed, that of u is zero")
-        return "\n".join([*lines, f"  working memory: {self._stages.nbytes / 2**20:.1f} MiB"])
+        own = " on this rank" * self.context.ranked
+        return "\n".join([*lines, f"  working memory: {self._stages.nbytes / 2**20:.1f} MiB{own}"])
 
 
 def _token(values: Any, array: DeviceArray) -> tuple[object, ...]:
@@ -354,13 +368,3 @@ def _overlap(one: DeviceArray, other: DeviceArray) -> bool:
         spans.append((low, first + sum(end for end in ends if end > 0) + array.dtype.itemsize))
     return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]
 
-
-def _check_one_rank(shape: tuple[int, ...], cut: Any, decomposition: Any) -> None:
-    """Raise `SolverError` for what divides a problem over ranks, where it is wrong though there is only one."""
-    names = ("auto", "slabs", "pencils")
-    if decomposition not in names:
-        hint = did_you_mean(str(decomposition), names)
-        raise SolverError(f"poisson: decomposition is one of {', '.join(names)}, not {decomposition!r}{hint}")
-    ones = isinstance(cut, Iterable) and tuple(cut) == (1,) * len(shape)
-    if cut is not None and not ones:
-        raise SolverError(f"poisson: cut={cut!r} on one rank: leave it out, or give comm= or a context with ranks")

@@ -1,39 +1,35 @@
-"""The calls of a solve: boundary data, transforms there, tridiagonal systems or a division, transforms back."""
+"""The calls of a solve: boundary data, transforms there, tridiagonal systems or a division, transforms back.
+
+On several ranks each has a box of right-hand side and solution. Slabs: the axis of the tridiagonal systems is cut;
+transforms are local and the systems are solved across the ranks (`fluxloom.linalg.tridiagonal.ranks`), which send two
+numbers a system each. Pencils: every axis is transformed, or its systems are solved, by ranks that have the whole of
+it; in between all values travel. On one rank nothing is cut, and real values are transformed in the solution's memory.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.base import Call, Device, Enqueued
-from fluxloom.device.exchange import View
+from fluxloom.core.errors import SolverError
+from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.poisson.blocks import Blocks, cuts, helpers, part
-from fluxloom.linalg.poisson.choice import Way
+from fluxloom.linalg.poisson.decomposition import Cut, Decomposition
+from fluxloom.linalg.poisson.middle import DividedSystems, Middle, Modes, Quotient, Systems
+from fluxloom.linalg.poisson.moves import Form, Fourier, Items, Move, Passage, Real, viewed
 from fluxloom.linalg.poisson.passes import Passes
 from fluxloom.linalg.poisson.problem import Problem
 from fluxloom.linalg.transforms import Transforms
-from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
+from fluxloom.linalg.transforms.ranks import Extent, Redistribution
 
 __all__ = ["Stages", "same"]
-
-_Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Move:
-    """A transform between two arrays."""
-
-    kind: str
-    axes: tuple[int, ...]
-    source: DeviceArray
-    target: DeviceArray
-
 
 _SHARED = 1 << 15
 """Unknowns from which on several threads share the work: to wake one takes as long as some thousands of values."""
@@ -44,12 +40,16 @@ _PAD = 8
 _WAY = 1 << 10
 """Bytes between neighbours across rows at multiples of which many of them have the same few places in a cache."""
 
+_Moved = tuple[Move, DeviceArray, DeviceArray]
+"""A move, where it reads, and where it writes."""
 
-def _strided(moves: list[_Move]) -> bool:
+
+def _strided(moves: Sequence[_Moved]) -> bool:
     """Whether there are two fast real transforms, one of them across rows that are a large power of two apart."""
-    if len(moves) != 2 or any(move.kind in ("dft", "matrix") for move in moves):
+    if len(moves) != 2 or not all(isinstance(move, Real) and move.kind != "matrix" for move, _, _ in moves):
         return False
-    return len(moves[0].source.shape) == 3 and moves[0].source.shape[-1] * moves[0].source.dtype.itemsize % _WAY == 0
+    source = moves[0][1]
+    return len(source.shape) == 3 and source.shape[-1] * source.dtype.itemsize % _WAY == 0
 
 
 def same(one: DeviceArray, other: DeviceArray) -> bool:
@@ -58,231 +58,249 @@ def same(one: DeviceArray, other: DeviceArray) -> bool:
 
 
 class Stages:
-    """Makes the calls that solve a problem, for any right-hand side and solution in the memory of a device.
+    """Makes the calls that solve a problem, for any right-hand side and solution. Collective; `steps` is not.
 
     Parameters
     ----------
-    device
-        Runs the calls.
-    problem, way
-        What is solved, and how.
+    context
+        The ranks.
+    problem
+        What is solved: the whole of it.
+    decomposition
+        How.
     dtype
         ``float64`` or ``float32``.
     library
         See `fluxloom.linalg.transforms.Transforms`.
     threads
         Of the host.
+    cut
+        Says how lines that are divided come together.
+
+    Attributes
+    ----------
+    box
+        This rank's part of right-hand side and solution.
+    bytes_sent, messages
+        That this rank sends at each solve.
     """
 
     def __init__(
-        self, device: Device, problem: Problem, way: Way, dtype: npt.DTypeLike, library: str, threads: int
-    ) -> None:
-        threads = threads if problem.size >= _SHARED else 1
-        self.device, self.problem, self.way, self.threads = device, problem, way, threads
-        self.dtype = np.dtype(dtype)
-        self.passes = Passes(device, self.dtype, threads)
-        self.blocked = way.line is not None and len(problem.shape) > 1 and device.shared and not device.items
-        dense = any(kind == "matrix" for _, kind in way.real)
-        workers = threads if self.blocked and not dense else 1  # the library of matrix products has threads of its own
-        each = 1 if workers > 1 else threads
+        self, context: Context, problem: Problem, decomposition: Decomposition, dtype: npt.DTypeLike, library: str,
+        threads: int, cut: Cut,
+    ) -> None:  # fmt: skip
+        self.context, self.problem, self.decomposition, self.dtype = context, problem, decomposition, np.dtype(dtype)
+        self.way, device = decomposition.way, context.device
+        start = Form(problem.shape, decomposition.layouts[0].factors)
+        self.box: Extent = start.boxes[context.comm.rank]
+        if not all(box.size for box in start.boxes):
+            raise SolverError(f"poisson: {problem.shape} unknowns for {start.factors} boxes: some ranks have none")
+        self.threads = threads if self.box.size >= _SHARED else 1
+        self.passes = Passes(device, self.dtype, self.threads)
+        whole_lines = decomposition.kind != "pencils" and self.way.line is not None and len(problem.shape) > 1
+        self._blocked = whole_lines and device.shared and not device.items
+        dense = any(kind == "matrix" for _, kind in self.way.real)
+        workers = self.threads if self._blocked and not dense else 1  # matrix products have threads of their own
+        each = 1 if workers > 1 else self.threads
         self._workers = [Transforms(device, threads=each, library=library) for _ in range(workers)]
         self._pool = helpers(workers)
-        self.mean = DeviceArray.zeros(device, (1,), self.dtype)
-        self._left = DeviceArray.zeros(device, (1,), self.dtype)
-        self.solvers: list[TridiagonalSolver] = []
+        self._kinds = dict.fromkeys(self.way.periodic, "dft") | dict(self.way.real)
+        self._scale, self._passages = 1.0, list[Redistribution]()
+        self._moves, self._form = self._chain(start)
+        self._shapes = [form.boxes[context.comm.rank].shape for form in (start, *(m.after for m in self._moves))]
+        self._memory: dict[int, DeviceArray] = {}
         self._rooms: dict[tuple[int, tuple[int, ...]], DeviceArray] = {}
+        self._middle = self._make_middle(cut)
+        self._fixed = self._arrays() if context.ranked else None
+        self._items = [] if self._fixed is None else self._middle.items(self._fixed[-1], self._fixed[-1])
+        self.bytes_sent = sum(p.bytes_sent for p in self._passages) + self._middle.bytes_sent
+        self.messages = sum(p.messages for p in self._passages) + self._middle.messages
 
-    @property
-    def transforms(self) -> Transforms:
-        """What transforms the values; blocks of them where there are several threads."""
-        return self._workers[0]
+    # ---------------------------------------------------------------------------------- how it is composed
+    def _chain(self, form: Form) -> tuple[list[Move], Form]:
+        """Return the moves up to the systems, and what values are like then."""
+        moves: list[Move] = []
+        for number, layout in enumerate(self.decomposition.layouts):
+            if number:
+                after = Form(form.lengths, layout.factors, form.components)
+                passage = Passage(self.context, form, after, self.dtype, len(moves))
+                self._passages += [passage.there, passage.back]
+                moves.append(passage)
+                form = after
+            for axis, kind in self.way.real:
+                if axis in layout.axes:
+                    basis = self.problem.directions[axis].basis if kind == "matrix" else None
+                    moves.append(Real(form, axis, kind, basis, kind != "matrix" or not self.context.ranked))
+                    self._scale /= self._workers[0].scale(kind, (form.lengths[axis],))
+            periodic = tuple(axis for axis in self.way.periodic if axis in layout.axes)
+            for axes in [periodic] if form.components == 1 and periodic else [(axis,) for axis in periodic]:
+                self._scale /= self._workers[0].scale("dft", tuple(form.lengths[axis] for axis in axes))
+                moves.append(Fourier(form, axes))
+                form = moves[-1].after
+        return moves, form
+
+    def _make_middle(self, cut: Cut) -> Middle:
+        """Return what solves the systems, or divides."""
+        axes, directions, line = range(len(self.problem.shape)), self.problem.directions, self.way.line
+        gain = 0.0
+        if self.problem.singular:
+            gain = 1 / prod(directions[k].gain(self._kinds[k]) for k in axes if k != line)
+        box = self._form.boxes[self.context.comm.rank]
+        modes = Modes(
+            self.context, self.problem, self.passes, box, [self._eigenvalues(k) for k in axes], self._scale, gain
+        )
+        if line is None:
+            return Quotient(modes)
+        if self.decomposition.kind == "slabs":
+            return DividedSystems(modes, line, self.threads, cut)
+        return Systems(modes, line, self.threads)
+
+    def _eigenvalues(self, axis: int) -> npt.NDArray[np.float64]:
+        """Return the eigenvalues of a transformed axis, as many as there are values along it in the end."""
+        if axis == self.way.line:
+            return np.zeros(1)
+        found = self.problem.directions[axis].eigenvalues(self._kinds[axis])
+        return found[: self._form.lengths[axis]]
 
     # --------------------------------------------------------------------------------------- working memory
     @cached_property
-    def _work(self) -> DeviceArray:
-        """Real values without gaps."""
-        return DeviceArray.zeros(self.device, self.problem.shape, self.dtype)
+    def _places(self) -> list[int]:
+        """In which of two memories values are in front of each move, and behind the last one."""
+        found = [0]
+        for number, move in enumerate(self._moves):
+            apart = not move.in_place and (number > 0 or bool(self.problem.loads) or not self.context.ranked)
+            found.append(1 - found[-1] if apart else found[-1])
+        return found
 
-    @cached_property
-    def _spectrum(self) -> DeviceArray:
-        """What the Fourier transform makes of real values."""
-        found = self.transforms.spectrum("dft", self.way.periodic, self.problem.shape, self.dtype)
-        return DeviceArray.zeros(self.device, *found)
+    def _room(self, place: int) -> DeviceArray:
+        """Return a memory, large enough for all values that are ever in it."""
+        if place not in self._memory:
+            size = max(prod(n) for n, k in zip(self._shapes, self._places, strict=True) if k == place)
+            self._memory[place] = DeviceArray.zeros(self.context.device, (size,), self.dtype)
+        return self._memory[place]
+
+    def _arrays(self, target: DeviceArray | None = None) -> list[DeviceArray]:
+        """Return where values are in front of each move, and behind the last one.
+
+        On one rank real values go to the solution's memory, ``target``, unless it has gaps.
+        """
+        own = target is None or (not target.dense and bool(self._moves))
+        found = [viewed(self._room(0), self._shapes[0], self.dtype) if target is None or own else target]
+        for move, place, shape in zip(self._moves, self._places[1:], self._shapes[1:], strict=True):
+            found.append(found[-1] if move.in_place else viewed(self._room(place), shape, self.dtype))
+        return found
 
     @property
     def nbytes(self) -> int:
-        """Bytes of working memory made so far."""
-        own = sum(self.__dict__[name].buffer.nbytes for name in ("_work", "_spectrum") if name in self.__dict__)
-        own += sum(room.buffer.nbytes for room in self._rooms.values())
+        """Bytes of working memory made so far, messages left out."""
+        own = sum(array.buffer.nbytes for array in (*self._memory.values(), *self._rooms.values()))
         return own + sum(transforms.nbytes for transforms in self._workers)
 
     # ------------------------------------------------------------------------------------------------ calls
     def steps(self, source: DeviceArray, target: DeviceArray) -> Steps:
-        """Return the calls that solve for the values of ``source``, into ``target``, which may be the same."""
-        real = target if target.dense else self._work
-        items, current = self._boundary(source, target, real)
-        there: list[_Move] = []
-        for axis, kind in self.way.real:
-            there.append(_Move(kind, (axis,), current, real))
-            current = real
-        if self.way.periodic:
-            there.append(_Move("dft", self.way.periodic, current, self._spectrum))
-            current = self._spectrum
-        back: list[_Move] = []
-        place = current if there else target
-        if self.way.periodic:
-            back.append(_Move("dft", self.way.periodic, self._spectrum, real if self.way.real else target))
-        for number, (axis, kind) in enumerate(reversed(self.way.real), 1):
-            back.append(_Move(kind, (axis,), real, target if number == len(self.way.real) else real))
-        items += self._moved(there, "poisson transforms", back=False)
-        items += self._middle(current, place)
-        items += self._moved(back, "poisson transforms back", back=True)
-        reads, writes = [source.buffer], [target.buffer, self.mean.buffer, self._left.buffer]
-        for name in ("_work", "_spectrum"):
-            if name in self.__dict__:
-                writes.append(self.__dict__[name].buffer)
-        return Steps(self.device, items, reads, writes)
+        """Return the calls that solve for the values of ``source``, into ``target``, which may be the same.
 
-    def _boundary(
-        self, source: DeviceArray, target: DeviceArray, real: DeviceArray
-    ) -> tuple[list[Call | Enqueued], DeviceArray]:
+        Both are this rank's part.
+        """
+        arrays = self._fixed or self._arrays(target)
+        items, first = self._start(source, arrays[0])
+        items += self._moved([first, *arrays[1:]], back=False)
+        if self._fixed is not None:
+            items += self._items
+        else:
+            items += self._middle.items(arrays[-1] if self._moves else first, arrays[-1])
+        if self._moves:
+            items += self._moved([target, *arrays[1:]], back=True)
+        elif self._fixed is not None:
+            items.append(self.passes.copy(arrays[0], target))
+        writes = [target.buffer, self.mean.buffer, *(memory.buffer for memory in self._memory.values())]
+        return Steps(self.context.device, items, [source.buffer], writes)
+
+    def _start(self, source: DeviceArray, place: DeviceArray) -> tuple[Items, DeviceArray]:
         """Return the calls that take boundary data from the right-hand side, and where that is then."""
-        if not self.problem.loads:
+        if not self.problem.loads and (self._moves or self._fixed is None):
             return [], source
-        place = real if self.way.real or self.way.periodic else target
-        items: list[Call | Enqueued] = [] if same(source, place) else [self.passes.copy(source, place)]
-        items += [self.passes.side(place, one.axis, one.end, one.data, one.factor) for one in self.problem.loads]
+        items: Items = [] if same(source, place) else [self.passes.copy(source, place)]
+        for load in self.problem.loads:
+            begin, n = self.box.begin[load.axis], self.box.shape[load.axis]
+            if (begin == 0) if load.end == 0 else (begin + n == self.problem.shape[load.axis]):
+                window = tuple(w for k, w in enumerate(self.box.window) if k != load.axis)
+                data = load.data[window] if load.data.ndim else load.data
+                items.append(self.passes.side(place, load.axis, load.end, data, load.factor))
         return items, place
 
-    def _moved(self, moves: list[_Move], name: str, *, back: bool) -> list[Call | Enqueued]:
-        """Return the calls of some transforms: one after the other, or all of them block by block."""
-        if not moves:
-            return []
-        if not self.blocked:
-            return [item for move in moves for item in self._transform(self.transforms, move, back)]
+    def _moved(self, arrays: list[DeviceArray], *, back: bool) -> Items:
+        """Return the calls of all moves; ``arrays`` are in front of each, and behind the last one."""
+        moves: list[_Moved] = list(zip(self._moves, arrays, arrays[1:], strict=False))
+        if back:
+            moves = [(move, behind, front) for move, front, behind in reversed(moves)]
+        if not self._blocked or not moves:
+            return self._in_order(moves, 0, back)
         line = self.way.line
         assert line is not None
         parts: list[list[Call | Enqueued]] = []
-        for begin, end in cuts(moves[0].source, line, len(self._workers)):
+        for begin, end in cuts(arrays[0], line, len(self._workers)):
             worker = len(parts) % len(self._workers)
-            cut = [
-                _Move(m.kind, m.axes, part(m.source, line, begin, end), part(m.target, line, begin, end)) for m in moves
-            ]
-            cut = self._apart(cut, worker) if _strided(cut) else cut
-            parts.append([item for move in cut for item in self._transform(self._workers[worker], move, back)])
-        return [Enqueued(name, Blocks(self.device, parts, len(self._workers), self._pool))]
+            cut = [(m, part(one, line, begin, end), part(other, line, begin, end)) for m, one, other in moves]
+            if not self.context.ranked and _strided(cut):
+                cut = self._apart(cut, worker)
+            parts.append(self._in_order(cut, worker, back))
+        name = "poisson transforms back" if back else "poisson transforms"
+        return [Enqueued(name, Blocks(self.context.device, parts, len(self._workers), self._pool))]
 
-    def _apart(self, moves: list[_Move], worker: int) -> list[_Move]:
+    def _in_order(self, moves: Sequence[_Moved], worker: int, back: bool) -> Items:
+        transforms = self._workers[worker]
+        return [item for move, one, other in moves for item in move.items(transforms, one, other, back=back)]
+
+    def _apart(self, moves: Sequence[_Moved], worker: int) -> list[_Moved]:
         """Return the same two transforms by way of memory whose rows do not meet in the same places of a cache."""
-        source, target = moves[0].source, moves[-1].target
-        across, along = sorted(moves, key=lambda move: -abs(source.strides[move.axes[0]]))
+        source, target = moves[0][1], moves[-1][2]
+        real = [move for move, _, _ in moves if isinstance(move, Real)]
+        across, along = sorted(real, key=lambda move: -abs(source.strides[move.axis]))
         wide = (*source.shape[:-1], source.shape[-1] + _PAD)
         room = self._rooms.get((worker, wide))
         if room is None:
-            room = self._rooms[worker, wide] = DeviceArray.zeros(self.device, wide, self.dtype)
+            room = self._rooms[worker, wide] = DeviceArray.zeros(self.context.device, wide, self.dtype)
         room = part(room, len(wide) - 1, 0, source.shape[-1])
-        return [_Move(across.kind, across.axes, source, room), _Move(along.kind, along.axes, room, target)]
+        return [(across, source, room), (along, room, target)]
 
-    def _transform(self, transforms: Transforms, move: _Move, back: bool) -> list[Call | Enqueued]:
-        transform = transforms.backward if back else transforms.forward
-        if move.kind != "matrix":
-            return transform(move.kind, move.axes, move.source, move.target)
-        basis = self.problem.directions[move.axes[0]].basis
-        return transform("matrix", move.axes, move.source, move.target, basis=basis)
-
-    # --------------------------------------------------------------------------------------- between transforms
+    # -------------------------------------------------------------------------------------------- reports
     @property
-    def scale(self) -> float:
-        """What undoes the scale of the transforms there and back."""
-        found = 1.0
-        for axis, kind in self.way.real:
-            found /= self.transforms.scale(kind, (self.problem.shape[axis],))
-        if self.way.periodic:
-            found /= self.transforms.scale("dft", tuple(self.problem.shape[axis] for axis in self.way.periodic))
-        return found
+    def mean(self) -> DeviceArray:
+        """What was taken from the last right-hand side of a singular problem, on the ranks that know it."""
+        return self._middle.mean
 
-    def _kind(self, axis: int) -> str:
-        return dict(self.way.real).get(axis, "dft")
+    def removed(self) -> float:
+        """Return the weighted mean taken from the last right-hand side of a singular problem; waits, collective."""
+        if not self.problem.singular:
+            return 0.0
+        self.context.device.synchronize()
+        owners = self.context.comm.allgather(self._middle.knows_mean)
+        value = float(self.mean.host()[0]) if self._middle.knows_mean else 0.0
+        return float(self.context.comm.broadcast(value, owners.index(True)))
 
-    def _eigenvalues(self, axis: int) -> _Array:
-        """Return the eigenvalues of a transformed axis, as many as its spectrum has values."""
-        found = self.problem.directions[axis].eigenvalues(self._kind(axis))
-        halved = bool(self.way.periodic) and axis == self.way.periodic[-1]
-        return found[: found.size // 2 + 1] if halved else found
+    def check(self) -> None:
+        """Raise `SolverError` on every rank where a pivot vanished on one; waits, collective."""
+        self._middle.check()
 
-    @property
-    def _gain(self) -> float:
-        """What makes the mean of all values of the constant mode's coefficient."""
-        axes = [axis for axis in range(len(self.problem.shape)) if axis != self.way.line]
-        return 1 / prod(self.problem.directions[axis].gain(self._kind(axis)) for axis in axes)
-
-    def _middle(self, source: DeviceArray, target: DeviceArray) -> list[Call | Enqueued]:
-        problem, line = self.problem, self.way.line
-        if line is None:
-            lists = [self._eigenvalues(axis) for axis in range(len(problem.shape))]
-            lists[0] = lists[0] + problem.shift
-            gain = self._gain if problem.singular else 0.0
-            return [
-                self.passes.divide(
-                    source, target, lists, self.mean, scale=self.scale, singular=problem.singular, gain=gain
-                )
+    def describe(self) -> list[str]:
+        """Return lines: how, on several ranks also the division and what is sent."""
+        lines = [self.way.describe()]
+        if self.context.ranked:
+            shape = " x ".join(map(str, self.box.shape))
+            lines = [
+                f"{self.context.comm.size} ranks: {self.decomposition.describe()}",
+                f"this rank: {shape} from {self.box.begin}; {self.messages} messages, {self.bytes_sent} bytes a solve",
             ]
-        items: list[Call | Enqueued] = []
-        weights = problem.directions[line].weights
-        if problem.singular:
-            fit = self.passes.fit(source, target, line, weights, self.mean, gain=self._gain, name="poisson mean")
-            items.append(fit)
-            source = target  # the same but in one dimension, where nothing is transformed
-        elif source.strides != target.strides:
-            items.append(self.passes.copy(source, target))
-            source = target
-        items += self._systems(source, target, line)
-        if problem.singular:
-            centre = self.passes.fit(target, target, line, weights, self._left, gain=1.0, name="poisson centre")
-            items.append(centre)
-        return items
+        if self._kinds:
+            lines.append(f"transforms: {self._workers[0].describe()}")
+        carriers = [p.transport.name for p in self._passages if p.transport is not None]
+        if carriers:
+            lines.append(f"pencils travel by {', '.join(dict.fromkeys(carriers))}")
+        return [*lines, *self._middle.describe()]
 
-    def _systems(self, source: DeviceArray, target: DeviceArray, line: int) -> list[Call | Enqueued]:
-        """Return the calls that solve the tridiagonal systems of all modes."""
-        problem, complex_values = self.problem, source.dtype.kind == "c"
-        parts = 2 if complex_values else 1
-        others = [axis for axis in range(len(problem.shape)) if axis != line]
-        shifts = [np.zeros(1)] * (2 - len(others)) + [self._eigenvalues(axis) for axis in others]
-        lines, y_first = _lines(source, line, others, parts)
-        x_first = _lines(target, line, others, parts)[1]
-        direction = problem.directions[line]
-        real = "double" if self.dtype == np.float64 else "float"
-        form = Form(real, "shifted", direction.periodic, parts)
-        solver = TridiagonalSolver(self.device, lines, form, threads=self.threads)
-        self.solvers = [solver]
-        a, b, c = (one.astype(self.dtype) for one in direction.rows)
-        found = solver.calls(
-            y=_numbers(source), x=_numbers(target), a=a, b=b, c=c, mass=np.ones(direction.n, self.dtype),
-            inner_shift=(shifts[1] + problem.shift).astype(self.dtype), outer_shift=shifts[0].astype(self.dtype),
-            coefficient_steps=(1, 0, 0), scale=self.scale, pinned=0 if problem.singular else -1,
-            y_first=y_first, x_first=x_first,
-        )  # fmt: skip
-        return list(found)
-
-
-def _lines(array: DeviceArray, line: int, others: list[int], parts: int) -> tuple[Lines, int]:
-    """Return where the systems lie in an array, in real numbers, and its first number."""
-    steps = [parts * step for step in array.strides]
-    lengths, distances = [1, 1], [0, 0]
-    for place, axis in zip(range(2 - len(others), 2), others, strict=True):
-        lengths[place], distances[place] = array.shape[axis], steps[axis]
-    found = Lines(
-        rows=array.shape[line], inner=lengths[1], outer=lengths[0], rhs=parts, row_step=steps[line],
-        inner_step=distances[1] or 1, outer_step=distances[0], rhs_step=1 if parts == 2 else 0,
-        first=parts * array.first,
-    )  # fmt: skip
-    return found, parts * array.first
-
-
-def _numbers(array: DeviceArray) -> DeviceArray:
-    """Return an array of real numbers over the memory of complex ones; real ones as they are."""
-    if array.dtype.kind != "c":
-        return array
-    view, size = array.view, array.dtype.itemsize // 2
-    kind = np.dtype(f"f{size}")
-    return DeviceArray(array.device, array.buffer, View((*view.shape, 2), kind, (*view.strides, size), view.offset))
+    def close(self) -> None:
+        """Give back what carries the messages; collective."""
+        for passage in self._passages:
+            passage.close()
+        self._middle.close()

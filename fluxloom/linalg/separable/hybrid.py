@@ -21,7 +21,8 @@ from fluxloom.linalg.separable.coefficients import Separable
 from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import make_program
-from fluxloom.linalg.separable.solver import Timed, check_out, problem_of, real_values
+from fluxloom.linalg.separable.solver import Timed, problem_of
+from fluxloom.linalg.separable.values import HostValues
 
 __all__ = ["SplitSolver"]
 
@@ -65,10 +66,10 @@ class SplitSolver:
         threads = whole(threads, "separable: threads", 0, " (0: all of the host)")
         self.device, self.host = device_of(device), device_of(host)
         self.program = make_program(self.problem, form)
-        given = self.problem, self.program.columns, mapping, dtype, np.zeros(1), self.program.stages
+        given = self.program, mapping, dtype, np.zeros(1)
         self._near, self._far = Machine(self.device, *given), Machine(self.host, *given, threads)
-        self._f, self._mean = (DeviceArray.zeros(self.device, shape, dtype) for shape in (self.problem.shape, (1,)))
-        self._rest = DeviceArray.zeros(self.device, (1,), dtype)
+        self._values = HostValues(self.device, self.problem.shape, dtype)
+        self._mean, self._rest = (DeviceArray.zeros(self.device, (1,), dtype) for _ in range(2))
         self.predicted: tuple[float, ...] = ()
         if split == "auto":
             split = self._tuned()
@@ -79,7 +80,7 @@ class SplitSolver:
         self._trace: list[Timed] = []
 
     def _make(self, split: int) -> Batch:
-        f, near, singular = self._f, self._near, self.problem.singular
+        f, near, singular = self._values.array, self._near, self.problem.singular
         before = [near.load(f), *(near.settle(self._mean, 0) if singular else [])]
         after = [*(near.settle(self._rest, 0) if singular else []), near.store(f)]
         # The means of both ends are written, though at different times.
@@ -118,14 +119,7 @@ class SplitSolver:
         DatError
             If ``out`` has another shape or type, or is read-only.
         """
-        check_out(out, self.problem.shape, self.dtype)
-        self._load(f)
-        self._batch()
-        found = self._f.host()
-        if out is None:
-            return found.copy()
-        out[...] = found
-        return out
+        return self._values.solved(f, out, self._batch)
 
     def describe(self) -> str:
         """Return one line: form, levels, which of them run where."""
@@ -139,15 +133,9 @@ class SplitSolver:
     def __str__(self) -> str:
         return self.describe()
 
-    def _load(self, f: npt.ArrayLike) -> None:
-        values = real_values(f, self.dtype)
-        if values.shape != self.problem.shape:
-            raise SolverError(f"f has shape {values.shape}; the problem has {self.problem.shape} (columns, rows)")
-        self._f.host(write=True)[...] = values
-
     def measure(self, f: npt.ArrayLike) -> list[Timed]:
         """Solve once with waits after each part; return, and keep for `trace`, which stage ran where and how long."""
-        self._load(f)
+        self._values.load(f)
         self._trace = self._batch.measure()
         return self._trace
 

@@ -31,7 +31,8 @@ from fluxloom.linalg.separable.coefficients import Separable
 from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import make_program
-from fluxloom.linalg.separable.solver import Timed, check_out, problem_of, real_values
+from fluxloom.linalg.separable.solver import Timed, problem_of
+from fluxloom.linalg.separable.values import HostValues
 from fluxloom.linalg.transforms import Transforms
 
 __all__ = ["PeriodicSolver"]
@@ -111,13 +112,14 @@ class PeriodicSolver:
         """Take memory and make the transforms."""
         workers = threads or int(getattr(self.device, "threads", 1))
         transforms = Transforms(self.device, threads=workers, library=library)
-        self._f = DeviceArray.zeros(self.device, self.shape, self.dtype)
+        self._values = HostValues(self.device, self.shape, self.dtype)
+        f = self._values.array
         shape, kind = transforms.spectrum("dft", (0,), self.shape, self.dtype)
         self._spectrum = DeviceArray.zeros(self.device, shape, kind)
         self._scale = 1.0 / transforms.scale("dft", (self.nodes,))
-        ends = [self._f.buffer, self._spectrum.buffer]
-        forward = transforms.forward("dft", (0,), self._f, self._spectrum)
-        backward = transforms.backward("dft", (0,), self._spectrum, self._f)
+        ends = [f.buffer, self._spectrum.buffer]
+        forward = transforms.forward("dft", (0,), f, self._spectrum)
+        backward = transforms.backward("dft", (0,), self._spectrum, f)
         self._forward = Steps(self.device, forward, ends, ends[1:])
         self._backward = Steps(self.device, backward, ends, ends)
         self._means = [DeviceArray.zeros(self.device, (1,), self.dtype) for _ in range(2)]
@@ -130,7 +132,7 @@ class PeriodicSolver:
         """Return the batch of some modes: their real parts, then their imaginary parts, which mode 0 has not."""
         parts = ((0, low), (1, max(low, 1)))
         shifts = np.concatenate([self.shifts[first:high] for _, first in parts])
-        given = self.problem, self.program.columns, self._mapping, self.dtype, shifts, self.program.stages
+        given = self.program, self._mapping, self.dtype, shifts
         near = Machine(self.device, *given, self._threads)
         far = near if self.split == self.program.levels else Machine(self.host, *given, self._threads)
         before: list[Call] = []
@@ -189,14 +191,7 @@ class PeriodicSolver:
         DatError
             If ``out`` has another shape or type, or is read-only.
         """
-        check_out(out, self.shape, self.dtype)
-        self.load(f)
-        self._solve()
-        found = self._f.host()
-        if out is None:
-            return found.copy()
-        out[...] = found
-        return out
+        return self._values.solved(f, out, self._solve)
 
     def describe(self) -> str:
         """Return one line: modes, batches, form, levels, which of them run where."""
@@ -211,20 +206,13 @@ class PeriodicSolver:
     def __str__(self) -> str:
         return self.describe()
 
-    def load(self, f: npt.ArrayLike) -> None:
-        """Bring a right-hand side to the device."""
-        values = real_values(f, self.dtype)
-        if values.shape != self.shape:
-            raise SolverError(f"f has shape {values.shape}; the problem has {self.shape}")
-        self._f.host(write=True)[...] = values
-
     def seconds(self, repeats: int = 3) -> float:
         """Return the least time of some solves, right-hand side and solution on the device (the values are lost)."""
         return min(_seconds(self._solve_and_wait) for _ in range(repeats))
 
     def measure(self, f: npt.ArrayLike) -> list[Timed]:
         """Solve batch by batch, with waits after each part; return which stage ran where and how long, all batches."""
-        self.load(f)
+        self._values.load(f)
         self._forward()
         found: dict[tuple[str, int, str, str], list[float]] = {}
         for batch in self._batches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.device.base import Call, Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Operand, Primitive
-from fluxloom.linalg.separable.coefficients import Separable, null_weights
+from fluxloom.linalg.separable.coefficients import null_weights
 from fluxloom.linalg.separable.jobs import Chains, Stage, Sums
+from fluxloom.linalg.separable.program import Program
 from fluxloom.linalg.separable.text import SLICES, WIDTH, Shape, choose_shape, functions, helpers
 
 __all__ = ["Machine"]
@@ -30,18 +31,14 @@ class Machine:
     ----------
     device
         Where.
-    problem
-        Whose rows ``B`` are used.
-    columns
-        Columns of the memory, for the problem's and for intermediate results.
+    program
+        Of what the stages are.
     mapping
         Who solves a system, see `Shape`.
     dtype
         Of values: float64 or float32.
     shifts : (planes,)
         What is added to the diagonal in each plane.
-    stages
-        Those that will run, for the size of the working memory.
     threads
         Where there are no items; 0: as many as the device has.
     chunk
@@ -63,18 +60,19 @@ class Machine:
     """
 
     def __init__(
-        self, device: Device, problem: Separable, columns: int, mapping: str, dtype: npt.DTypeLike,
-        shifts: npt.NDArray[Any], stages: Sequence[Stage], threads: int = 0, chunk: int = 0,
+        self, device: Device, program: Program, mapping: str, dtype: npt.DTypeLike, shifts: npt.NDArray[Any],
+        threads: int = 0, chunk: int = 0,
     ) -> None:  # fmt: skip
         kind = scalar(dtype)
         if why := device.refuses(kind):
             raise DeviceUnavailable(f"{device.name}: {why}")
-        self.device, self.problem, self.dtype, self.planes = device, problem, np.dtype(dtype), shifts.size
+        self.device, self.problem, self.dtype, self.planes = device, program.problem, np.dtype(dtype), shifts.size
+        problem, columns = program.problem, program.columns
         self.shape: Shape = choose_shape(problem.x.length, problem.x.periodic, kind.c, mapping, chunk)
         self._threads = 1 if device.items else int(threads or getattr(device, "threads", 1))
         self._primitive = Primitive(device, functions(self.shape, device.items), "separable", helpers(self.shape))
         self._step = columns * self.shape.rows
-        jobs = max((stage.size for stage in stages if not isinstance(stage, Sums)), default=1)
+        jobs = max((stage.size for stage in program.stages if not isinstance(stage, Sums)), default=1)
         words = self.shape.words(jobs * self.planes, self._threads, device.items)
         self._work = DeviceArray.zeros(device, (words,), self.dtype)
         self.u = DeviceArray.zeros(device, (self.planes, columns, self.shape.rows), self.dtype)

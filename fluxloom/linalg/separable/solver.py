@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import DatError, SolverError
+from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
@@ -20,8 +21,9 @@ from fluxloom.linalg.separable.coefficients import Separable
 from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import Program, make_program
+from fluxloom.linalg.separable.values import HostValues, check_out, real_values
 
-__all__ = ["SeparableSolver", "Timed", "check_out", "problem_of", "real_values"]
+__all__ = ["SeparableSolver", "Timed", "problem_of"]
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,9 @@ class SeparableSolver:
         chunk = whole(chunk, "separable: chunk", 0, " (0: 8 rows)")
         self.device = device_of(device)
         self.program: Program = make_program(self.problem, form)
-        stages = self.program.stages
-        self._machine = Machine(
-            self.device, self.problem, self.program.columns, mapping, dtype, np.zeros(1), stages, threads, chunk
-        )
+        self._machine = Machine(self.device, self.program, mapping, dtype, np.zeros(1), threads, chunk)
         self._mean = [DeviceArray.zeros(self.device, (1,), dtype) for _ in range(2)]
         self._kept: tuple[Any, Any, Steps] | None = None
-        self._inside: DeviceArray | None = None
         self._calls = self._middle()
 
     def _middle(self) -> list[Call]:
@@ -156,7 +154,9 @@ class SeparableSolver:
         """
         check_out(out, self.problem.shape, self.dtype)
         if isinstance(f, np.ndarray) and (out is None or isinstance(out, np.ndarray)) and not self.device.shared:
-            return self._by_copy(f, out)
+            values, steps = self._inside
+            self._kept = (values, values, steps)
+            return values.solved(f, out, steps)
         source = self._array(f)
         target = source if out is f else self._array(out) if out is not None else self._new()
         if self._kept is None or self._kept[0] is not f or self._kept[1] is not out or source.copied or out is None:
@@ -170,21 +170,11 @@ class SeparableSolver:
             out[...] = target.host() if isinstance(out, np.ndarray) else target.array()
         return out
 
-    def _by_copy(self, f: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """Solve in memory of the device that is kept, for arrays of the host which it cannot use."""
-        if f.shape != self.problem.shape:
-            raise SolverError(f"f has shape {f.shape}; the problem has {self.problem.shape} (columns, rows)")
-        if self._inside is None:
-            self._inside = self._new()
-            self._inside_steps = self.steps(self._inside, self._inside)
-        self._inside.host(write=True)[...] = real_values(f, self.dtype)
-        self._kept = (self._inside, self._inside, self._inside_steps)
-        self._inside_steps()
-        found = self._inside.host()
-        if out is None:
-            return found.copy()
-        out[...] = found
-        return out
+    @cached_property
+    def _inside(self) -> tuple[HostValues, Steps]:
+        """Memory of the device for arrays of the host which it cannot use, and the solve in it."""
+        values = HostValues(self.device, self.problem.shape, self.dtype)
+        return values, self.steps(values.array, values.array)
 
     def _array(self, values: Any) -> DeviceArray:
         if not isinstance(values, np.ndarray | Sequence) or getattr(values, "dtype", None) == self.dtype:
@@ -235,41 +225,3 @@ def problem_of(given: Separable | SeparableEquation) -> Separable:
     if not isinstance(given, Separable):
         raise SolverError(f"separable: a problem is a Separable or a SeparableEquation, not {given!r}")
     return given
-
-
-def real_values(f: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a right-hand side in a solver's type.
-
-    Raises
-    ------
-    SolverError
-        If the values are no real numbers.
-    """
-    array = np.asarray(f)
-    if array.dtype.kind not in "biuf":
-        raise SolverError(f"separable: f is of {array.dtype}: give real numbers")
-    return array.astype(dtype, copy=False)
-
-
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Complain of what cannot hold the solution: it would be left unwritten, or be rounded.
-
-    Raises
-    ------
-    DatError
-        See `SeparableSolver`.
-    """
-    if out is None:
-        return
-    if isinstance(out, Dat):
-        kind = np.dtype(out.scalar.numpy)
-    elif isinstance(out, DeviceArray) or (hasattr(out, "shape") and hasattr(out, "dtype")):
-        kind, size = np.dtype(out.dtype), tuple(out.shape)
-        if size != shape:
-            raise DatError(f"separable: out has shape {size}, the problem {shape}: give both the same")
-    else:
-        raise DatError(f"separable: out is an array that can be written to, or a dat, not a {type(out).__name__}")
-    if kind != dtype:
-        raise DatError(f"separable: out is of {kind}, the solver of {dtype}: give out as that, or dtype= to the solver")
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise DatError("separable: out is read-only: give an array that can be written")

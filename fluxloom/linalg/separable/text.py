@@ -13,6 +13,7 @@ from typing import Literal
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.linalg.separable import text_c, text_items
+from fluxloom.linalg.texts import group_sum, over
 from fluxloom.linalg.tridiagonal.kernels_text import up_to_power
 
 __all__ = ["MAPPINGS", "Mapping", "Shape", "choose_shape", "functions", "helpers"]
@@ -117,19 +118,19 @@ def helpers(shape: Shape) -> str:
 
 def functions(shape: Shape, items: bool) -> list[Function]:
     """Return the functions of a solve: for a device of work items, or in plain C."""
-    real = f"{shape.real} *"
-    given = _parameters(real, items)
+    given = _parameters(f"{shape.real} *", items)
+    column = {"plane": "planes", "column": "count", "i": "ROWS"}
+    each = {name: over(column, text, items=items, shared="planes * count > 1") for name, text in _VALUES.items()}
+    each["subtract"] = over({"k": "count * ROWS"}, "u[plane * plane_step + k] -= mean[0];", items=items)
     if not items:
-        bodies = {
-            "chain": text_c.CHAIN, "sums": text_c.SUMS, "load": text_c.LOAD, "store": text_c.STORE, "move": text_c.MOVE,
-            "mean": text_c.MEAN, "subtract": text_c.SUBTRACT,
-        }  # fmt: skip
+        bodies = {"chain": text_c.CHAIN, "sums": text_c.SUMS, "mean": text_c.MEAN, **each}
         return [Function(name, given[name], body) for name, body in bodies.items()]
     chain = {"partition": text_items.PARTITION, "block": text_items.BLOCK, "thread": text_items.THREAD}[shape.mapping]
-    found = [Function("chain", given["chain"], chain, shape.block)]
-    for name, (body, block) in _ITEM_BODIES.items():
-        found.append(Function(name, given[_LIKE.get(name, name)], body, block))
-    return found
+    blocks = {"chain": shape.block, "deep_sums": SLICES * WIDTH, "column_sums": SUMMING, "mean": SUMMING}
+    return [
+        Function(name, given[_LIKE.get(name, name)], body, blocks.get(name, _GROUP))
+        for name, body in {"chain": chain, **_ITEM_BODIES, **each}.items()
+    ]
 
 
 def _parameters(real: str, items: bool) -> dict[str, tuple[Parameter, ...]]:
@@ -188,54 +189,36 @@ _DEEP_SUM = """
     }
     if (live && slice == 0) table[target] = (keep ? table[target] : 0) + part[member];
 """
-_PLACE = """
-    const int64_t i = FL_ITEM % ROWS, column = FL_ITEM / ROWS % count, plane = FL_ITEM / ROWS / count;
-    if (plane >= planes) return;
-"""
 _FAR = "f[first + plane * f_plane + column * f_column + i * f_row]"
 _NEAR = "u[start + plane * plane_step + column * ROWS + i]"
-_MOVE = """
-    const int64_t far = FL_ITEM, near = plane * plane_step + (int64_t)columns[column] * ROWS + i;
-    if (back) u[near] = box[far];
-    else box[far] = u[near];
-"""
-_FOLD = """
-    part[member] = sum;
-    FL_BARRIER();
-    for (int span = SUMMING / 2; span > 0; span >>= 1) {
-        if (member < span) part[member] += part[member + span];
-        FL_BARRIER();
-    }
-"""
+_VALUES = {
+    "load": f"{_NEAR} = (REAL)scale * {_FAR};",
+    "store": f"{_FAR} = {_NEAR};",
+    "move": """const int64_t far = (plane * count + column) * ROWS + i;
+        const int64_t near = plane * plane_step + (int64_t)columns[column] * ROWS + i;
+        if (back) u[near] = box[far];
+        else box[far] = u[near];""",
+}
+"""What is done for every value of every column."""
+
 _COLUMN_SUMS = (
     """
     FL_SHARED REAL part[SUMMING];
-    const int member = FL_MEMBER;
     const int64_t column = FL_GROUP;
     REAL sum = 0;
-    for (int64_t i = member; i < ROWS; i += SUMMING) sum += row_weights[i] * u[plane * plane_step + column * ROWS + i];
+    for (int64_t i = FL_MEMBER; i < ROWS; i += SUMMING)
+        sum += row_weights[i] * u[plane * plane_step + column * ROWS + i];
 """
-    + _FOLD
-    + "    if (member == 0) partial[column] = column_weights[column] * part[0];"
+    + group_sum("SUMMING")
+    + "    if (FL_MEMBER == 0) partial[column] = column_weights[column] * part[0];"
 )
 _MEAN = (
     """
     FL_SHARED REAL part[SUMMING];
-    const int member = FL_MEMBER;
     REAL sum = 0;
-    for (int64_t k = member; k < count; k += SUMMING) sum += partial[k];
+    for (int64_t k = FL_MEMBER; k < count; k += SUMMING) sum += partial[k];
 """
-    + _FOLD
-    + "    if (member == 0) mean[0] = part[0];"
+    + group_sum("SUMMING")
+    + "    if (FL_MEMBER == 0) mean[0] = part[0];"
 )
-_SUBTRACT = "    if (FL_ITEM < count * ROWS) u[plane * plane_step + FL_ITEM] -= mean[0];"
-_ITEM_BODIES = {
-    "sums": (_SUM, _GROUP),
-    "deep_sums": (_DEEP_SUM, SLICES * WIDTH),
-    "load": (f"{_PLACE}    {_NEAR} = (REAL)scale * {_FAR};", _GROUP),
-    "store": (f"{_PLACE}    {_FAR} = {_NEAR};", _GROUP),
-    "move": (_PLACE + _MOVE, _GROUP),
-    "column_sums": (_COLUMN_SUMS, SUMMING),
-    "mean": (_MEAN, SUMMING),
-    "subtract": (_SUBTRACT, _GROUP),
-}
+_ITEM_BODIES = {"sums": _SUM, "deep_sums": _DEEP_SUM, "column_sums": _COLUMN_SUMS, "mean": _MEAN}

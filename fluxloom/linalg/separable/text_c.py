@@ -1,4 +1,4 @@
-"""Chains of tridiagonal solves, sums of columns and what else a solve needs, in plain C.
+"""Chains of tridiagonal solves, sums of columns and a mean, in plain C.
 
 ``LANES`` systems are eliminated side by side by Thomas' method, in the lanes of vectors; packs of them are shared by
 threads. Parameters and words as in `text`.
@@ -6,7 +6,7 @@ threads. Parameters and words as in `text`.
 
 from __future__ import annotations
 
-__all__ = ["CHAIN", "LOAD", "MEAN", "MOVE", "STORE", "SUBTRACT", "SUMS"]
+__all__ = ["CHAIN", "MEAN", "SUMS"]
 
 _SHARED_OUT = (
     "#pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1 && {count} > 1)"
@@ -133,34 +133,6 @@ SUMS = (
 """
 )
 
-_VALUES = (
-    _SHARED_OUT.format(count="planes * count")
-    + """
-    for (int64_t k = 0; k < planes * count; k++) {
-        const int64_t plane = k / count, column = k % count;
-        for (int64_t i = 0; i < ROWS; i++) {body}
-    }
-"""
-)
-
-LOAD = _VALUES.replace(
-    "{body}",
-    "u[start + plane * plane_step + column * ROWS + i] = "
-    "(REAL)scale * f[first + plane * f_plane + column * f_column + i * f_row];",
-)
-STORE = _VALUES.replace(
-    "{body}",
-    "f[first + plane * f_plane + column * f_column + i * f_row] = u[start + plane * plane_step + column * ROWS + i];",
-)
-MOVE = _VALUES.replace(
-    "{body}",
-    """{
-            const int64_t far = k * ROWS + i, near = plane * plane_step + (int64_t)columns[column] * ROWS + i;
-            if (back) u[near] = box[far];
-            else box[far] = u[near];
-        }""",
-)
-
 MEAN = """
     REAL total = 0;
     for (int64_t j = 0; j < count; j++) {
@@ -169,7 +141,4 @@ MEAN = """
         total += column_weights[j] * sum;
     }
     partial[0] = mean[0] = total;
-"""
-SUBTRACT = """
-    for (int64_t k = 0; k < count * ROWS; k++) u[plane * plane_step + k] -= mean[0];
 """

@@ -10,6 +10,9 @@ whole sectors. In these, ``entries`` is what the tables of a step have, see `flu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from string import Template
+
 from fluxloom.codegen.primitive import Function, Parameter
 
 __all__ = ["BLOCK", "ROWS", "TILE", "WIDTHS", "copy_functions", "helpers", "row_functions"]
@@ -23,43 +26,54 @@ WIDTHS = tuple(1 << k for k in range(9))
 
 _SIZES = ("entries", "lanes", "outers", "first", "row_step", "lane_step", "outer_step", "pitch", "shift")
 
+_COPY_SIZES = (
+    "entries", "lanes", "outers", "parts", "shift", "x_first", "x_entry", "x_lane", "x_outer",
+    "y_first", "y_entry", "y_lane", "y_outer",
+)  # fmt: skip
+
 _ALONG = """
     const int width = 1 << (int)shift, chunks = ((int)entries + width - 1) / width, group = (int)FL_GROUP;
     const int e = (group % chunks) * width + (FL_MEMBER & (width - 1));
     const int64_t from = (int64_t)(group / chunks) * (ROWS * (BLOCK / width)) + FL_MEMBER / width;
     const int64_t lines = lanes * outers;
     if (e < entries) {
-        @TABLES@
+        $before $after
         FL_UNROLL
         for (int k = 0; k < ROWS; k++) {
             const int64_t line = from + k * (BLOCK / width);
             if (line < lines) {
                 const int64_t o = outers == 1 ? 0 : (int)line / (int)lanes, s = line - o * lanes;
-                const int64_t start = first + o * outer_step + s * lane_step, row = line * pitch;
-                @VALUES@
+                $source
+                $target
+                real u = 0, v = 0;
+                $read
+                $write
+                (void)v;
             }
         }
     }
 """
 
 _ACROSS = """
-    FL_SHARED real tile[@COUNT@ * TILE * (TILE + 1)];
+    FL_SHARED real tile[$count * TILE * (TILE + 1)];
     const int tiles = ((int)entries + TILE - 1) / TILE, turns = (int)((lanes + TILE - 1) / TILE);
     const int group = (int)FL_GROUP, rest = group / tiles, e_first = (group - rest * tiles) * TILE;
     const int64_t o = rest / turns, s_first = (int64_t)(rest % turns) * TILE;
     const int a = FL_MEMBER % TILE, b = FL_MEMBER / TILE;
-    @FIRST@
+    $first
     FL_UNROLL
     for (int m = 0; m < TILE * TILE / BLOCK; m++) {
         const int k = b + m * (BLOCK / TILE);
-        @READ@
+        $in_first
+        if (e < entries && s < lanes) { $before $source $read }
     }
     FL_BARRIER();
-    @SECOND@
+    $second
     FL_UNROLL
     for (int m = 0; m < TILE * TILE / BLOCK; m++) {
         const int k = b + m * (BLOCK / TILE);
-        @WRITE@
+        $in_second
+        if (e < entries && s < lanes) { $after $target $write }
     }
 """
 
@@ -67,13 +81,92 @@ _ON_ROWS = ("const int e = e_first + a;", "const int64_t s = s_first + k; const 
 """Items that stand along the rows of the work array: before the loop over lines, and in it."""
 _ON_LANES = ("const int64_t s = s_first + a;", "const int e = e_first + k; const int at = k * (TILE + 1) + a;")
 """Items that stand across the lines of the array."""
-_INSIDE = "if (e < entries && s < lanes) {"
-_START = "const int64_t start = first + o * outer_step + s * lane_step;"
-_ROW = "(o * lanes + s) * pitch"
-_NEXT = "TILE * (TILE + 1) + at"
 
+_START = "const int64_t start = first + o * outer_step + s * lane_step;"
+_ROW = "const int64_t row = (o * lanes + s) * pitch;"
 _PLACES = "const int p0 = places[e], p1 = places[entries + e];"
 _WEIGHTS = "const real r0 = re[e], r1 = re[entries + e], i0 = im[e], i1 = im[entries + e];"  # of two real values
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a kernel does with an entry of a line; ``u`` and ``v`` are what goes from one array to the other.
+
+    Attributes
+    ----------
+    tables
+        Their names.
+    source, target
+        Declarations that say where the line is in the array that is read, and in the one that is written.
+    before, read, after, write
+        What depends on the entry alone when it is read, and how; the same when it is written.
+    outward
+        Whether neighbours in what is read are of one line: from rows to an array.
+    """
+
+    tables: tuple[str, ...]
+    source: str
+    target: str
+    before: str
+    read: str
+    after: str
+    write: str
+    outward: bool = False
+
+    def along(self) -> str:
+        """Return the kernel whose items stand along a line."""
+        return self._filled(_ALONG)
+
+    def across(self) -> str:
+        """Return the kernel whose groups turn tiles round."""
+        first, second = (_ON_ROWS, _ON_LANES) if self.outward else (_ON_LANES, _ON_ROWS)
+        count = 2 if "v =" in self.read else 1
+        values = "const real u = tile[at];" + " const real v = tile[TILE * (TILE + 1) + at];" * (count - 1)
+        read = self.read.replace("u =", "tile[at] =").replace("v =", "tile[TILE * (TILE + 1) + at] =")
+        return self._filled(
+            _ACROSS, count=str(count), first=first[0], in_first=first[1], second=second[0], in_second=second[1],
+            read=read, write=f"{values} {self.write}",
+        )  # fmt: skip
+
+    def _filled(self, text: str, **more: str) -> str:
+        own = {name: getattr(self, name) for name in ("source", "target", "before", "read", "after", "write")}
+        return Template(text).substitute(own | more)
+
+
+_STEPS = {
+    "spread": _Step(
+        ("source", "places", "signs"), _START, _ROW,
+        "const int i = source[e];", "u = i < 0 ? (real)0 : x[start + i * row_step];",
+        f"{_PLACES} const real g0 = signs[e], g1 = signs[entries + e];",
+        "y[row + p0] = g0 * u; if (p1 >= 0) y[row + p1] = g1 * u;",
+    ),
+    "mix": _Step(
+        ("source", "re", "im"), _START, _ROW,
+        "const int p0 = source[e], p1 = source[entries + e];",
+        "u = x[start + p0 * row_step]; v = x[start + p1 * row_step];",
+        _WEIGHTS, "y[row + 2 * e] = r0 * u + r1 * v; y[row + 2 * e + 1] = i0 * u + i1 * v;",
+    ),
+    "combine": _Step(
+        ("places", "re", "im"), _ROW, _START,
+        _WEIGHTS,
+        "const real p = x[row + 2 * e], q = x[row + 2 * e + 1]; u = r0 * p + i0 * q; v = r1 * p + i1 * q;",
+        _PLACES, "if (p0 >= 0) y[start + p0 * row_step] = u; if (p1 >= 0) y[start + p1 * row_step] = v;",
+        outward=True,
+    ),
+    "collect": _Step(
+        ("source", "signs"), _ROW, _START,
+        "const int i = source[e]; const real g = signs[e];", "u = g * x[row + i];",
+        "", "y[start + e * row_step] = u;",
+        outward=True,
+    ),
+}  # fmt: skip
+
+_COPY = _Step(
+    (),
+    "const int64_t at_x = x_first + o * x_outer + s * x_lane + e * x_entry;",
+    "const int64_t at_y = y_first + o * y_outer + s * y_lane + e * y_entry;",
+    "", "u = x[at_x]; if (parts == 2) v = x[at_x + 1];", "", "y[at_y] = u; if (parts == 2) y[at_y + 1] = v;",
+)  # fmt: skip
 
 
 def helpers(real: str) -> str:
@@ -86,118 +179,7 @@ def row_functions(real: str) -> list[Function]:
 
     Each is given ``x`` (read) and ``y`` (written): the array and the work array, or the other way round.
     """
-    pointer = f"{real} *"
-    arrays = (Parameter(pointer, "x"), Parameter(pointer, "y", written=True))
-    sizes = tuple(Parameter("int64_t", name) for name in _SIZES)
-
-    def table(name: str) -> Parameter:
-        return Parameter("int32_t *" if name in ("source", "places") else pointer, name)
-
-    found = []
-    for name, (tables, along, across) in _TEXTS.items():
-        parameters = (*arrays, *(table(t) for t in tables), *sizes)
-        found += [
-            Function(f"{name}_along", parameters, along, BLOCK),
-            Function(f"{name}_across", parameters, across, BLOCK),
-        ]
-    return found
-
-
-def _along(tables: str, values: str) -> str:
-    return _ALONG.replace("@TABLES@", tables).replace("@VALUES@", values)
-
-
-def _across(count: int, outward: bool, read: str, write: str) -> str:
-    """Return a kernel that turns tiles round; ``outward``: from rows to an array."""
-    first, second = (_ON_ROWS, _ON_LANES) if outward else (_ON_LANES, _ON_ROWS)
-    text = _ACROSS.replace("@COUNT@", str(count)).replace("@FIRST@", first[0]).replace("@SECOND@", second[0])
-    text = text.replace("@READ@", f"{first[1]}\n        {_INSIDE} {read} }}")
-    return text.replace("@WRITE@", f"{second[1]}\n        {_INSIDE} {write} }}")
-
-
-_TEXTS = {
-    "spread": (
-        ("source", "places", "signs"),
-        _along(
-            f"const int i = source[e]; {_PLACES} const real g0 = signs[e], g1 = signs[entries + e];",
-            "const real v = i < 0 ? (real)0 : x[start + i * row_step]; y[row + p0] = g0 * v;"
-            " if (p1 >= 0) y[row + p1] = g1 * v;",
-        ),
-        _across(
-            1, False,
-            f"const int i = source[e]; {_START} tile[at] = i < 0 ? (real)0 : x[start + i * row_step];",
-            f"{_PLACES} y[{_ROW} + p0] = signs[e] * tile[at];"
-            f" if (p1 >= 0) y[{_ROW} + p1] = signs[entries + e] * tile[at];",
-        ),
-    ),
-    "mix": (
-        ("source", "re", "im"),
-        _along(
-            f"const int p0 = source[e], p1 = source[entries + e]; {_WEIGHTS}",
-            "const real u = x[start + p0 * row_step], v = x[start + p1 * row_step];"
-            " y[row + 2 * e] = r0 * u + r1 * v; y[row + 2 * e + 1] = i0 * u + i1 * v;",
-        ),
-        _across(
-            2, False,
-            f"{_START} tile[at] = x[start + source[e] * row_step];"
-            f" tile[{_NEXT}] = x[start + source[entries + e] * row_step];",
-            f"{_WEIGHTS} const real u = tile[at], v = tile[{_NEXT}];"
-            f" y[{_ROW} + 2 * e] = r0 * u + r1 * v; y[{_ROW} + 2 * e + 1] = i0 * u + i1 * v;",
-        ),
-    ),
-    "combine": (
-        ("places", "re", "im"),
-        _along(
-            f"{_PLACES} {_WEIGHTS}",
-            "const real u = x[row + 2 * e], v = x[row + 2 * e + 1];"
-            " if (p0 >= 0) y[start + p0 * row_step] = r0 * u + i0 * v;"
-            " if (p1 >= 0) y[start + p1 * row_step] = r1 * u + i1 * v;",
-        ),
-        _across(
-            2, True,
-            f"{_WEIGHTS} const real u = x[{_ROW} + 2 * e], v = x[{_ROW} + 2 * e + 1];"
-            f" tile[at] = r0 * u + i0 * v; tile[{_NEXT}] = r1 * u + i1 * v;",
-            f"{_PLACES} {_START} if (p0 >= 0) y[start + p0 * row_step] = tile[at];"
-            f" if (p1 >= 0) y[start + p1 * row_step] = tile[{_NEXT}];",
-        ),
-    ),
-    "collect": (
-        ("source", "signs"),
-        _along(
-            "const int i = source[e]; const real g = signs[e];",
-            "y[start + e * row_step] = g * x[row + i];",
-        ),
-        _across(
-            1, True,
-            f"tile[at] = signs[e] * x[{_ROW} + source[e]];",
-            f"{_START} y[start + e * row_step] = tile[at];",
-        ),
-    ),
-}  # fmt: skip
-
-# ---------------------------------------------------------------------------------------------- copies
-
-_COPY_SIZES = (
-    "entries", "lanes", "outers", "parts", "shift", "x_first", "x_entry", "x_lane", "x_outer",
-    "y_first", "y_entry", "y_lane", "y_outer",
-)  # fmt: skip
-
-_COPY_ALONG = (
-    _along("", "for (int part = 0; part < parts; part++) y[to + part] = x[from_ + part];")
-    .replace(
-        "const int64_t start = first + o * outer_step + s * lane_step, row = line * pitch;",
-        "const int64_t from_ = x_first + o * x_outer + s * x_lane + e * x_entry;\n"
-        "                const int64_t to = y_first + o * y_outer + s * y_lane + e * y_entry;",
-    )
-)  # fmt: skip
-
-_COPY_ACROSS = _across(
-    2, False,
-    f"const int64_t i = x_first + o * x_outer + s * x_lane + e * x_entry; tile[at] = x[i];"
-    f" if (parts == 2) tile[{_NEXT}] = x[i + 1];",
-    f"const int64_t i = y_first + o * y_outer + s * y_lane + e * y_entry; y[i] = tile[at];"
-    f" if (parts == 2) y[i + 1] = tile[{_NEXT}];",
-)  # fmt: skip
+    return [function for name, step in _STEPS.items() for function in _functions(name, real, step, _SIZES)]
 
 
 def copy_functions(real: str) -> list[Function]:
@@ -205,9 +187,16 @@ def copy_functions(real: str) -> list[Function]:
 
     ``copy_along``: entries are neighbours in both. ``copy_across``: lanes are neighbours in ``x``, entries in ``y``.
     """
-    arrays = (Parameter(f"{real} *", "x"), Parameter(f"{real} *", "y", written=True))
-    parameters = (*arrays, *(Parameter("int64_t", name) for name in _COPY_SIZES))
+    return _functions("copy", real, _COPY, _COPY_SIZES)
+
+
+def _functions(name: str, real: str, step: _Step, sizes: tuple[str, ...]) -> list[Function]:
+    kinds = {table: "int32_t *" if table in ("source", "places") else f"{real} *" for table in step.tables}
+    parameters = (
+        Parameter(f"{real} *", "x"), Parameter(f"{real} *", "y", written=True),
+        *(Parameter(kind, table) for table, kind in kinds.items()), *(Parameter("int64_t", size) for size in sizes),
+    )  # fmt: skip
     return [
-        Function("copy_along", parameters, _COPY_ALONG, BLOCK),
-        Function("copy_across", parameters, _COPY_ACROSS, BLOCK),
+        Function(f"{name}_along", parameters, step.along(), BLOCK),
+        Function(f"{name}_across", parameters, step.across(), BLOCK),
     ]

@@ -6,7 +6,6 @@ kernels of square tiles. Real numbers alone: complex ones are sums of products o
 
 from __future__ import annotations
 
-import itertools
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Call, Device, Enqueued
-from fluxloom.device.dft import Values, merged
+from fluxloom.device.dft import Values
 from fluxloom.device.dft_products import open_products
 from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Primitive
+from fluxloom.linalg.transforms.lines import blocks_of
 
 __all__ = ["Basis", "Products", "imaginary_part", "product_functions", "real_matrix", "real_part"]
 
@@ -151,7 +152,7 @@ class Products:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = "double" if self._dtype == np.float64 else "float"
+        real = scalar(self._dtype).c
         return Primitive(self._device, product_functions(real), "products", product_helpers(real))
 
     @cached_property
@@ -183,29 +184,25 @@ class Products:
     def _generated(
         self, matrix: npt.NDArray[Any], axis: int, source: DeviceArray, target: DeviceArray, name: str, accumulate: bool
     ) -> list[Call | Enqueued]:
-        others = [k for k in range(len(source.shape)) if k != axis]
-        axes = merged(*([values[k] for k in others] for values in (source.shape, source.strides, target.strides)))
-        axes = [(1, 0, 0)] * (2 - len(axes)) + axes
-        outer, lane = axes[-2:]
-        rows, depth = matrix.shape
-        found: list[Call | Enqueued] = []
-        groups = -(-lane[0] // _TILE) * -(-rows // _TILE) * outer[0]
-        if groups >= 2**31:
-            raise PlanError(f"{name}: {groups} tiles are too many for one kernel: transform parts of the array")
         table = DeviceArray.zeros(self._device, matrix.shape, self._dtype)
         table.assign(matrix)
         table.buffer.device()
-        for place in itertools.product(*(range(length) for length, _, _ in axes[:-2])):
-            skipped = [sum(i * item[1 + m] for i, item in zip(place, axes, strict=False)) for m in (0, 1)]
+        rows, depth = matrix.shape
+        found: list[Call | Enqueued] = []
+        for block in blocks_of(source, target, axis):
+            groups = -(-block.lanes // _TILE) * -(-rows // _TILE) * block.outers
+            if groups >= 2**31:
+                raise PlanError(f"{name}: {groups} tiles are too many for one kernel: transform parts of the array")
             values = {
-                "matrix": table, "x": source, "y": target, "rows": rows, "depth": depth, "lanes": lane[0],
-                "outers": outer[0], "accumulate": int(accumulate),
+                "matrix": table, "x": source, "y": target, "rows": rows, "depth": depth, "lanes": block.lanes,
+                "outers": block.outers, "accumulate": int(accumulate),
             }  # fmt: skip
             for m, (side, array) in enumerate((("x", source), ("y", target))):
-                step = array.strides[axis]
+                step, lane = array.strides[axis], block.lane_steps[m]
                 values |= {
-                    f"{side}_first": array.first + skipped[m], f"{side}_row": step, f"{side}_lane": lane[1 + m],
-                    f"{side}_outer": outer[1 + m], f"{side}_along": int(lane[0] == 1 or abs(step) < abs(lane[1 + m])),
+                    f"{side}_first": block.firsts[m], f"{side}_row": step, f"{side}_lane": lane,
+                    f"{side}_outer": block.outer_steps[m],
+                    f"{side}_along": int(block.lanes == 1 or abs(step) < abs(lane)),
                 }  # fmt: skip
             found.append(self._primitive.call("product", values, groups * _BLOCK, name))
         return found

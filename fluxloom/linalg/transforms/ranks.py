@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CommError
-from fluxloom.device.base import Call, Enqueued
+from fluxloom.device.base import Buffer, Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.transports import Side, Transport, choose_transport
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.linalg.transforms.mover import Mover, Place
 
-__all__ = ["Extent", "Redistribution", "divided"]
+__all__ = ["Extent", "Redistribution", "dealt", "divided", "gathered"]
 
 _ALIGN = 16
 """Messages begin at multiples of this many bytes, and fill them: then words of every size may carry them."""
@@ -196,3 +196,24 @@ class Redistribution:
 
     def _slices(self, pieces: Sequence[_Piece]) -> list[tuple[int, int, int]]:
         return [(p.rank, p.first, self._bytes(p.box)) for p in pieces]
+
+
+def gathered(context: Context, ranks: Sequence[int], memory: Buffer, first: int, size: int) -> Transport:
+    """Return what sends this rank's piece to the others of a group, and receives theirs beside it. Collective.
+
+    Pieces of ``size`` bytes lie one after the other from the byte ``first`` on, in the order of the ranks.
+    """
+    rank = context.comm.rank
+    others = [(r, first + k * size, size) for k, r in enumerate(ranks) if r != rank]
+    own = first + list(ranks).index(rank) * size
+    out = Side(memory, [(r, own, size) for r, _, _ in others])
+    return choose_transport(context, [r for r, _, _ in others], out, Side(memory, others))
+
+
+def dealt(context: Context, ranks: Sequence[int], out: Buffer, into: Buffer, size: int) -> Transport:
+    """Return what sends a piece to each other rank of a group, and receives one from each. Collective.
+
+    In both memories pieces of ``size`` bytes lie one after the other, in the order of the ranks.
+    """
+    slices = [(r, k * size, size) for k, r in enumerate(ranks) if r != context.comm.rank]
+    return choose_transport(context, [r for r, _, _ in slices], Side(out, slices), Side(into, slices))

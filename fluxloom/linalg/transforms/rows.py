@@ -3,83 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Call, Device, Enqueued
 from fluxloom.device.dft import merged
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.transforms.kernels import BLOCK, ROWS, TILE, WIDTHS, copy_functions, helpers, row_functions
+from fluxloom.linalg.transforms.lines import blocks_of
 from fluxloom.linalg.transforms.recipes import Collect, Combine, Mix, Recipe, Spread
 
 __all__ = ["Copies", "Rows"]
 
 _MOST = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Lines of two arrays: ``outers * lanes`` of them, with the numbers of their first values."""
-
-    lanes: int
-    outers: int
-    firsts: tuple[int, int]
-    lane_steps: tuple[int, int]
-    outer_steps: tuple[int, int]
-
-    @property
-    def lines(self) -> int:
-        """Number of lines."""
-        return self.lanes * self.outers
-
-    def part(self, outer: int, outers: int, lane: int, lanes: int) -> _Block:
-        """Return some of the lines."""
-        first, second = (
-            f + outer * o + lane * s for f, o, s in zip(self.firsts, self.outer_steps, self.lane_steps, strict=True)
-        )
-        return replace(self, firsts=(first, second), outers=outers, lanes=lanes)
-
-    def parts(self, most: int) -> Iterator[_Block]:
-        """Yield parts of equal size, about, that have at most so many lines, or a tile of them."""
-        if self.lines <= most:
-            yield self
-        elif self.lanes <= most:
-            step = _even(self.outers, most // self.lanes)
-            for outer in range(0, self.outers, step):
-                yield self.part(outer, min(step, self.outers - outer), 0, self.lanes)
-        else:
-            step = -(-_even(self.lanes, most) // TILE) * TILE
-            for outer, lane in itertools.product(range(self.outers), range(0, self.lanes, step)):
-                yield self.part(outer, 1, lane, min(step, self.lanes - lane))
-
-
-def _even(length: int, most: int) -> int:
-    """Return the largest of the fewest equal parts of a length."""
-    return -(-length // -(-length // most))
-
-
-def _blocks(source: DeviceArray, target: DeviceArray, axis: int) -> list[_Block]:
-    """Return the lines of two arrays of real numbers along an axis, in an order that fits both."""
-    others = [k for k in range(len(source.shape)) if k != axis]
-    axes = merged(*([values[k] for k in others] for values in (source.shape, source.strides, target.strides)))
-    axes = [(1, 0, 0)] * (2 - len(axes)) + axes
-    (outers, *outer_steps), (lanes, *lane_steps) = axes[-2:]
-    found = []
-    for place in itertools.product(*(range(length) for length, _, _ in axes[:-2])):
-        skipped = [sum(i * item[1 + m] for i, item in zip(place, axes, strict=False)) for m in (0, 1)]
-        found.append(
-            _Block(
-                lanes, outers, (source.first + skipped[0], target.first + skipped[1]),
-                (lane_steps[0], lane_steps[1]), (outer_steps[0], outer_steps[1]),
-            )
-        )  # fmt: skip
-    return found
 
 
 def _width(entries: int) -> int:
@@ -99,10 +42,6 @@ def _items(entries: int, lanes: int, outers: int, *, along: bool, name: str) -> 
     return groups * BLOCK
 
 
-def _c_type(dtype: np.dtype[Any]) -> str:
-    return "double" if dtype in (np.float64, np.complex128) else "float"
-
-
 class Rows:
     """Real transforms along an axis by a recipe: into rows, the library's transform of these, out of them.
 
@@ -119,7 +58,7 @@ class Rows:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = _c_type(self._dtype)
+        real = scalar(self._dtype).c
         return Primitive(self._device, row_functions(real), "transforms", helpers(real))
 
     def calls(
@@ -145,7 +84,7 @@ class Rows:
         )
         tables = self._tables(before), self._tables(after)
         most = max(1, slab // (recipe.reals * self._dtype.itemsize))
-        parts = [part for block in _blocks(source, target, axis) for part in block.parts(most)]
+        parts = [part for block in blocks_of(source, target, axis) for part in block.parts(most)]
         largest = max(part.lines for part in parts)
         calls: list[Call | Enqueued] = []
         for part in parts:
@@ -205,7 +144,7 @@ class Copies:
 
     @cached_property
     def _primitive(self) -> Primitive:
-        real = _c_type(self._dtype)
+        real = scalar(self._dtype).c
         return Primitive(self._device, copy_functions(real), "copies", helpers(real))
 
     def calls(self, source: DeviceArray, target: DeviceArray, name: str = "copy") -> list[Call]:

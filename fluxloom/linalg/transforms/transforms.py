@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from fluxloom.linalg.transforms.rows import Copies, Rows
 __all__ = ["Transforms"]
 
 Items = list[Call | Enqueued]
+Made = TypeVar("Made")
 
 SLAB = 256 << 20
 """Bytes of working memory: what is gained by less, as it stays in a cache, is lost by more and smaller calls. On an
@@ -70,7 +71,7 @@ class Transforms:
         else:
             self._library = library
         self._work: dict[int, Buffer] = {}
-        self._helpers: dict[tuple[str, str], Any] = {}
+        self._makers: dict[tuple[Any, np.dtype[Any]], Any] = {}
 
     # -------------------------------------------------------------------------------------------- what there is
     def native(self, kind: str) -> bool:
@@ -174,7 +175,7 @@ class Transforms:
         real, spectrum = (target, source) if backward else (source, target)
         if self.device.items:
             axes = (*(k for k in axes[:-1] if real.shape[k] > 1), axes[-1])
-        matrices = MatrixFourier(self._products(real.dtype), self._room)
+        matrices = MatrixFourier(self._made(Products, real.dtype), self._room)
         if not self.native("dft"):
             return matrices.calls(axes, source, target, name, backward=backward)
         one_value = self.device.items and real.shape[axes[-1]] == 1
@@ -211,7 +212,7 @@ class Transforms:
             work_y = work_x
         if not library.accepts(kind, moved, values_of(work_x), values_of(work_y)):
             raise PlanError(f"{name}: {library.title} does not transform these axes, not even of a copy of the array")
-        copies = self._copies(source.dtype)
+        copies = self._made(Copies, source.dtype)
         run = library.plan(kind, moved, values_of(work_x), values_of(work_y), backward=backward)
         return [
             *copies.calls(turned(source, order), work_x, f"{name} before"),
@@ -239,7 +240,7 @@ class Transforms:
                 runs[lines] = library.plan(way, (1,), *map(values_of, arrays), backward=inverse)
             return work, Enqueued(name, runs[lines], capturable=library.capturable)
 
-        return self._rows(source.dtype).calls(found, axis, source, target, self.slab, transform, name)
+        return self._made(Rows, source.dtype).calls(found, axis, source, target, self.slab, transform, name)
 
     def _product(
         self, matrix: npt.NDArray[Any], axis: int, source: DeviceArray, target: DeviceArray, name: str
@@ -247,11 +248,11 @@ class Transforms:
         """Return the product of lines with a matrix; in place by way of a copy."""
         if matrix.shape != (source.shape[axis],) * 2:
             raise PlanError(f"{name}: the basis is {matrix.shape}, and axis {axis} has {source.shape[axis]} values")
-        products = self._products(source.dtype)
+        products = self._made(Products, source.dtype)
         if not self.device.items or not values_of(source).same(values_of(target)):  # NumPy sees where arrays meet
             return products.calls(matrix, axis, source, target, name)
         work = self._room(source.shape, source.dtype, 0)
-        before = self._copies(source.dtype).calls(source, work, f"{name} before")
+        before = self._made(Copies, source.dtype).calls(source, work, f"{name} before")
         return [*before, *products.calls(matrix, axis, work, target, name)]
 
     # -------------------------------------------------------------------------------------------------- helpers
@@ -268,17 +269,9 @@ class Transforms:
         """Bytes of working memory made so far."""
         return sum(buffer.nbytes for buffer in self._work.values())
 
-    def _products(self, dtype: np.dtype[Any]) -> Products:
-        return self._helper("products", dtype, Products)
-
-    def _copies(self, dtype: np.dtype[Any]) -> Copies:
-        return self._helper("copies", dtype, Copies)
-
-    def _rows(self, dtype: np.dtype[Any]) -> Rows:
-        return self._helper("rows", dtype, Rows)
-
-    def _helper(self, name: str, dtype: np.dtype[Any], kind: Callable[[Device, np.dtype[Any]], Any]) -> Any:
+    def _made(self, kind: Callable[[Device, np.dtype[Any]], Made], dtype: np.dtype[Any]) -> Made:
+        """Return what makes calls for a type of real values, or of the parts of complex ones; it is made once."""
         real = np.dtype(np.float64 if dtype in (np.float64, np.complex128) else np.float32)
-        if (name, real.name) not in self._helpers:
-            self._helpers[name, real.name] = kind(self.device, real)
-        return self._helpers[name, real.name]
+        if (kind, real) not in self._makers:
+            self._makers[kind, real] = kind(self.device, real)
+        return self._makers[kind, real]

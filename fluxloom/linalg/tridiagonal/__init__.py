@@ -3,4 +3,5 @@
 from fluxloom.linalg.tridiagonal.arrays import solve as solve
 from fluxloom.linalg.tridiagonal.form import Form as Form
 from fluxloom.linalg.tridiagonal.form import Lines as Lines
+from fluxloom.linalg.tridiagonal.matrices import Matrices as Matrices
 from fluxloom.linalg.tridiagonal.solver import TridiagonalSolver as TridiagonalSolver

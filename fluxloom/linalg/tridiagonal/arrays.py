@@ -15,6 +15,7 @@ from fluxloom.dsl.named_device import open_device_of
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.layout import Layout, layout_of
+from fluxloom.linalg.tridiagonal.matrices import Matrices
 from fluxloom.linalg.tridiagonal.solver import MOST_TOGETHER, TridiagonalSolver
 
 __all__ = ["solve"]
@@ -113,13 +114,12 @@ def _run(device: Device, layout: Layout, periodic: bool, method: str, check: boo
         )
         form = Form(real, "shared" if layout.shared else "each", periodic, count)
         solver = TridiagonalSolver(device, lines, form, method, threads=getattr(device, "threads", 1))
-        a, b, c = layout.diagonals
+        matrices = Matrices(*layout.diagonals, steps=layout.coefficient_steps)
         calls = solver.calls(
-            y=layout.y, x=layout.x, a=a, b=b, c=c, coefficient_steps=layout.coefficient_steps,
+            y=layout.y, x=layout.x, matrices=matrices,
             y_first=layout.y.first + begin * layout.rhs_step, x_first=layout.x.first + begin * layout.rhs_step,
         )  # fmt: skip
-        reads = [array.buffer for array in (layout.y, layout.x, a, b, c)]
-        Steps(device, calls, reads, [layout.x.buffer])()
+        Steps(device, calls, [layout.y.buffer, layout.x.buffer, *matrices.buffers], [layout.x.buffer])()
         solvers.append(solver)
     if check:
         for solver in solvers:

@@ -6,13 +6,14 @@ not read, unless the systems are periodic: then they couple the first and the la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from fluxloom.codegen.primitive import Function, Parameter
 
-__all__ = ["Coefficients", "Form", "Lines", "Method", "parameters"]
+__all__ = ["Code", "Coefficients", "Form", "Lines", "Method", "parameters"]
 
 Coefficients = Literal["each", "shared", "shifted"]
 """Every system has its own three diagonals; all share three; or all share them up to a shift of the main one."""
@@ -81,6 +82,16 @@ class Form:
     periodic: bool = False
     rhs: int = 1
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of all values."""
+        return np.dtype(np.float64 if self.real == "double" else np.float32)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a value."""
+        return self.dtype.itemsize
+
 
 def parameters(form: Form) -> tuple[Parameter, ...]:
     """Return what every function that solves systems is given, whatever its method.
@@ -109,6 +120,28 @@ def parameters(form: Form) -> tuple[Parameter, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Code:
+    """What solves systems.
+
+    Attributes
+    ----------
+    functions
+        What has to be compiled; they are called in this order, each with `parameters`.
+    items
+        Work items of each (1 where functions are plain).
+    helpers
+        Text before them.
+    words
+        Values of working memory, ``work``.
+    """
+
+    functions: tuple[Function, ...]
+    items: tuple[int, ...]
+    helpers: str
+    words: int
+
+
 class Method(Protocol):
     """One way to solve systems, on one kind of device."""
 
@@ -117,20 +150,8 @@ class Method(Protocol):
         """Its name, as users give it."""
         ...
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return what has to be compiled; the symbols are called in this order, each with `parameters`."""
-        ...
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text that the functions need before them."""
-        ...
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return the work items of a function (1 where functions are plain)."""
-        ...
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return the values of working memory, ``work``."""
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return what solves systems."""
         ...
 
     def refuses(self, form: Form, lines: Lines) -> str:

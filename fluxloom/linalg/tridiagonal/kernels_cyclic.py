@@ -17,21 +17,17 @@ Zhang, J. Cohen, J. D. Owens, "Fast tridiagonal solvers on the GPU", PPoPP (2010
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fluxloom.codegen.primitive import Function
-from fluxloom.linalg.tridiagonal.form import Form, Lines
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines
 from fluxloom.linalg.tridiagonal.kernels_text import (
     LOCAL_BYTES,
     Body,
-    assembled,
     bordered,
+    code,
     diagonals,
     fill,
-    helpers,
     report,
-    size,
     system,
     up_to_power,
 )
@@ -222,24 +218,11 @@ class CyclicReduction:
         far = f" - ends[r] * box[(3 + {form.rhs}) * {side * pitch} + at]" if border else ""
         text += fill(_STORE, **common, border=far) + report()
         shared = f"    FL_SHARED REAL box[{(3 + each) * side * pitch}];\n"
-        return Body(shared, text, side * width, -(-lines.systems // side))
+        return Body(f"fl_{self.name}", shared, text, side * width, -(-lines.systems // side))
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return the kernel."""
-        return [assembled(f"fl_{self.name}", form, self.body(form, lines))]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before it."""
-        return helpers(form)
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return the work items."""
-        side = self._side(form, lines)
-        return -(-lines.systems // side) * side * self._width(form, lines)
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return 1: nothing leaves the chip."""
-        return 1
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the kernel; nothing leaves the chip."""
+        return code(form, self.body(form, lines))
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return why lines do not fit on a chip, or an empty string."""
@@ -272,7 +255,7 @@ class CyclicReduction:
 
     @staticmethod
     def _row_bytes(form: Form, lines: Lines) -> int:
-        return (3 + form.rhs + bordered(form, lines)) * size(form)
+        return (3 + form.rhs + bordered(form, lines)) * form.size
 
     def _bytes(self, form: Form, lines: Lines, side: int) -> int:
         return self._row_bytes(form, lines) * side * self._pitch(form, lines)

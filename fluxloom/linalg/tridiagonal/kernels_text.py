@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
 
 from fluxloom.codegen.primitive import Function
-from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines, parameters
 
 __all__ = [
-    "LOCAL_BYTES", "TINY", "Body", "assembled", "bordered", "diagonals", "fill", "helpers", "lost", "report", "size",
-    "system", "up_to_power",
+    "LOCAL_BYTES", "TINY", "Body", "bordered", "code", "diagonals", "fill", "lost", "report", "system", "up_to_power",
 ]  # fmt: skip
 
 LOCAL_BYTES = 49152
@@ -29,6 +27,8 @@ class Body:
 
     Attributes
     ----------
+    symbol
+        Its name.
     shared
         Declarations of memory of the group, which have to be the first lines.
     text
@@ -39,23 +39,30 @@ class Body:
         Groups that are needed.
     registers
         See `Function`.
+    before
+        Declarations that give parameters another meaning, as pointers into ``work``, which is ``memory`` then.
     """
 
+    symbol: str
     shared: str
     text: str
     block: int
     groups: int
     registers: int = 0
+    before: tuple[str, ...] = ()
+
+    def function(self, form: Form) -> Function:
+        """Return the kernel with the parameters that all have."""
+        text = self.text
+        if self.before:
+            inside = "".join(f"        {line}\n" for line in self.before)
+            text = f"    FL_GLOBAL REAL *const memory = work;\n    {{\n{inside}{text}    }}\n"
+        return Function(self.symbol, parameters(form), self.shared + text, self.block, self.registers)
 
 
 def fill(text: str, **values: object) -> str:
     """Return text with ``$name`` replaced by values."""
     return Template(text).substitute({name: str(value) for name, value in values.items()})
-
-
-def size(form: Form) -> int:
-    """Return the bytes of a value."""
-    return 8 if form.real == "double" else 4
 
 
 def up_to_power(n: int) -> int:
@@ -72,12 +79,14 @@ def bordered(form: Form, lines: Lines) -> bool:
     return form.periodic and lines.rows > 1
 
 
-def helpers(form: Form) -> str:
-    """Return the text before all functions."""
-    return (
+def code(form: Form, *bodies: Body, words: int = 1) -> Code:
+    """Return kernels that are called in order; ``words``: of working memory, where anything leaves the chip."""
+    helpers = (
         f"#define REAL {form.real}\n#define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)\n"
         f"#define FL_LOST(pivot, whole) (FL_BAD(pivot) || {lost(form)})\n"
     )
+    functions = tuple(body.function(form) for body in bodies)
+    return Code(functions, tuple(body.block * body.groups for body in bodies), helpers, words)
 
 
 def lost(form: Form) -> str:
@@ -137,18 +146,3 @@ def diagonals(form: Form, lines: Lines, row: str) -> tuple[str, str, str]:
 def report() -> str:
     """Return the statement that tells of a system with a pivot that vanished, or values that are no numbers."""
     return "    if (bad && there) FL_ATOMIC_MAX(status, (int)(q < INT32_MAX - 1 ? q + 1 : (int64_t)INT32_MAX));\n"
-
-
-def assembled(symbol: str, form: Form, body: Body, before: Sequence[str] = ()) -> Function:
-    """Return a kernel with the parameters that all have.
-
-    Parameters
-    ----------
-    before
-        Declarations that give parameters another meaning, as pointers into ``work``.
-    """
-    text = body.text
-    if before:
-        inside = "".join(f"        {line}\n" for line in before)
-        text = f"    FL_GLOBAL REAL *const memory = work;\n    {{\n{inside}{text}    }}\n"
-    return Function(symbol, parameters(form), body.shared + text, body.block, body.registers)

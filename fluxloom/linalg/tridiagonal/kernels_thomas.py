@@ -16,21 +16,17 @@ Phys. 19 (1975) 317, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fluxloom.codegen.primitive import Function
-from fluxloom.linalg.tridiagonal.form import Form, Lines
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines
 from fluxloom.linalg.tridiagonal.kernels_text import (
     LOCAL_BYTES,
     Body,
-    assembled,
     bordered,
+    code,
     diagonals,
     fill,
-    helpers,
     report,
-    size,
     system,
 )
 
@@ -159,7 +155,7 @@ class Thomas:
         a, b, c = diagonals(form, lines, "i")
         border, local = bordered(form, lines), self._local(form, lines)
         ahead = self.ahead or (8 if lines.systems <= _FEW and form.rhs <= 2 else 4)
-        block = self._block(lines)
+        block = self.block or (32 if lines.systems <= _FEW else 64 if lines.systems <= _SOME else 128)
         common = {"ahead": ahead, "rhs": form.rhs, "a": a, "b": b, "c": c}
         cp, keep = self._kept(local, "i", "i * systems + q", "cp")
         far, keep_far = self._kept(local, f"{lines.rows} + i", "(rows + i) * systems + q", "left")
@@ -177,30 +173,16 @@ class Thomas:
         who = f"    const int writer = FL_MEMBER == (FL_GROUP * {block} == pinned);\n" if local else ""
         text = system(form, lines, "FL_ITEM") + who + forward + barrier + backward + report()
         shared = f"    FL_SHARED REAL held[{lines.rows * (1 + border)}];\n" if local else ""
-        return Body(shared, text, block, -(-lines.systems // block))
+        return Body("fl_thomas", shared, text, block, -(-lines.systems // block))
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return the kernel."""
-        return [assembled("fl_thomas", form, self.body(form, lines))]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before it."""
-        return helpers(form)
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return an item a system."""
-        return -(-lines.systems // self._block(lines)) * self._block(lines)
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return the values of ``c'``, and of ``l`` in periodic systems."""
-        return lines.rows * (1 if self._local(form, lines) else lines.systems) * (1 + bordered(form, lines))
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the kernel; ``c'`` waits in the working memory, and ``l`` in periodic systems."""
+        words = lines.rows * (1 if self._local(form, lines) else lines.systems) * (1 + bordered(form, lines))
+        return code(form, self.body(form, lines), words=words)
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return an empty string: every system can be solved this way."""
         return ""
-
-    def _block(self, lines: Lines) -> int:
-        return self.block or (32 if lines.systems <= _FEW else 64 if lines.systems <= _SOME else 128)
 
     @staticmethod
     def _kept(local: bool, place: str, item: str, name: str) -> tuple[str, str]:
@@ -217,4 +199,4 @@ class Thomas:
     def _local(form: Form, lines: Lines) -> bool:
         """Whether what depends on the matrix alone lies in the memory of the group."""
         words = lines.rows * (1 + bordered(form, lines))
-        return form.coefficients == "shared" and words * size(form) <= LOCAL_BYTES * 2 // 3
+        return form.coefficients == "shared" and words * form.size <= LOCAL_BYTES * 2 // 3

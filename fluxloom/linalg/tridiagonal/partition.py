@@ -28,12 +28,10 @@ for tridiagonal equations", ACM Trans. Math. Softw. 7 (1981) 170, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fluxloom.codegen.primitive import Function
-from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.kernels_text import LOCAL_BYTES, Body, assembled, helpers, size
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines
+from fluxloom.linalg.tridiagonal.kernels_text import LOCAL_BYTES, Body, code
 from fluxloom.linalg.tridiagonal.partition_shape import Shape, shapes
 from fluxloom.linalg.tridiagonal.partition_text import shared_words, statements
 
@@ -78,26 +76,13 @@ class Partition:
             names = ("base_y", "base_x", "base_c")[: 3 if form.coefficients == "each" else 2]
             shared += "".join(f"    FL_SHARED int64_t {name}[{shape.lanes + 1}];\n" for name in names)
         groups = -(-lines.systems // shape.lanes)
-        held = shape.chunk * (3 + form.rhs) * size(form) // 4
+        held = shape.chunk * (3 + form.rhs) * form.size // 4
         registers = self.registers or (_REGISTERS if shape.block == _GROUP and held <= _REGISTERS * 5 // 8 else 0)
-        return Body(shared, statements(form, lines, shape), shape.block, groups, registers)
+        return Body("fl_partition", shared, statements(form, lines, shape), shape.block, groups, registers)
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return the kernel."""
-        return [assembled("fl_partition", form, self.body(form, lines))]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before it."""
-        return helpers(form)
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return the work items."""
-        body = self.body(form, lines)
-        return body.block * body.groups
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return 1: nothing leaves the chip."""
-        return 1
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the kernel; nothing leaves the chip."""
+        return code(form, self.body(form, lines))
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return why lines do not fit on a chip, or an empty string."""
@@ -110,4 +95,4 @@ class Partition:
 
     @staticmethod
     def _bytes(form: Form, lines: Lines, shape: Shape) -> int:
-        return shared_words(form, lines, shape) * size(form) + (24 * (shape.lanes + 1) if shape.staged else 0)
+        return shared_words(form, lines, shape) * form.size + (24 * (shape.lanes + 1) if shape.staged else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.kernels_text import size, up_to_power
+from fluxloom.linalg.tridiagonal.kernels_text import up_to_power
 
 __all__ = ["Shape", "shapes"]
 
@@ -57,13 +57,13 @@ def shapes(form: Form, lines: Lines, chunk: int = 0, lanes: int = 0) -> list[Sha
         Rows of a chunk at most, and lines of a group, when they are given.
     """
     words = (3 if form.coefficients == "each" else 2) + form.rhs
-    unit = size(form) * (form.rhs if lines.rhs_step == 1 else 1)
+    unit = form.size * (form.rhs if lines.rhs_step == 1 else 1)
     staged = not lines.interleaved
     found = []
     kept = _KEPT_STAGED if staged else _KEPT
     for sectors in (1,) if staged else _SECTORS:
         for registers, largest in ((512, _LARGEST),) if chunk else kept:
-            rows = chunk or max(1, registers * 4 // (words * size(form)))
+            rows = chunk or max(1, registers * 4 // (words * form.size))
             chunks = _chunks(lines.rows, rows)
             side = lanes or max(1, sectors // unit, _GROUP // chunks)
             side = min(side, up_to_power(lines.systems))

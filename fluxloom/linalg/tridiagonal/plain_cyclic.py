@@ -17,11 +17,10 @@ Owens, "Fast tridiagonal solvers on the GPU", PPoPP (2010) 127, section 3 (both 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fluxloom.codegen.primitive import Function
-from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
+from fluxloom.linalg.tridiagonal.form import Code, Form, Lines, parameters
 from fluxloom.linalg.tridiagonal.kernels_text import bordered, fill
 from fluxloom.linalg.tridiagonal.plain_text import chunked, macros
 
@@ -169,8 +168,8 @@ class PlainCyclicReduction:
     switch: int = 0
     threads: int = 1
 
-    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
-        """Return the function."""
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the function; all rows of a chunk are in the working memory of its thread, twice."""
         border, single = bordered(form, lines), form.periodic and lines.rows == 1
         main = "b[K(at, i)]" + (" + mass[i] * (SHIFT(at))" if form.coefficients == "shifted" else "")
         main = f"(a[K(at, i)] + ({main}) * twice + c[K(at, i)])" if single else f"(({main}) * twice)"
@@ -181,25 +180,11 @@ class PlainCyclicReduction:
             close=fill(_CLOSE, rhs=form.rhs, main=main) if border else "",
             border_term=f" - AT(3 + {form.rhs}, i, l) * far[r][l]" if border else "",
         )  # fmt: skip
-        text = chunked(lines, call, width=_WIDTH, threads=self.threads, each=self._each(form, lines))
-        return [Function("fl_cyclic", parameters(form), text)]
-
-    def helpers(self, form: Form, lines: Lines) -> str:
-        """Return the text before it."""
-        return macros(form, lines, _WIDTH) + _HEAD
-
-    def items(self, symbol: str, form: Form, lines: Lines) -> int:
-        """Return 1: a plain function."""
-        return 1
-
-    def words(self, form: Form, lines: Lines) -> int:
-        """Return the values of working memory of all threads: all rows of a chunk, twice."""
-        return self._each(form, lines) * self.threads
+        each = (3 + form.rhs + border) * 2 * lines.rows * _WIDTH
+        text = chunked(lines, call, width=_WIDTH, threads=self.threads, each=each)
+        function = Function("fl_cyclic", parameters(form), text)
+        return Code((function,), (1,), macros(form, lines, _WIDTH) + _HEAD, each * self.threads)
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return why it cannot be done: for a negative switch."""
         return "" if self.switch >= 0 else f"switch={self.switch}: give the rows left for the parallel form, 1 or more"
-
-    @staticmethod
-    def _each(form: Form, lines: Lines) -> int:
-        return (3 + form.rhs + bordered(form, lines)) * 2 * lines.rows * _WIDTH

@@ -14,7 +14,7 @@ solve the small systems: K.-H. Kim, J.-H. Kang, X. Pan and J.-I. Choi, Comput. P
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,10 +26,11 @@ from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.linalg.transforms.mover import Mover, Place
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.ranks_ends import Ends, Matrices, Where, dtype_of
-from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, SharesSolved
+from fluxloom.linalg.tridiagonal.matrices import Matrices
+from fluxloom.linalg.tridiagonal.ranks_ends import Ends
+from fluxloom.linalg.tridiagonal.ranks_messages import Division, EveryoneSolves, Gathering, SharesSolved, Where
 from fluxloom.linalg.tridiagonal.solver import TridiagonalSolver
 
 __all__ = ["RankedTridiagonal", "Way"]
@@ -98,9 +99,10 @@ class RankedTridiagonal:
         )
         self.way = self._chosen(way)
         kinds = form.rhs + (3 if form.coefficients == "each" else 0)
-        division = Division(ranks, self.place, lines.systems, form.rhs, kinds, dtype_of(form))
-        maker = EveryoneSolves if self.way == "all" else SharesSolved
-        self._messages = maker(context, division, pieces if self.way == "all" else 1, name)
+        division = Division(ranks, self.place, lines.systems, form.rhs, kinds, form.dtype)
+        self._messages: Gathering = SharesSolved(context, division, name) if self.way == "shares" else (
+            EveryoneSolves(context, division, pieces, name)
+        )  # fmt: skip
         self._ends = Ends(context, lines, form, name)
         self._small: TridiagonalSolver | None = None
         self.bytes_sent, self.messages = self._messages.bytes_sent, self._messages.count
@@ -134,17 +136,12 @@ class RankedTridiagonal:
         if way != "auto":
             return way
         ranks, systems = self._most
-        one = 2 * self.form.rhs * systems * dtype_of(self.form).itemsize
+        one = 2 * self.form.rhs * systems * self.form.dtype.itemsize
         return "all" if (ranks - 1) * one * (1 - 2 / ranks) <= _LATENCY_BYTES else "shares"
 
     # ---------------------------------------------------------------------------------------- a solve
     def items(
-        self, *, y: DeviceArray, x: DeviceArray, a: DeviceArray | npt.NDArray[Any],
-        b: DeviceArray | npt.NDArray[Any], c: DeviceArray | npt.NDArray[Any],
-        mass: DeviceArray | npt.NDArray[Any] | None = None,
-        inner_shift: DeviceArray | npt.NDArray[Any] | None = None,
-        outer_shift: DeviceArray | npt.NDArray[Any] | None = None,
-        coefficient_steps: tuple[int, int, int] = (1, 0, 0), scale: float = 1.0, pinned: int = -1,
+        self, *, y: DeviceArray, x: DeviceArray, matrices: Matrices, scale: float = 1.0, pinned: int = -1,
         y_first: int | None = None, x_first: int | None = None,
     ) -> list[Call | Enqueued]:  # fmt: skip
         """Return the items of a sequence that solves. Collective.
@@ -154,14 +151,15 @@ class RankedTridiagonal:
         y, x
             Right-hand sides and solutions of this rank's rows, with the steps of ``lines``; may be the same memory.
             The first and last row of ``y`` are changed.
-        a, b, c, mass, inner_shift, outer_shift, coefficient_steps, scale, y_first, x_first
-            As for `TridiagonalSolver.calls`. ``a`` of the first rank's first row and ``c`` of the last rank's last
-            row are not read unless the systems are periodic. Unless every system has its own coefficients, the
-            values they have now are the ones that count.
+        matrices
+            Those of this rank's rows. ``a`` of the first rank's first row and ``c`` of the last rank's last row are not
+            read unless the systems are periodic. Unless every system has its own coefficients, the values they have
+            now are the ones that count.
+        scale, y_first, x_first
+            As for `TridiagonalSolver.calls`.
         pinned
             The system whose diagonal value is doubled in the first row of the first rank; -1: none.
         """
-        matrices = Matrices(a, b, c, mass, inner_shift, outer_shift, coefficient_steps)
         start = self.lines.first
         y_at, x_at = (start + v.first if f is None else f for v, f in ((y, y_first), (x, x_first)))
         pin = pinned if self.place == 0 else -1
@@ -171,21 +169,17 @@ class RankedTridiagonal:
         head: list[Call | Enqueued] = []
         for begin, count, items in messages.sending():
             if count > 0:
-                where = Where(messages.outbox, messages.out_first, messages.share, messages.block_step)
-                head.append(self._ends.condense(matrices, (y, y_at), where, (begin, count), pin, scale))
+                head.append(self._ends.condense(matrices, (y, y_at), messages.where, (begin, count), pin, scale))
             head += items
         head += messages.receiving()
         if self.form.coefficients == "each":
             head += self._unpacked(given)
         near = messages.systems
-        solve = _named(small.calls(y=near, x=near, y_first=0, x_first=0, **given), f"{self.name} small")
+        solve = _named(small.calls(y=near, x=near, matrices=given, y_first=0, x_first=0), f"{self.name} small")
         back, place = messages.returning()
         sides = (self._left, self._right)
         join = [self._ends.join(matrices, (y, y_at), place, messages.share, sides, 1 / scale)] if any(sides) else []
-        local = self._local.calls(
-            y=y, x=x, a=a, b=b, c=c, mass=mass, inner_shift=inner_shift, outer_shift=outer_shift,
-            coefficient_steps=coefficient_steps, scale=scale, pinned=pin, y_first=y_at, x_first=x_at,
-        )  # fmt: skip
+        local = self._local.calls(y=y, x=x, matrices=matrices, scale=scale, pinned=pin, y_first=y_at, x_first=x_at)
         return [*head, *solve, *back, *join, *_named(local, f"{self.name} rows")]
 
     @property
@@ -197,34 +191,25 @@ class RankedTridiagonal:
         return self.form.periodic or self.place < len(self.group) - 1
 
     # -------------------------------------------------------------------------------- the small systems
-    def _small_systems(
-        self, m: Matrices, pin: int, pinned: bool
-    ) -> tuple[TridiagonalSolver, dict[str, Any]]:
+    def _small_systems(self, m: Matrices, pin: int, pinned: bool) -> tuple[TridiagonalSolver, Matrices]:
         """Return the solver of the small systems and its coefficients; collective unless each system has its own."""
         shared = self.form.coefficients == "shared" and not pinned
         form = Form(self.form.real, "shared" if shared else "each", self.form.periodic, self.form.rhs)
-        lines = self._messages.lines
+        lines, share = self._messages.lines, self._messages.share
         solver = TridiagonalSolver(self.context.device, lines, form, "auto", threads=self.context.threads)
         if shared:
-            return solver, {**self._gathered(self._planned(m, -1, 1, 1)[0]), "coefficient_steps": (1, 0, 0)}
-        share, rows = self._messages.share, lines.rows
-        steps = (share, 1, rows * share)
-        if self.form.coefficients == "each":
-            shape = (lines.outer, rows, share)
-            names = {k: DeviceArray.zeros(self.context.device, shape, dtype_of(self.form)) for k in ("a", "b", "c")}
-            return solver, {**names, "coefficient_steps": steps}
-        blocks = self._messages.blocks
-        found = self._messages.matrices(self._planned(m, pin, blocks, share))
-        arrays: dict[str, DeviceArray] = {}
-        for name, values in zip("abc", found, strict=True):
-            arrays[name] = DeviceArray.zeros(self.context.device, values.shape, values.dtype)
-            arrays[name].assign(np.ascontiguousarray(values))
-            arrays[name].buffer.device()
-        return solver, {**arrays, "coefficient_steps": steps}
+            return solver, self._gathered(self._planned(m, -1, 1, 1)[0])
+        arrays = [DeviceArray.zeros(self.context.device, (lines.outer, lines.rows, share), form.dtype) for _ in "abc"]
+        if self.form.coefficients != "each":
+            found = self._messages.matrices(self._planned(m, pin, self._messages.blocks, share))
+            for array, values in zip(arrays, found, strict=True):
+                array.assign(np.ascontiguousarray(values))
+                array.buffer.device()
+        return solver, Matrices(*arrays, steps=(share, 1, lines.rows * share))
 
     def _planned(self, m: Matrices, pin: int, blocks: int, share: int) -> npt.NDArray[Any]:
         """Return the coefficients of this rank's equations, ``(blocks, 2, 3, share)``; 0 1 0 beyond the systems."""
-        kind = dtype_of(self.form)
+        kind = self.form.dtype
         ends = DeviceArray.zeros(self.context.device, (blocks, 2, 3, share), kind)
         start = np.zeros((blocks, 2, 3, share), kind)
         start[:, :, 1] = 1
@@ -234,20 +219,20 @@ class RankedTridiagonal:
         Steps(self.context.device, [call], m.buffers, [ends.buffer])()
         return np.array(ends.host())
 
-    def _gathered(self, mine: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def _gathered(self, mine: npt.NDArray[Any]) -> Matrices:
         """Return the coefficients that all systems share, of the rows of all ranks; collective."""
         found = self.context.comm.allgather(mine[:, :, 0])
         rows = np.concatenate([found[r] for r in self.group])
-        return {name: np.ascontiguousarray(rows[:, k]) for k, name in enumerate("abc")}
+        return Matrices(*(np.ascontiguousarray(rows[:, k]) for k in range(3)))
 
-    def _unpacked(self, given: Mapping[str, Any]) -> list[Call]:
+    def _unpacked(self, given: Matrices) -> list[Call]:
         """Return the calls that take the coefficients out of the messages."""
-        mover = Mover(self.context.device, dtype_of(self.form), self.context.threads)
-        lines = self._messages.lines
-        shape = (lines.outer, lines.rows, self._messages.share)
+        mover = Mover(self.context.device, self.form.dtype, self.context.threads)
+        arrays = [array for array in (given.a, given.b, given.c) if isinstance(array, DeviceArray)]
+        places = [self._messages.kind(self.form.rhs + k) for k in range(3)]
         return [
-            mover.call(shape, self._messages.kind(self.form.rhs + k), Place.of(given[key]), f"{self.name} coefficients")
-            for k, key in enumerate("abc")
+            mover.call(array.shape, place, Place.of(array), f"{self.name} coefficients")
+            for array, place in zip(arrays, places, strict=True)
         ]
 
     # ------------------------------------------------------------------------------------------ reports

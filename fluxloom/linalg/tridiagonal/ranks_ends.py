@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
-from fluxloom.device.base import Buffer, Call
+from fluxloom.device.base import Call
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.ranks_messages import Near
+from fluxloom.linalg.tridiagonal.matrices import Matrices
+from fluxloom.linalg.tridiagonal.ranks_messages import Near, Where
 from fluxloom.linalg.tridiagonal.ranks_text import condense, join_ends
 
-__all__ = ["Ends", "Matrices", "Where", "dtype_of"]
-
-
-def dtype_of(form: Form) -> np.dtype[Any]:
-    """Return the type of the values of a form."""
-    return np.dtype(np.float64 if form.real == "double" else np.float32)
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """The coefficients of this rank's rows, as `TridiagonalSolver.calls` takes them."""
-
-    a: DeviceArray | npt.NDArray[Any]
-    b: DeviceArray | npt.NDArray[Any]
-    c: DeviceArray | npt.NDArray[Any]
-    mass: DeviceArray | npt.NDArray[Any] | None = None
-    inner_shift: DeviceArray | npt.NDArray[Any] | None = None
-    outer_shift: DeviceArray | npt.NDArray[Any] | None = None
-    steps: tuple[int, int, int] = (1, 0, 0)
-
-    @property
-    def buffers(self) -> list[Buffer]:
-        """Memory of the coefficients that are on the device."""
-        arrays = (self.a, self.b, self.c, self.mass, self.inner_shift, self.outer_shift)
-        return [v.buffer for v in arrays if isinstance(v, DeviceArray)]
-
-    def operands(self) -> dict[str, Operand]:
-        """Return the coefficients as parameters; those that a form lacks are the main diagonal, which is not read."""
-        optional = {"mass": self.mass, "inner_shift": self.inner_shift, "outer_shift": self.outer_shift}
-        return {"a": self.a, "b": self.b, "c": self.c, **{k: self.b if v is None else v for k, v in optional.items()}}
-
-    @property
-    def distances(self) -> dict[str, Operand]:
-        """The steps as parameters."""
-        return dict(zip(("c_row", "c_inner", "c_outer"), self.steps, strict=True))
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where equations are written: memory, the first value, systems of a block, the step from block to block."""
-
-    memory: DeviceArray
-    first: int
-    share: int
-    block_step: int
+__all__ = ["Ends"]
 
 
 class Ends:
@@ -101,12 +52,13 @@ class Ends:
         lines, device, rhs = self._lines, self._context.device, 0 if y is None else self._form.rhs
         coefficients = y is None or self._form.coefficients == "each"
         function = condense(
-            self._form, lines, rhs, coefficients=coefficients, items=device.items, c_inner=matrices.steps[1]
+            self._form, lines, rhs, coefficients=coefficients, items=device.items,
+            c_inner=matrices.distances(self._form, lines)[1],
         )
         memory, first = (where.memory, 0) if y is None else y
         values: dict[str, Operand] = {
-            "y": memory, **matrices.operands(), "ends": where.memory, **self._sizes, "y_first": first,
-            "begin": systems[0], "count": systems[1], **matrices.distances, "pinned": pinned,
+            "y": memory, **matrices.arrays(self._form), "ends": where.memory, **self._sizes(matrices), "y_first": first,
+            "begin": systems[0], "count": systems[1], "pinned": pinned,
             "ends_first": where.first, "share": where.share, "block_step": where.block_step, "scale": scale,
         }  # fmt: skip
         name = f"{self._name} condense"
@@ -132,17 +84,17 @@ class Ends:
         device, name = self._context.device, f"{self._name} join"
         memory, left, right, block_step = near
         values: dict[str, Operand] = {
-            "y": y[0], "a": matrices.a, "c": matrices.c, "near": memory, **self._sizes, "y_first": y[1],
-            "systems": self._lines.systems, **matrices.distances, "left": int(sides[0]), "right": int(sides[1]),
+            "y": y[0], "a": matrices.a, "c": matrices.c, "near": memory, **self._sizes(matrices), "y_first": y[1],
+            "systems": self._lines.systems, "left": int(sides[0]), "right": int(sides[1]),
             "left_first": left, "right_first": right, "share": share, "block_step": block_step, "inverse": inverse,
         }  # fmt: skip
-        function = join_ends(self._form, self._lines, items=device.items)
+        function = join_ends(self._form, items=device.items)
         return Primitive(device, [function], name).call("fl_join_ends", values, self._lines.systems, name)
 
-    @property
-    def _sizes(self) -> dict[str, Operand]:
+    def _sizes(self, matrices: Matrices) -> dict[str, Operand]:
         lines = self._lines
+        steps = dict(zip(("c_row", "c_inner", "c_outer"), matrices.distances(self._form, lines), strict=True))
         return {
             "rows": lines.rows, "inner": lines.inner, "row_step": lines.row_step, "inner_step": lines.inner_step,
-            "outer_step": lines.outer_step, "rhs_step": lines.rhs_step, "threads": self._context.threads,
+            "outer_step": lines.outer_step, "rhs_step": lines.rhs_step, "threads": self._context.threads, **steps,
         }  # fmt: skip

@@ -16,17 +16,28 @@ import numpy.typing as npt
 from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.transports import Side, Transport, choose_transport
-from fluxloom.linalg.transforms.ranks_move import Mover, Place
+from fluxloom.dsl.transports import Transport
+from fluxloom.linalg.transforms.mover import Mover, Place
+from fluxloom.linalg.transforms.ranks import dealt, gathered
 from fluxloom.linalg.tridiagonal.form import Lines
 
-__all__ = ["Division", "EveryoneSolves", "Gathering", "Near", "SharesSolved"]
+__all__ = ["Division", "EveryoneSolves", "Gathering", "Near", "SharesSolved", "Where"]
 
 _EVEN = 4
 """Systems of a block are a multiple of this many: messages then are made of whole words of 16 bytes."""
 
 Near = tuple[DeviceArray, int, int, int]
 """Where the values beside a rank's rows are: memory, the first left and right one, the step from block to block."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where equations are written: memory, the first value, systems of a block, the step from block to block."""
+
+    memory: DeviceArray
+    first: int
+    share: int
+    block_step: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ class Gathering(ABC):
         The small systems that this rank solves.
     systems
         Where they are: right-hand sides first, then solutions.
-    outbox, out_first, block_step
+    where
         Where `condense` writes.
     bytes_sent, count
         Of the messages of a solve.
@@ -78,9 +89,7 @@ class Gathering(ABC):
     share: int
     lines: Lines
     systems: DeviceArray
-    outbox: DeviceArray
-    out_first: int
-    block_step: int
+    where: Where
     bytes_sent: int
     count: int
 
@@ -164,23 +173,18 @@ class EveryoneSolves(Gathering):
         super().__init__(context, division)
         ranks, place = len(division.ranks), division.place
         self.blocks, self.share = pieces, division.share(pieces)
-        self.systems = self.outbox = self._zeros(self.blocks, ranks, 2, division.kinds, self.share)
-        piece = 2 * division.kinds * self.share
-        self.block_step, self.out_first = ranks * piece, place * piece
-        row = division.kinds * self.share
-        rhs = division.rhs
-        self.lines = Lines(2 * ranks, self.share, self.blocks, rhs, row, rhs, self.block_step, 1)
-        others = [(k, r) for k, r in enumerate(division.ranks) if k != place]
-        size = division.dtype.itemsize
-        for block in range(self.blocks):
-            first = block * ranks * piece * size
-            out = [(r, first + place * piece * size, piece * size) for _, r in others]
-            into = [(r, first + k * piece * size, piece * size) for k, r in others]
-            buffer = self.systems.buffer
-            neighbours = [r for _, r in others]
-            self._transports.append(choose_transport(context, neighbours, Side(buffer, out), Side(buffer, into)))
+        self.systems = self._zeros(self.blocks, ranks, 2, division.kinds, self.share)
+        row, rhs = division.kinds * self.share, division.rhs
+        piece, size = 2 * row, division.dtype.itemsize
+        self.where = Where(self.systems, place * piece, self.share, ranks * piece)
+        self.lines = Lines(2 * ranks, self.share, self.blocks, rhs, row, rhs, ranks * piece, 1)
+        self._transports = [
+            gathered(context, division.ranks, self.systems.buffer, block * ranks * piece * size, piece * size)
+            for block in range(self.blocks)
+        ]
         self._items = [t.items(f"{name} equations") for t in self._transports]
-        self.bytes_sent, self.count = self.blocks * len(others) * piece * size, self.blocks * len(others)
+        self.count = self.blocks * (ranks - 1)
+        self.bytes_sent = self.count * piece * size
 
     def sending(self) -> list[tuple[int, int, list[Call | Enqueued]]]:
         """Return the blocks, each with what sends it."""
@@ -196,7 +200,7 @@ class EveryoneSolves(Gathering):
         """Return nothing, and where the rows before and after this rank's two are among the solutions."""
         rows, place = self.lines.rows, self.division.place
         left, right = (2 * place - 1) % rows, (2 * place + 2) % rows
-        return [], (self.systems, left * self.lines.row_step, right * self.lines.row_step, self.block_step)
+        return [], (self.systems, left * self.lines.row_step, right * self.lines.row_step, self.where.block_step)
 
     def matrices(self, mine: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the coefficients of all small systems."""
@@ -212,50 +216,37 @@ class SharesSolved(Gathering):
     ----------
     context, division
         See `Gathering`.
-    pieces
-        Is 1.
     name
         For profilers.
     """
 
-    def __init__(self, context: Context, division: Division, pieces: int, name: str) -> None:
+    def __init__(self, context: Context, division: Division, name: str) -> None:
         super().__init__(context, division)
-        assert pieces == 1
         ranks, rhs, kinds = len(division.ranks), division.rhs, division.kinds
         self.blocks, self.share = ranks, division.share(ranks)
-        self.outbox = self._zeros(ranks, 2, kinds, self.share)
-        self.systems = self._zeros(ranks, 2, kinds, self.share)
+        outbox, self.systems = (self._zeros(ranks, 2, kinds, self.share) for _ in range(2))
         self._outgoing, self._incoming = (self._zeros(ranks, 2, rhs, self.share) for _ in range(2))
-        self.block_step, self.out_first = 2 * kinds * self.share, 0
+        self.where = Where(outbox, 0, self.share, 2 * kinds * self.share)
         self.lines = Lines(2 * ranks, self.share, 1, rhs, kinds * self.share, rhs, 0, 1)
         self._name = name
-        self._there = self._transport(self.outbox, self.systems)
-        self._back = self._transport(self._outgoing, self._incoming)
+        self._transports = [
+            dealt(context, division.ranks, out.buffer, into.buffer, out.strides[0] * division.dtype.itemsize)
+            for out, into in ((outbox, self.systems), (self._outgoing, self._incoming))
+        ]
+        self._there, self._back = self._transports
         self._mover = Mover(context.device, division.dtype, context.threads)
         words = (ranks - 1) * 2 * (kinds + rhs) * self.share
         self.bytes_sent, self.count = words * division.dtype.itemsize, 2 * (ranks - 1)
 
-    def _transport(self, out: DeviceArray, into: DeviceArray) -> Transport:
-        division = self.division
-        piece = out.strides[0] * division.dtype.itemsize
-        slices = [(r, k * piece, piece) for k, r in enumerate(division.ranks) if k != division.place]
-        neighbours = [r for r, _, _ in slices]
-        self._transports.append(
-            choose_transport(self.context, neighbours, Side(out.buffer, slices), Side(into.buffer, slices))
-        )
-        return self._transports[-1]
-
     def _own(self, out: DeviceArray, into: DeviceArray) -> Call:
         """Return the call that copies this rank's own share."""
-        places = [Place.of(array, (self.division.place,)) for array in (out, into)]
-        shape = out.shape[1:]
-        source, target = (Place(p.buffer, p.first, p.steps[1:]) for p in places)
-        return self._mover.call(shape, source, target, f"{self._name} copy")
+        source, target = (Place.of(array, (self.division.place,)) for array in (out, into))
+        return self._mover.call((1, *out.shape[1:]), source, target, f"{self._name} copy")
 
     def sending(self) -> list[tuple[int, int, list[Call | Enqueued]]]:
         """Return all systems, and what sends them."""
         send, _ = self._there.items(f"{self._name} equations")
-        return [(0, self.division.systems, [send, self._own(self.outbox, self.systems)])]
+        return [(0, self.division.systems, [send, self._own(self.where.memory, self.systems)])]
 
     def receiving(self) -> list[Call | Enqueued]:
         """Return what waits for the equations of this rank's share."""

@@ -20,7 +20,9 @@ E. Laszlo, M. Giles and J. Appleyard, ACM Trans. Math. Softw. 42 (2016) 31, sect
 from __future__ import annotations
 
 from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.linalg.texts import over
 from fluxloom.linalg.tridiagonal.form import Form, Lines
+from fluxloom.linalg.tridiagonal.kernels_text import fill
 
 __all__ = ["BLOCK", "LANES", "condense", "join_ends"]
 
@@ -54,21 +56,26 @@ def condense(form: Form, lines: Lines, rhs: int, *, coefficients: bool, items: b
         Parameter(pointer, "ends", written=True, shared=True),
         *(Parameter("int64_t", name) for name in sizes), Parameter("double", "scale"),
     )  # fmt: skip
-    body = _CONDENSE_KERNEL if items else _CONDENSE_PLAIN
     packed = lines.inner_step == form.rhs and (form.rhs == 1 or lines.rhs_step == 1)
+    shifted = form.coefficients == "shifted"
     words = {
-        "STEP_AHEAD": _step("ahead[j][r]"), "STEP": _step("y[Y(k, r)]"), "AHEAD": str(_AHEAD),
-        "            PREFETCH\n": _PREFETCH.lstrip("\n") if packed and rhs else "",
-        "            VALUES": (_PACKED if packed else _SPREAD).strip("\n") if rhs else "            (void)row;",
-        "REAL": form.real, "RHS": str(rhs), "SOME": str(max(1, rhs)), "KINDS": str(rhs + 3 * coefficients),
-        "SHIFTED": " + mass[i] * shift" if form.coefficients == "shifted" else "",
-        "GIVEN": "inner_shift[s] + outer_shift[o]" if form.coefficients == "shifted" else "0",
-        "COEFFICIENTS": str(int(coefficients)), "LANES": str(LANES),
+        "real": form.real, "rhs": rhs, "some": max(1, rhs), "kinds": rhs + 3 * coefficients, "lanes": LANES,
+        "ahead": _AHEAD, "shifted": " + mass[i] * shift" if shifted else "", "coefficients": int(coefficients),
+        "given": "inner_shift[s] + outer_shift[o]" if shifted else "0",
+        "prefetch": _PREFETCH if packed and rhs else "",
+        "values": (_PACKED if packed else _SPREAD) if rhs else "(void)row;",
+        **(_ITEM if items else _LANE), **_PARTS,
     }  # fmt: skip
-    return Function("fl_condense", parameters, _filled(body, words, lines, c_inner), BLOCK if items else 1)
+    text = _DEFINES + (_CONDENSE_KERNEL if items else _CONDENSE_PLAIN) + _UNDEFINED
+    for _ in range(3):  # words stand in words
+        text = fill(text, **words)
+    for name, value in zip(_STEPS, (lines.inner_step, lines.rhs_step, c_inner), strict=True):
+        if value in (0, 1, 2):  # a compiler sees what lies together
+            text = text.replace(f"* {name}", f"* {value}")
+    return Function("fl_condense", parameters, text, BLOCK if items else 1)
 
 
-def join_ends(form: Form, lines: Lines, *, items: bool) -> Function:
+def join_ends(form: Form, *, items: bool) -> Function:
     """Return ``fl_join_ends``: takes what the rows beside the first and the last one contribute to the right side.
 
     ``near[left_first + s / share * block_step + s % share * rhs + r]`` is the neighbour's value of right-hand side
@@ -84,117 +91,117 @@ def join_ends(form: Form, lines: Lines, *, items: bool) -> Function:
         *(Parameter(pointer, name, shared=True) for name in ("a", "c", "near")),
         *(Parameter("int64_t", name) for name in sizes), Parameter("double", "inverse"),
     )  # fmt: skip
-    body = _JOIN_KERNEL if items else _JOIN_PLAIN
-    words = {"STATEMENTS": _JOIN, "REAL": form.real, "RHS": str(form.rhs)}
-    return Function("fl_join_ends", parameters, _filled(body, words, None, -1), BLOCK if items else 1)
+    text = over({"number": "systems"}, fill(_JOIN, real=form.real, rhs=form.rhs), items=items, shared="systems > 4096")
+    return Function("fl_join_ends", parameters, text, BLOCK if items else 1)
 
 
-def _filled(body: str, words: dict[str, str], lines: Lines | None, c_inner: int) -> str:
-    """Return a body with its constants; small steps are constants too, so that a compiler sees what lies together."""
-    for name, text in words.items():
-        body = body.replace(name, text)
-    if lines is None:
-        return body
-    for name, value in zip(_STEPS, (lines.inner_step, lines.rhs_step, c_inner), strict=True):
-        if value in (0, 1, 2):
-            body = body.replace(f"* {name}", f"* {value}")
-    return body
+_ITEM = {"at": "at", "from": "from", "l": "", "r": "r"}
+_LANE = {"at": "start + w * c_inner", "from": "from + w * inner_step", "l": "[w]", "r": "w * $some + r"}
+"""Where values of a system are: one an item has, or that of a lane."""
 
-
-def _step(value: str) -> str:
-    """Return the statements of a work item that go from the row ``k - 1`` to ``k``, given its right-hand side."""
-    return _STEP.replace("VALUE", value)
-
-
-_STEP = """
-                const REAL turn = 1 / gb, low = a[C(k)] * turn, head = fc * turn, tail = c[C(k - 1)];
-                fe -= head * ge;
-                const REAL after = k < rows - 1 ? c[C(k)] : 0;
-                ge = EXCESS(a[C(k)], after, k) - low * ge;
-                fc = -head * tail;
-                ga = -low * ga;
-                gb = ge - ga - after;
-                for (int r = 0; r < RHS; r++) {
-                    fd[r] -= head * gd[r];
-                    gd[r] = (REAL)scale * VALUE - low * gd[r];
-                }"""
-
-_PREFETCH = """
-            if (k + 1 < rows) fl_ahead(row + row_step, (int64_t)lanes * RHS * (int64_t)sizeof(REAL));
+_DEFINES = """
+#define C(i) ($at + (i) * c_row)
+#define DIAGONAL(i) (b[C(i)]$shifted)
+#define EXCESS(before, after, i) ((before) + (after) + b[C(i)]$shifted)
+#define Y(i, r) ($from + (i) * row_step + (r) * rhs_step)
 """
 
-_PACKED = """
-#pragma omp simd
-            for (int v = 0; v < lanes * RHS; v++) {
-                fd[v] -= heads[v] * gd[v];
-                gd[v] = (REAL)scale * row[v] - lows[v] * gd[v];
-            }"""
-
-_SPREAD = """
-            for (int w = 0; w < lanes; w++)
-                for (int r = 0; r < RHS; r++) {
-                    const int v = w * SOME + r;
-                    fd[v] -= heads[v] * gd[v];
-                    gd[v] = (REAL)scale * row[w * inner_step + r * rhs_step] - lows[v] * gd[v];
-                }"""
-
-_CONDENSE_KERNEL = """
-#define C(i) (at + (i) * c_row)
-#define DIAGONAL(i) (b[C(i)]SHIFTED)
-#define EXCESS(before, after, i) ((before) + (after) + b[C(i)]SHIFTED)
-#define Y(i, r) (from + (i) * row_step + (r) * rhs_step)
-    const int64_t number = begin + FL_ITEM;
-    if (FL_ITEM < count) {
-        const int64_t o = number / inner, s = number - o * inner;
-        const int64_t at = o * c_outer + s * c_inner, from = y_first + o * outer_step + s * inner_step;
-        const REAL shift = GIVEN;
-        REAL fe = EXCESS(0, c[C(0)], 0), fc = c[C(0)], ge = EXCESS(a[C(1)], c[C(1)], 1), ga = a[C(1)], gb = DIAGONAL(1);
-        REAL fd[SOME], gd[SOME];
-        if (number == pinned) fe += DIAGONAL(0);
-        for (int r = 0; r < RHS; r++) {
-            fd[r] = (REAL)scale * y[Y(0, r)];
-            gd[r] = (REAL)scale * y[Y(1, r)];
-        }
-        int64_t i = 2;
-        for (; i + AHEAD <= rows; i += AHEAD) {
-            REAL ahead[AHEAD][SOME];
-            FL_UNROLL
-            for (int j = 0; j < AHEAD; j++)
-                for (int r = 0; r < RHS; r++) ahead[j][r] = y[Y(i + j, r)];
-            FL_UNROLL
-            for (int j = 0; j < AHEAD; j++) {
-                const int64_t k = i + j;STEP_AHEAD
-            }
-        }
-        for (int64_t k = i; k < rows; k++) {STEP
-        }
-        const int64_t block = number / share;
-        const int64_t within = number - block * share, base = ends_first + block * block_step, to = base + within;
-        for (int r = 0; r < RHS; r++) {
-            ends[base + within * RHS + r] = fd[r];
-            ends[base + KINDS * share + within * RHS + r] = gd[r];
-        }
-        if (COEFFICIENTS) {
-            ends[to + RHS * share] = a[C(0)];
-            ends[to + (RHS + 1) * share] = fe - fc;
-            ends[to + (RHS + 2) * share] = fc;
-            ends[to + (KINDS + RHS) * share] = ga;
-            ends[to + (KINDS + RHS + 1) * share] = gb;
-            ends[to + (KINDS + RHS + 2) * share] = c[C(rows - 1)];
-        }
-    }
+_UNDEFINED = """
 #undef C
 #undef DIAGONAL
 #undef EXCESS
 #undef Y
 """
 
+_PARTS = {
+    "first": """
+            fe$l = EXCESS(0, c[C(0)], 0), fc$l = c[C(0)], ge$l = EXCESS(a[C(1)], c[C(1)], 1), ga$l = a[C(1)];
+            gb$l = DIAGONAL(1);
+            if (number == pinned) fe$l += DIAGONAL(0);
+            for (int r = 0; r < $rhs; r++) {
+                fd[$r] = ($real)scale * y[Y(0, r)];
+                gd[$r] = ($real)scale * y[Y(1, r)];
+            }""",
+    "next": """
+                const $real turn = 1 / gb$l, low = a[C(k)] * turn, head = fc$l * turn, tail = c[C(k - 1)];
+                fe$l -= head * ge$l;
+                const $real after = k < rows - 1 ? c[C(k)] : 0;
+                ge$l = EXCESS(a[C(k)], after, k) - low * ge$l;
+                fc$l = -head * tail;
+                ga$l = -low * ga$l;
+                gb$l = ge$l - ga$l - after;""",
+    "last": """
+            const int64_t block = number / share, within = number - block * share;
+            const int64_t base = ends_first + block * block_step, to = base + within;
+            for (int r = 0; r < $rhs; r++) {
+                ends[base + within * $rhs + r] = fd[$r];
+                ends[base + $kinds * share + within * $rhs + r] = gd[$r];
+            }
+            if ($coefficients) {
+                ends[to + $rhs * share] = a[C(0)];
+                ends[to + ($rhs + 1) * share] = fe$l - fc$l;
+                ends[to + ($rhs + 2) * share] = fc$l;
+                ends[to + ($kinds + $rhs) * share] = ga$l;
+                ends[to + ($kinds + $rhs + 1) * share] = gb$l;
+                ends[to + ($kinds + $rhs + 2) * share] = c[C(rows - 1)];
+            }""",
+}
+"""What is done with the first two rows of a system, with a row ``k`` but for right-hand sides, and in the end."""
+
+_PREFETCH = "if (k + 1 < rows) fl_ahead(row + row_step, (int64_t)lanes * $rhs * (int64_t)sizeof($real));"
+
+_PACKED = """
+#pragma omp simd
+            for (int v = 0; v < lanes * $rhs; v++) {
+                fd[v] -= heads[v] * gd[v];
+                gd[v] = ($real)scale * row[v] - lows[v] * gd[v];
+            }"""
+
+_SPREAD = """
+            for (int w = 0; w < lanes; w++)
+                for (int r = 0; r < $rhs; r++) {
+                    const int v = $r;
+                    fd[v] -= heads[v] * gd[v];
+                    gd[v] = ($real)scale * row[w * inner_step + r * rhs_step] - lows[v] * gd[v];
+                }"""
+
+_CONDENSE_KERNEL = """
+    const int64_t number = begin + FL_ITEM;
+    if (FL_ITEM < count) {
+        const int64_t o = number / inner, s = number - o * inner;
+        const int64_t at = o * c_outer + s * c_inner, from = y_first + o * outer_step + s * inner_step;
+        const $real shift = $given;
+        $real fe, fc, ge, ga, gb, fd[$some], gd[$some];
+        $first
+        int64_t i = 2;
+        for (; i + $ahead <= rows; i += $ahead) {
+            $real ahead[$ahead][$some];
+            FL_UNROLL
+            for (int j = 0; j < $ahead; j++)
+                for (int r = 0; r < $rhs; r++) ahead[j][r] = y[Y(i + j, r)];
+            FL_UNROLL
+            for (int j = 0; j < $ahead; j++) {
+                const int64_t k = i + j;
+                $next
+                for (int r = 0; r < $rhs; r++) {
+                    fd[r] -= head * gd[r];
+                    gd[r] = ($real)scale * ahead[j][r] - low * gd[r];
+                }
+            }
+        }
+        for (int64_t k = i; k < rows; k++) {
+            $next
+            for (int r = 0; r < $rhs; r++) {
+                fd[r] -= head * gd[r];
+                gd[r] = ($real)scale * y[Y(k, r)] - low * gd[r];
+            }
+        }
+        $last
+    }
+"""
+
 _CONDENSE_PLAIN = """
-#define C(i) (start + (i) * c_row + w * c_inner)
-#define DIAGONAL(i) (b[C(i)]SHIFTED)
-#define EXCESS(before, after, i) ((before) + (after) + b[C(i)]SHIFTED)
-#define Y(i, r) (from + (i) * row_step + w * inner_step + (r) * rhs_step)
-    const int64_t end = begin + count, chunks = (inner + LANES - 1) / LANES, width = (inner + chunks - 1) / chunks;
+    const int64_t end = begin + count, chunks = (inner + $lanes - 1) / $lanes, width = (inner + chunks - 1) / chunks;
     const int64_t first = begin / inner, units = ((end + inner - 1) / inner - first) * chunks;
 #pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1)
     for (int64_t unit = 0; unit < units; unit++) {
@@ -206,81 +213,41 @@ _CONDENSE_PLAIN = """
         const int lanes = (int)(s1 - s0);
         if (lanes <= 0) continue;
         const int64_t start = o * c_outer + s0 * c_inner, from = y_first + o * outer_step + s0 * inner_step;
-        REAL fe[LANES], fc[LANES], ge[LANES], ga[LANES], gb[LANES], shifts[LANES];
-        REAL fd[LANES * SOME], gd[LANES * SOME], heads[LANES * SOME], lows[LANES * SOME];
+        $real fe[$lanes], fc[$lanes], ge[$lanes], ga[$lanes], gb[$lanes], shifts[$lanes];
+        $real fd[$lanes * $some], gd[$lanes * $some], heads[$lanes * $some], lows[$lanes * $some];
         for (int w = 0; w < lanes; w++) {
-            const int64_t s = s0 + w;
-            const REAL shift = GIVEN;
+            const int64_t s = s0 + w, number = o * inner + s;
+            const $real shift = $given;
             shifts[w] = shift;
-            (void)s;
-            fe[w] = EXCESS(0, c[C(0)], 0) + (o * inner + s == pinned ? DIAGONAL(0) : 0);
-            fc[w] = c[C(0)], ge[w] = EXCESS(a[C(1)], c[C(1)], 1), ga[w] = a[C(1)], gb[w] = DIAGONAL(1);
-            for (int r = 0; r < RHS; r++) {
-                fd[w * SOME + r] = (REAL)scale * y[Y(0, r)];
-                gd[w * SOME + r] = (REAL)scale * y[Y(1, r)];
-            }
+            $first
         }
         for (int64_t k = 2; k < rows; k++) {
 #pragma omp simd
             for (int w = 0; w < lanes; w++) {
-                const REAL shift = shifts[w];
+                const $real shift = shifts[w];
                 (void)shift;
-                const REAL turn = 1 / gb[w], low = a[C(k)] * turn, head = fc[w] * turn, tail = c[C(k - 1)];
-                fe[w] -= head * ge[w];
-                const REAL after = k < rows - 1 ? c[C(k)] : 0;
-                ge[w] = EXCESS(a[C(k)], after, k) - low * ge[w];
-                fc[w] = -head * tail;
-                ga[w] = -low * ga[w];
-                gb[w] = ge[w] - ga[w] - after;
-                for (int r = 0; r < RHS; r++) heads[w * SOME + r] = head, lows[w * SOME + r] = low;
+                $next
+                for (int r = 0; r < $rhs; r++) heads[$r] = head, lows[$r] = low;
             }
-            const REAL *const row = y + from + k * row_step;
-            PREFETCH
-            VALUES
+            const $real *const row = y + from + k * row_step;
+            $prefetch
+            $values
         }
         for (int w = 0; w < lanes; w++) {
-            const int64_t number = o * inner + s0 + w, block = number / share;
-            const int64_t within = number - block * share, base = ends_first + block * block_step, to = base + within;
-            for (int r = 0; r < RHS; r++) {
-                ends[base + within * RHS + r] = fd[w * SOME + r];
-                ends[base + KINDS * share + within * RHS + r] = gd[w * SOME + r];
-            }
-            if (COEFFICIENTS) {
-                ends[to + RHS * share] = a[C(0)];
-                ends[to + (RHS + 1) * share] = fe[w] - fc[w];
-                ends[to + (RHS + 2) * share] = fc[w];
-                ends[to + (KINDS + RHS) * share] = ga[w];
-                ends[to + (KINDS + RHS + 1) * share] = gb[w];
-                ends[to + (KINDS + RHS + 2) * share] = c[C(rows - 1)];
-            }
+            const int64_t number = o * inner + s0 + w;
+            $last
         }
     }
-#undef C
-#undef DIAGONAL
-#undef EXCESS
-#undef Y
 """
 
 _JOIN = """
         const int64_t o = number / inner, s = number - o * inner, at = o * c_outer + s * c_inner;
         const int64_t from = y_first + o * outer_step + s * inner_step;
-        const int64_t block = number / share, place = block * block_step + (number - block * share) * RHS;
+        const int64_t block = number / share, place = block * block_step + (number - block * share) * $rhs;
         const int64_t last = rows - 1;
-        for (int r = 0; r < RHS; r++) {
-            if (left) y[from + r * rhs_step] -= a[at] * near[left_first + place + r] * (REAL)inverse;
+        for (int r = 0; r < $rhs; r++) {
+            if (left) y[from + r * rhs_step] -= a[at] * near[left_first + place + r] * ($real)inverse;
             if (right)
                 y[from + last * row_step + r * rhs_step] -=
-                    c[at + last * c_row] * near[right_first + place + r] * (REAL)inverse;
+                    c[at + last * c_row] * near[right_first + place + r] * ($real)inverse;
         }"""
-
-_JOIN_KERNEL = """
-    const int64_t number = FL_ITEM;
-    if (number < systems) {STATEMENTS
-    }
-"""
-
-_JOIN_PLAIN = """
-#pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1 && systems > 4096)
-    for (int64_t number = 0; number < systems; number++) {STATEMENTS
-    }
-"""

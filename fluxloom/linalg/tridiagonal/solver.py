@@ -13,16 +13,15 @@ from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.arguments import device_of, whole
-from fluxloom.linalg.tridiagonal.auto import method_of
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.lost_row import lost_row
+from fluxloom.linalg.tridiagonal.matrices import Matrices, Values, check_type
+from fluxloom.linalg.tridiagonal.methods import method_of
 
 __all__ = ["MOST_TOGETHER", "TridiagonalSolver"]
 
 MOST_TOGETHER = 8
 """Right-hand sides that are eliminated together at most."""
-
-Values = DeviceArray | npt.NDArray[Any]
 
 
 class TridiagonalSolver:
@@ -75,18 +74,11 @@ class TridiagonalSolver:
         self.device, self.lines, self.form = device, lines, form
         self._method = method_of(device, form, lines, method, switch, threads)
         self.method, self._threads = self._method.name, threads
-        functions = self._method.functions(form, lines)
-        self._symbols = [function.symbol for function in functions]
-        helpers = self._method.helpers(form, lines)
-        self._primitive = Primitive(device, functions, f"tridiagonal_{self.method}", helpers)
-        self._work = DeviceArray.zeros(device, (max(1, self._method.words(form, lines)),), self.dtype)
+        self._code = code = self._method.code(form, lines)
+        self._primitive = Primitive(device, code.functions, f"tridiagonal_{self.method}", code.helpers)
+        self._work = DeviceArray.zeros(device, (max(1, code.words),), form.dtype)
         self._status = DeviceArray.zeros(device, (1,), np.int32)
-        self._last: dict[str, Any] = {}
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of all values."""
-        return np.dtype(np.float64 if self.form.real == "double" else np.float32)
+        self._last: tuple[Matrices, int] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -94,35 +86,17 @@ class TridiagonalSolver:
         return self._work.buffer.nbytes
 
     def calls(
-        self,
-        *,
-        y: DeviceArray,
-        x: DeviceArray,
-        a: Values,
-        b: Values,
-        c: Values,
-        mass: Values | None = None,
-        inner_shift: Values | None = None,
-        outer_shift: Values | None = None,
-        coefficient_steps: tuple[int, int, int] | None = None,
-        scale: float = 1.0,
-        pinned: int = -1,
-        y_first: int | None = None,
-        x_first: int | None = None,
-    ) -> list[Call]:
+        self, *, y: DeviceArray, x: DeviceArray, matrices: Matrices, scale: float = 1.0, pinned: int = -1,
+        y_first: int | None = None, x_first: int | None = None,
+    ) -> list[Call]:  # fmt: skip
         """Return the calls that solve all systems once, for `Steps`.
 
         Parameters
         ----------
         y, x
             Right-hand sides and solutions; may be the same memory.
-        a, b, c
-            The diagonals, from the first value of their memory on. Tables of NumPy are sent to the device now.
-        mass, inner_shift, outer_shift
-            With ``"shifted"``: the main diagonal is ``b[i] + mass[i] (inner_shift[s] + outer_shift[o])``.
-        coefficient_steps
-            Distances between rows, neighbours along the inner and along the outer axis of systems, in the diagonals; by
-            default those of the lines with ``"each"``, else ``(1, 0, 0)``.
+        matrices
+            The diagonals.
         scale
             Factor of the right-hand sides.
         pinned
@@ -135,21 +109,11 @@ class TridiagonalSolver:
         SolverError
             If values have another type than the systems, or something that shifted matrices need is missing.
         """
-        shifts = {"mass": mass, "inner_shift": inner_shift, "outer_shift": outer_shift}
-        shifted = self.form.coefficients == "shifted"
-        missing = [name for name, values in shifts.items() if shifted and values is None]
-        if missing:
-            raise SolverError(f"tridiagonal: shifted matrices need {', '.join(missing)} as well")
-        none = np.zeros(1, self.dtype)
-        given: dict[str, Values] = {"a": a, "b": b, "c": c}
-        given |= {name: none if values is None or not shifted else values for name, values in shifts.items()}
-        for name, one in {"y": y, "x": x, **given}.items():
-            self._check_type(name, one)
-        lines, each = self.lines, self.form.coefficients == "each"
-        own = (lines.row_step, lines.inner_step, lines.outer_step) if each else (1, 0, 0)
-        steps = coefficient_steps or own
+        check_type("y", y, self.form)
+        check_type("x", x, self.form)
+        lines, steps = self.lines, matrices.distances(self.form, self.lines)
         values: dict[str, Operand] = {
-            **given, "y": y, "x": x, "work": self._work, "status": self._status,
+            **matrices.arrays(self.form), "y": y, "x": x, "work": self._work, "status": self._status,
             "rows": lines.rows, "inner": lines.inner, "outer": lines.outer,
             "y_first": lines.first or y.first if y_first is None else y_first,
             "x_first": lines.first or x.first if x_first is None else x_first,
@@ -157,14 +121,13 @@ class TridiagonalSolver:
             "rhs_step": lines.rhs_step, "c_row": steps[0], "c_inner": steps[1], "c_outer": steps[2],
             "pinned": pinned, "scale": float(scale),
         }  # fmt: skip
-        self._last = {**given, "steps": steps, "pinned": pinned}
+        self._last = matrices, pinned
         if not lines.systems:
             return []
         name = f"tridiagonal {self.method}"
-        items = [self._method.items(symbol, self.form, lines) for symbol in self._symbols]
         return [
-            self._primitive.call(symbol, values, count, name)
-            for symbol, count in zip(self._symbols, items, strict=True)
+            self._primitive.call(function.symbol, values, count, name)
+            for function, count in zip(self._code.functions, self._code.items, strict=True)
         ]
 
     def check(self) -> None:
@@ -200,15 +163,9 @@ class TridiagonalSolver:
     def __str__(self) -> str:
         return self.describe()
 
-    def _check_type(self, name: str, values: Values) -> None:
-        if values.dtype != self.dtype:
-            raise SolverError(
-                f"tridiagonal: {name} is of {values.dtype}, and the systems are of {self.dtype}: give it as that"
-            )
-
     def _complaint(self, system: int) -> str:
         a, b, c = self._diagonals(system)
-        row = lost_row(a, b, c, periodic=self.form.periodic, dtype=self.dtype)
+        row = lost_row(a, b, c, periodic=self.form.periodic, dtype=self.form.dtype)
         head = f"tridiagonal: method {self.method} cannot solve system {system} of {self.lines.systems}"
         if row >= 0:
             reached = "the matrix" if row + 1 == self.lines.rows else f"the part of the matrix up to row {row}"
@@ -220,25 +177,27 @@ class TridiagonalSolver:
         advice = "" if self.method == "thomas" else "; or choose method 'thomas', which meets other pivots"
         return (
             f"{head}: no pivot of elimination from the first row on vanishes, so that its right-hand side has values "
-            f"that are no finite numbers, or that a value grows beyond what {self.dtype} holds: look at y{advice}"
+            f"that are no finite numbers, or that a value grows beyond what {self.form.dtype} holds: look at y{advice}"
         )
 
     def _diagonals(self, system: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the diagonals of a system."""
+        assert self._last is not None
+        matrices, pinned = self._last
         outer, inner = divmod(system, self.lines.inner)
-        row, across, far = self._last["steps"]
+        row, across, far = matrices.distances(self.form, self.lines)
         at = outer * far + inner * across + np.arange(self.lines.rows) * row
-        a, b, c = (self._flat(name)[at].astype(np.float64) for name in "abc")
+        flat = {name: self._flat(values) for name, values in matrices.arrays(self.form).items()}
+        a, b, c = (flat[name][at].astype(np.float64) for name in "abc")
         if self.form.coefficients == "shifted":
-            shift = float(self._flat("inner_shift")[inner]) + float(self._flat("outer_shift")[outer])
-            b += self._flat("mass")[: self.lines.rows] * shift
-        if system == self._last["pinned"]:
+            shift = float(flat["inner_shift"][inner]) + float(flat["outer_shift"][outer])
+            b += flat["mass"][: self.lines.rows] * shift
+        if system == pinned:
             b[0] *= 2
         return a, b, c
 
-    def _flat(self, name: str) -> npt.NDArray[Any]:
+    def _flat(self, values: Values) -> npt.NDArray[Any]:
         """Return the values of an operand as they lie in memory."""
-        values = self._last[name]
         if isinstance(values, DeviceArray):
-            return values.buffer.host().view(self.dtype)
+            return values.buffer.host().view(self.form.dtype)
         return np.ravel(values, order="K")

@@ -10,8 +10,8 @@ import pytest
 from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.poisson import Dirichlet, Neumann, Plan, solve
-from fluxloom.linalg.poisson.ranks_layout import decompose
+from fluxloom.linalg.poisson import Cut, Dirichlet, Neumann, Plan, solve
+from fluxloom.linalg.poisson.decomposition import decompose
 from tests.unit.linalg.poisson.problems import check
 
 DEVICE = CpuDevice(2)
@@ -52,14 +52,14 @@ def test_lines_are_kept_where_nothing_is_lost():
 
 def test_ranks_take_transforms_as_well():
     problem = Plan((16, 16), 1e-4, "neumann", shift=-1.0, device=DEVICE).problem
-    found = decompose(problem, 2, None, "auto", "auto", "auto")
+    found = decompose(problem, 2, Cut(), "auto", "auto")
     assert (found.kind, found.way.line) == ("pencils", None)
     with pytest.raises(SolverError, match=r"slabs are not possible: .*give line=None"):
-        decompose(problem, 2, None, "slabs", "auto", "auto")
+        decompose(problem, 2, Cut(decomposition="slabs"), "auto", "auto")
     for shift in (-1.0, 1.3):
         alone = Plan(16, 1e-4, "neumann", shift=shift, device=DEVICE).problem
         with pytest.raises(SolverError, match="give the problem to one rank"):
-            decompose(alone, 2, None, "auto", "auto", "auto")
+            decompose(alone, 2, Cut(), "auto", "auto")
 
 
 @pytest.mark.parametrize("shift", [-1e-20, -1e-16, 1e-16, 1e-13])
@@ -92,8 +92,7 @@ def test_spacing_near_the_ends_of_the_type(spacing, dtype):
 BAD = [
     ({"cut": (2, 1)}, r"cut=\(2, 1\) on one rank"),
     ({"cut": 3}, "cut=3 on one rank"),
-    ({"decomposition": "slab"}, "did you mean 'slabs'"),
-    ({"comm": 3}, "comm is what fl.world"),
+    ({"cut": Cut(decomposition="slab")}, "did you mean 'slabs'"),
     ({"spacing": True}, "spacing of axis 0 is a number or coordinates"),
     ({"spacing": None}, "spacing of axis 0 is a number or coordinates, not None"),
     ({"spacing": (0.1, "0.1")}, "spacing of axis 1 is a number or coordinates"),
@@ -113,7 +112,7 @@ def test_parameters_are_checked(given, message):
 
 
 def test_what_is_right_on_one_rank_is_taken():
-    plan = Plan((5, 4), np.array(0.1), "dirichlet", cut=(1, 1), decomposition="pencils", device=DEVICE)
+    plan = Plan((5, 4), np.array(0.1), "dirichlet", cut=Cut((1, 1), "pencils"), device=DEVICE)
     check(plan)
     assert repr(plan) == str(plan) == plan.describe()
 

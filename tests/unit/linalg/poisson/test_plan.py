@@ -219,6 +219,19 @@ def test_steps_run_on_fixed_memory():
     plan.check()
 
 
+def test_check_knows_of_every_solve_since_the_last():
+    """Whatever memory was solved in; the same systems are solved by one solver."""
+    plan = Plan((6, 5), 0.3, "dirichlet", device=DEVICE)
+    good, bad, wide = np.zeros((6, 5)), np.zeros((6, 5)), np.zeros((6, 10))
+    bad[2, 2] = np.nan
+    plan(bad, out=np.empty((6, 5)))
+    plan(good, out=np.empty((6, 5)))
+    plan(wide[:, ::2], out=np.empty((6, 5)))
+    with pytest.raises(SolverError, match="cannot solve system"):
+        plan.check()
+    plan.check()
+
+
 def test_inverse_is_a_linear_operator():
     plan = Plan((6, 7), 0.3, ["dirichlet", "periodic"], device=DEVICE)
     matrix = plan.matrix()

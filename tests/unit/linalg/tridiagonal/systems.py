@@ -112,7 +112,8 @@ def solve(
     assert not method.refuses(form, lines)
     memory: dict[str, DeviceArray] = {k: DeviceArray.of(device, v.ravel()) for k, v in systems.given.items()}
     memory["x"] = memory["y"] if inplace else DeviceArray.zeros(device, memory["y"].shape, kind(form))
-    memory["work"] = DeviceArray.zeros(device, (method.words(form, lines),), kind(form))
+    code = method.code(form, lines)
+    memory["work"] = DeviceArray.zeros(device, (code.words,), kind(form))
     memory["status"] = DeviceArray.zeros(device, (1,), np.int32)
     own = form.coefficients == "each"
     numbers = {
@@ -121,10 +122,10 @@ def solve(
         "rhs_step": lines.rhs_step, "c_row": lines.row_step if own else 1, "c_inner": lines.inner_step if own else 0,
         "c_outer": lines.outer_step if own else 0, "pinned": systems.pinned, "scale": scale,
     }  # fmt: skip
-    functions = method.functions(form, lines)
-    primitive = Primitive(device, functions, "systems", method.helpers(form, lines))
+    primitive = Primitive(device, code.functions, "systems", code.helpers)
     assert set(numbers | memory) == {p.name for p in parameters(form)}
-    calls = [primitive.call(f.symbol, numbers | memory, method.items(f.symbol, form, lines)) for f in functions]
+    counted = zip(code.functions, code.items, strict=True)
+    calls = [primitive.call(function.symbol, numbers | memory, items) for function, items in counted]
     buffers = [v.buffer for k, v in memory.items() if k not in ("work", "status") or k == "status"]
     written = [memory[k].buffer for k in ("x", "work", "status")]
     Steps(device, calls, [b for b in buffers if b is not memory["x"].buffer or inplace], written)()

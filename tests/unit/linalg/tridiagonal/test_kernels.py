@@ -15,9 +15,9 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.tridiagonal.chunks import Chunks
 from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
 from fluxloom.linalg.tridiagonal.kernels_cyclic import CyclicReduction
 from fluxloom.linalg.tridiagonal.kernels_thomas import Thomas
+from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS
 from fluxloom.linalg.tridiagonal.partition import Partition
 
 from .systems import kind, layout, random_systems, solve
@@ -170,4 +170,4 @@ def test_chunks_hold_all_rows(form: Form, interleaved: bool, rows: int) -> None:
 
 def test_working_memory_of_lines_divided_twice() -> None:
     """Four values for each of the two rows of every part: of 16000 rows 8000 are left, then 4000, then 2000."""
-    assert Chunks(4).words(EACH, Lines(16000, 3, 1, 1, 3, 1)) == 4 * 3 * (8000 + 4000 + 2000)
+    assert Chunks(4).code(EACH, Lines(16000, 3, 1, 1, 3, 1)).words == 4 * 3 * (8000 + 4000 + 2000)

@@ -16,7 +16,7 @@ from fluxloom.device.cpu import CpuDevice
 from fluxloom.linalg.tridiagonal import plain_thomas
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.lost_row import lost_row
-from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
+from fluxloom.linalg.tridiagonal.methods import METHODS_PLAIN
 from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
 
 from .systems import kind, layout, random_systems, solve
@@ -116,8 +116,8 @@ def test_all_loops_over_systems_are_vectors() -> None:
     device, lines = processors(), Lines(64, 256, 1, 1, 256, 1)
     if "gcc" not in device.compiler.name:
         pytest.skip("says not which loops became vectors")
-    method = PlainThomas(1)
-    unit = primitive_unit(method.functions(EACH, lines), "c", method.helpers(EACH, lines))
+    code = PlainThomas(1).code(EACH, lines)
+    unit = primitive_unit(code.functions, "c", code.helpers)
     program = device.compile(unit.text, unit.symbols, "thomas")
     wanted = [k + 2 for k, line in enumerate(unit.text.splitlines(), 1) if "#pragma omp simd" in line]
     assert len(wanted) == 7
@@ -155,7 +155,7 @@ def test_solutions_past_the_caches(form: Form, first: int, threads: int, monkeyp
     lines = replace(layout(7, 301, 2, form.rhs, "onir"), first=first)
     systems = random_systems(form, lines, first)
     method = PlainThomas(threads, cache=1 << 14)
-    assert "fl_store(x" in method.functions(form, lines)[0].body
+    assert "fl_store(x" in method.code(form, lines).functions[0].body
     found, status = solve(processors(), method, systems, -1.5)
     assert status == 0
     np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)

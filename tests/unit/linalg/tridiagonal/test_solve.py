@@ -9,7 +9,7 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
+from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
 
 ROWS = 9
 SHAPES = [((ROWS,), 0), ((ROWS, 20), 0), ((20, ROWS), -1), ((4, ROWS, 5), 1)]
@@ -126,7 +126,7 @@ def test_solvers_are_used_again_and_tell_of_every_failure() -> None:
     one = DeviceArray.zeros(device, (ROWS, 20))
     shifted = TridiagonalSolver(device, Lines(ROWS, 20, 1, 1, 20, 1), Form(coefficients="shifted"))
     with pytest.raises(SolverError, match="shifted matrices need mass"):
-        shifted.calls(y=one, x=one, a=one, b=one, c=one)
+        shifted.calls(y=one, x=one, matrices=Matrices(one, one, one))
     with pytest.raises(SolverError, match="2 right-hand sides in lines and 1 in form"):
         TridiagonalSolver(device, Lines(ROWS, 20, rhs=2), Form())
     with pytest.raises(SolverError, match="switch=4 is of method 'cr_pcr' alone"):

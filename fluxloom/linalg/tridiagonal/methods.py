@@ -1,15 +1,44 @@
-"""Which method solves tridiagonal systems, where the user leaves it open."""
+"""The methods by name, and which one solves tridiagonal systems where the user leaves it open."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.device.base import Device
+from fluxloom.dsl.tile_owners import cache_bytes
+from fluxloom.linalg.tridiagonal.chunks import Chunks
 from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
+from fluxloom.linalg.tridiagonal.kernels_cyclic import CyclicReduction
+from fluxloom.linalg.tridiagonal.kernels_thomas import Thomas
 from fluxloom.linalg.tridiagonal.partition import Partition
-from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
+from fluxloom.linalg.tridiagonal.plain_cyclic import PlainCyclicReduction
+from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
 
-__all__ = ["choose", "method_of"]
+__all__ = ["METHODS_ITEMS", "METHODS_PLAIN", "choose", "method_of"]
+
+METHODS_ITEMS: Mapping[str, Callable[[int], Method]] = MappingProxyType(
+    {
+        "thomas": lambda switch: Thomas(),
+        "partition": lambda switch: Partition(),
+        "cr": lambda switch: CyclicReduction("cr"),
+        "pcr": lambda switch: CyclicReduction("pcr"),
+        "cr_pcr": lambda switch: CyclicReduction("cr_pcr", switch),
+        "chunks": lambda switch: Chunks(),
+    }
+)
+"""On devices of work items: each takes ``switch``, which only ``cr_pcr`` looks at (0: chosen)."""
+
+METHODS_PLAIN: Mapping[str, Callable[[int, int], Method]] = MappingProxyType(
+    {
+        "thomas": lambda switch, threads: PlainThomas(threads, cache_bytes(2) * 5 // 8),
+        "cr": lambda switch, threads: PlainCyclicReduction("cr", 0, threads),
+        "pcr": lambda switch, threads: PlainCyclicReduction("pcr", 0, threads),
+        "cr_pcr": lambda switch, threads: PlainCyclicReduction("cr_pcr", switch, threads),
+    }
+)
+"""On processors, where functions are plain C: each takes ``switch`` and the threads."""
 
 _MANY = 1 << 17
 """Systems from which an item a system fills a device: about the items that one of today's GPUs has at a time."""

@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Call, Enqueued
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Primitive
-from fluxloom.dsl.transports import Side, Transport, choose_transport
+from fluxloom.dsl.transports import Transport
+from fluxloom.linalg.texts import group_sum, over
+from fluxloom.linalg.transforms.ranks import gathered
 
-__all__ = ["DividedMean", "line_of"]
+__all__ = ["DividedMean"]
 
 _BLOCK = 256
 _SLOT = 2
@@ -30,32 +31,20 @@ _SUM = """
     for (int64_t i = 0; i < n; i++) sum += weights[i] * values[i * step];
     sums[place] = sum;
 """
-_SUM_ITEM = f"""
-    FL_SHARED REAL parts[{_BLOCK}];
+_SUM_ITEM = (
+    f"""
+    FL_SHARED REAL part[{_BLOCK}];
     REAL sum = 0;
     for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += weights[i] * values[i * step];
-    parts[FL_MEMBER] = sum;
-    for (int width = {_BLOCK // 2}; width > 0; width /= 2) {{
-        FL_BARRIER();
-        if (FL_MEMBER < width) parts[FL_MEMBER] += parts[FL_MEMBER + width];
-    }}
-    if (FL_MEMBER == 0) sums[place] = parts[0];
 """
+    + group_sum(_BLOCK)
+    + "    if (FL_MEMBER == 0) sums[place] = part[0];"
+)
 
-_TAKE = f"""
-    REAL total = 0;
-    for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
-    for (int64_t i = 0; i < n; i++) values[i * step] -= total;
-    mean[0] = total * (REAL)gain;
-"""
-_TAKE_ITEM = f"""
-    if (FL_ITEM < n) {{
-        REAL total = 0;
+_TAKE = f"""REAL total = 0;
         for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
-        values[FL_ITEM * step] -= total;
-        if (FL_ITEM == 0) mean[0] = total * (REAL)gain;
-    }}
-"""
+        values[i * step] -= total;
+        if (i == 0) mean[0] = total * (REAL)gain;"""
 
 
 class DividedMean:
@@ -100,10 +89,7 @@ class DividedMean:
         context, values = self._context, self._values
         rank, ranks, piece = context.comm.rank, context.comm.size, _SLOT * values.dtype.itemsize
         sums = DeviceArray.zeros(context.device, (ranks, _SLOT), values.dtype)
-        others = [r for r in range(ranks) if r != rank]
-        out = Side(sums.buffer, [(r, rank * piece, piece) for r in others])
-        into = Side(sums.buffer, [(r, r * piece, piece) for r in others])
-        transport = choose_transport(context, others, out, into)
+        transport = gathered(context, range(ranks), sums.buffer, 0, piece)
         self._transports.append(transport)
         line: dict[str, Any] = {"values": values, "sums": sums, "n": values.shape[0], "step": values.strides[0]}
         total = {**line, "weights": self._weights, "place": _SLOT * rank}
@@ -119,27 +105,18 @@ class DividedMean:
             transport.close()
 
 
-def line_of(array: DeviceArray, axis: int) -> DeviceArray:
-    """Return the first line along an axis, over the same memory."""
-    view = array.view
-    return DeviceArray(
-        array.device, array.buffer, View((view.shape[axis],), view.dtype, (view.strides[axis],), view.offset)
-    )
-
-
 def _functions(real: str, items: bool) -> list[Function]:
-    pointer = f"{real} *"
-    sizes = [Parameter("int64_t", name) for name in ("n", "step")]
-    read = {name: Parameter(pointer, name) for name in ("values", "weights", "sums")}
-    written = {name: Parameter(pointer, name, written=True) for name in ("values", "sums", "mean")}
-    total = (read["values"], read["weights"], written["sums"], *sizes, Parameter("int64_t", "place"))
+    def values(name: str, written: bool = False) -> Parameter:
+        return Parameter(f"{real} *", name, written)
+
+    line = [Parameter("int64_t", name) for name in ("n", "step")]
+    total = (values("values"), values("weights"), values("sums", True), *line, Parameter("int64_t", "place"))
     take = (
-        written["values"], read["sums"], written["mean"], *sizes, Parameter("int64_t", "ranks"),
+        values("values", True), values("sums"), values("mean", True), *line, Parameter("int64_t", "ranks"),
         Parameter("double", "gain"),
     )  # fmt: skip
-    bodies = (_SUM_ITEM, _TAKE_ITEM) if items else (_SUM, _TAKE)
-    block = _BLOCK if items else 1
+    block, text = _BLOCK if items else 1, _SUM_ITEM if items else _SUM
     return [
-        Function("fl_line_sum", total, bodies[0].replace("REAL", real), block),
-        Function("fl_line_take", take, bodies[1].replace("REAL", real), block),
+        Function("fl_line_sum", total, text.replace("REAL", real), block),
+        Function("fl_line_take", take, over({"i": "n"}, _TAKE, items=items).replace("REAL", real), block),
     ]

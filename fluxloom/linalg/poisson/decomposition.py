@@ -11,13 +11,34 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.linalg.poisson.choice import Way, choose
 from fluxloom.linalg.poisson.problem import Problem
 
-__all__ = ["Decomposition", "Layout", "decompose"]
-
-Kind = Literal["auto", "slabs", "pencils"]
+__all__ = ["Cut", "Decomposition", "Layout", "decompose"]
 
 _KINDS = ("auto", "slabs", "pencils")
 _LEAST = 2
 """Rows of a line that a rank needs."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a plan is to be divided over the ranks of its context.
+
+    Attributes
+    ----------
+    factors
+        Boxes along each axis of the arrays of the user; None: slabs along the axis of the lines.
+    decomposition
+        ``"slabs"``: the axis of the tridiagonal systems is cut and no other; ranks send two values a system.
+        ``"pencils"``: any cut; ranks send all values, once or twice for each cut there and back. ``"auto"``: slabs
+        where they are possible.
+    gathering, pieces
+        How slabs bring their systems together: ``way`` and ``pieces`` of
+        `fluxloom.linalg.tridiagonal.ranks.RankedTridiagonal`.
+    """
+
+    factors: tuple[int, ...] | None = None
+    decomposition: Literal["auto", "slabs", "pencils"] = "auto"
+    gathering: Literal["auto", "all", "shares"] = "auto"
+    pieces: int = 1
 
 
 @dataclass(frozen=True)
@@ -38,13 +59,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """How a problem is solved on many ranks.
+    """How a problem is solved on the ranks that there are.
 
     Attributes
     ----------
     kind
-        ``"slabs"``: the axis of the tridiagonal systems is cut, and no other: the systems are solved across ranks.
-        ``"pencils"``: every axis is treated by ranks that have the whole of it, and values move in between.
+        ``"whole"``: by one rank. ``"slabs"``: the axis of the tridiagonal systems is cut, and no other: the systems are
+        solved across ranks. ``"pencils"``: every axis is treated by ranks that have the whole of it, and values move in
+        between.
     way
         Transforms and systems.
     layouts
@@ -63,16 +85,14 @@ class Decomposition:
 
 
 def decompose(
-    problem: Problem, ranks: int, cut: Any, kind: Any, line: Any, transforms: Any, *, host: bool = False
+    problem: Problem, ranks: int, cut: Cut, line: Any, transforms: Any, *, host: bool = False
 ) -> Decomposition:
     """Return how to divide a problem; the same on every rank.
 
     Parameters
     ----------
     cut
-        Boxes along each axis of the arrays of the user; None: chosen.
-    kind
-        ``"slabs"``, ``"pencils"``, or ``"auto"``: slabs where they are possible.
+        What is wished.
     line, transforms, host
         See `fluxloom.linalg.poisson.choice.choose`. With slabs ``"auto"`` is the axis that is cut.
 
@@ -81,23 +101,26 @@ def decompose(
     SolverError
         If slabs are asked for and not possible, the cut does not fit the ranks, or an option is unknown.
     """
+    shape, kind = problem.shape, cut.decomposition
     if kind not in _KINDS:
         raise SolverError(
             f"poisson: decomposition is one of {', '.join(_KINDS)}, not {kind!r}{did_you_mean(str(kind), _KINDS)}"
         )
-    shape = problem.shape
-    factors = None if cut is None else _checked(cut, shape, ranks)
+    factors = None if cut.factors is None else _checked(cut.factors, shape, ranks)
+    if ranks == 1:
+        way = choose(problem, line, transforms, host=host)
+        return Decomposition("whole", way, (Layout((1,) * len(shape), _others(shape, way.line)),))
     if kind != "pencils":
         axis, why = _slab_axis(problem, ranks, factors, line)
         if not why:
             slabs = tuple(ranks if k == axis else 1 for k in range(len(shape)))
-            others = tuple(k for k in range(len(shape)) if k != axis)
-            return Decomposition("slabs", choose(problem, axis, transforms, host=host), (Layout(slabs, others),))
+            way = choose(problem, axis, transforms, host=host)
+            return Decomposition("slabs", way, (Layout(slabs, _others(shape, axis)),))
         if kind == "slabs":
             raise SolverError(f"poisson: slabs are not possible: {why}")
     factors = _pencils(shape, ranks) if factors is None else factors
     way = choose(problem, _last(problem, factors) if line == "auto" else line, transforms, host=host)
-    if len(shape) == 1 and way.line is None and ranks > 1:
+    if len(shape) == 1 and way.line is None:
         raise SolverError(
             "poisson: the systems of one axis alone cannot be solved here (line=None, or a shift that is positive, or "
             "small and negative), and its transform is not divided over ranks: give the problem to one rank"
@@ -105,11 +128,18 @@ def decompose(
     return Decomposition("pencils", way, tuple(_layouts(shape, factors, way.line)))
 
 
+def _others(shape: tuple[int, ...], line: int | None) -> tuple[int, ...]:
+    """Return the axes but that of the lines."""
+    return tuple(k for k in range(len(shape)) if k != line)
+
+
 def _checked(cut: Any, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
     try:
         factors = tuple(int(k) for k in cut)
     except (TypeError, ValueError):
-        raise SolverError(f"poisson: cut is the number of boxes along each axis, not {cut!r}") from None
+        factors = ()
+    if ranks == 1 and factors != (1,) * len(shape):
+        raise SolverError(f"poisson: cut={cut!r} on one rank: leave it out, or give a context with ranks as the device")
     if len(factors) != len(shape) or min(factors) < 1 or prod(factors) != ranks:
         raise SolverError(f"poisson: cut={cut!r}: give a number of boxes for each of {len(shape)} axes, {ranks} in all")
     if any(k > n for k, n in zip(factors, shape, strict=True)):

@@ -1,4 +1,4 @@
-"""What happens to the values of a Poisson problem on a rank before its systems are solved, and back after that.
+"""What happens to the values of a Poisson problem before its systems are solved, and back after that.
 
 Between two moves values are real numbers without gaps. A Fourier transform makes real and imaginary parts of them,
 which then are components of a value, along a last axis: as all that follows is real and linear, each component is
@@ -17,6 +17,7 @@ import numpy as np
 from fluxloom.device.base import Call, Enqueued
 from fluxloom.device.exchange import View, steps
 from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson.bases import Basis
 from fluxloom.linalg.transforms import Transforms
 from fluxloom.linalg.transforms.ranks import Extent, Redistribution, divided
@@ -65,12 +66,14 @@ class Move(ABC):
     in_place = False
 
     @abstractmethod
-    def there(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return the calls from ``before`` to ``after``."""
+    def items(self, transforms: Transforms, source: DeviceArray, target: DeviceArray, *, back: bool) -> Items:
+        """Return the calls from ``before`` to ``after``; or ``back``, but for a factor, which may destroy the source.
 
-    @abstractmethod
-    def back(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return the calls from ``after`` to ``before``; they may destroy the source."""
+        Parameters
+        ----------
+        transforms
+            Those of the device; where threads share the work, those of one thread.
+        """
 
 
 class Real(Move):
@@ -78,42 +81,33 @@ class Real(Move):
 
     Parameters
     ----------
-    transforms
-        Those of the device.
     before
         Where the axis is not cut.
     axis, kind
         What is transformed, how.
     basis
         Of a transform by a matrix.
+    in_place
+        See `Move`.
     """
 
-    in_place = True
-
-    def __init__(self, transforms: Transforms, before: Form, axis: int, kind: str, basis: Basis | None) -> None:
+    def __init__(self, before: Form, axis: int, kind: str, basis: Basis | None, in_place: bool) -> None:
         self.before = self.after = before
-        self.in_place = kind != "matrix"
-        self._transforms, self._axis, self._kind = transforms, axis, kind
+        self.axis, self.kind, self.in_place = axis, kind, in_place
         self._given: dict[str, Any] = {} if basis is None else {"basis": basis}
 
-    def there(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return the transform."""
-        return self._moved(self._transforms.forward, source, target)
-
-    def back(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return its inverse, but for a factor."""
-        return self._moved(self._transforms.backward, source, target)
-
-    def _moved(self, transform: Any, source: DeviceArray, target: DeviceArray) -> Items:
+    def items(self, transforms: Transforms, source: DeviceArray, target: DeviceArray, *, back: bool) -> Items:
+        """Return the transform, or its inverse."""
         if not prod(source.shape):
             return []
-        axis = self._axis
+        axis = self.axis
         if self.before.components > 1:
             shape = (prod(source.shape[:axis]), source.shape[axis], prod(source.shape[axis + 1 :]))
             in_place, axis = source is target, 1
             source = viewed(source, shape, source.dtype)
             target = source if in_place else viewed(target, shape, target.dtype)
-        return list(transform(self._kind, (axis,), source, target, **self._given))
+        transform = transforms.backward if back else transforms.forward
+        return list(transform(self.kind, (axis,), source, target, **self._given))
 
 
 class Fourier(Move):
@@ -121,33 +115,27 @@ class Fourier(Move):
 
     Parameters
     ----------
-    transforms
-        Those of the device.
     before
         Where the axes are not cut.
     axes
         Ascending; the last one is halved.
     """
 
-    def __init__(self, transforms: Transforms, before: Form, axes: tuple[int, ...]) -> None:
+    def __init__(self, before: Form, axes: tuple[int, ...]) -> None:
         last = axes[-1]
         lengths = tuple(n // 2 + 1 if k == last else n for k, n in enumerate(before.lengths))
         self.before, self.after = before, Form(lengths, before.factors, 2 * before.components)
-        self._transforms, self._axes = transforms, axes
+        self._axes = axes
 
-    def there(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return the transform; the target is real, with twice the components."""
+    def items(self, transforms: Transforms, source: DeviceArray, target: DeviceArray, *, back: bool) -> Items:
+        """Return the transform, whose target is real with twice the components, or its inverse."""
         if not prod(source.shape):
             return []
+        if back:
+            axes, target, source = self._forms(target, source)
+            return list(transforms.backward("dft", axes, source, target))
         axes, source, target = self._forms(source, target)
-        return list(self._transforms.forward("dft", axes, source, target))
-
-    def back(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return its inverse, but for a factor."""
-        if not prod(source.shape):
-            return []
-        axes, target, source = self._forms(target, source)
-        return list(self._transforms.backward("dft", axes, source, target))
+        return list(transforms.forward("dft", axes, source, target))
 
     def _forms(self, real: DeviceArray, pairs: DeviceArray) -> tuple[tuple[int, ...], DeviceArray, DeviceArray]:
         """Return axes, values and spectrum as the transform takes them."""
@@ -167,19 +155,22 @@ class Passage(Move):
 
     Parameters
     ----------
+    context
+        The ranks.
     before, after
         The divisions.
-    there, back
-        What carries the values.
+    dtype
+        Of the values.
+    number
+        Of the move, for messages and profilers.
     """
 
-    def __init__(self, before: Form, after: Form, there: Redistribution, back: Redistribution) -> None:
-        self.before, self.after, self.there_by, self.back_by = before, after, there, back
+    def __init__(self, context: Context, before: Form, after: Form, dtype: np.dtype[Any], number: int) -> None:
+        self.before, self.after = before, after
+        one, other = before.boxes, after.boxes
+        self.there = Redistribution(context, one, other, dtype, f"poisson pencils {number}")
+        self.back = Redistribution(context, other, one, dtype, f"poisson pencils back {number}")
 
-    def there(self, source: DeviceArray, target: DeviceArray) -> Items:
+    def items(self, transforms: Transforms, source: DeviceArray, target: DeviceArray, *, back: bool) -> Items:
         """Return packing, messages and unpacking."""
-        return self.there_by.items(source, target)
-
-    def back(self, source: DeviceArray, target: DeviceArray) -> Items:
-        """Return the same the other way."""
-        return self.back_by.items(source, target)
+        return (self.back if back else self.there).items(source, target)

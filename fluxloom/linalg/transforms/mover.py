@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Buffer, Call, Device
+from fluxloom.device.dft import merged
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Primitive
 
@@ -130,37 +131,24 @@ class Mover:
         source, target
             Where the values are, and where they are wanted; the two do not overlap.
         """
-        counts, steps = self._merged(shape, source.steps, target.steps)
+        parts = self._parts
+        ends = [(*(step * parts for step in place.steps), 1) for place in (source, target)]
+        axes = merged((*shape, parts), *ends)
+        if len(axes) > _AXES:
+            raise ValueError(f"a copy of {len(axes)} axes: at most {_AXES} that do not lie together are possible")
+        axes = axes or [(1, 1, 1)]
+        axes = [(1, 0, 0)] * (_AXES - len(axes)) + axes
+        counts = [count for count, _, _ in axes]
         lanes = min(7, max(2, (counts[-1] - 1).bit_length()))
         last = {"shift": lanes} if self._items else {"threads": self._threads}
         span = _TURNS << lanes if self._items else _SPAN
         pieces = -(-counts[-1] // span)
         values: dict[str, int | Buffer] = {
             "source": source.buffer, "target": target.buffer,
-            "source_first": source.first * self._parts, "target_first": target.first * self._parts,
+            "source_first": source.first * parts, "target_first": target.first * parts,
             **dict(zip(_COUNTS, counts, strict=True)),
-            **dict(zip(_FROM, (s for s, _ in steps), strict=True)),
-            **dict(zip(_TO, (t for _, t in steps), strict=True)),
+            **dict(zip(_FROM, (step for _, step, _ in axes), strict=True)),
+            **dict(zip(_TO, (step for _, _, step in axes), strict=True)),
             "pieces": pieces, "span": span, **last,
         }  # fmt: skip
         return self._primitive.call("fl_move", values, prod(counts[:-1]) * pieces << lanes, name)
-
-    def _merged(
-        self, shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...]
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return counts and steps of exactly so many axes, in words: those that lie together are one."""
-        axes = [(n, s * self._parts, t * self._parts) for n, s, t in zip(shape, source, target, strict=True) if n != 1]
-        if self._parts > 1:
-            axes.append((self._parts, 1, 1))
-        found: list[tuple[int, int, int]] = []
-        for n, s, t in axes:
-            if found and found[-1][1] == n * s and found[-1][2] == n * t:
-                found[-1] = (found[-1][0] * n, s, t)
-            else:
-                found.append((n, s, t))
-        found = [(1, 0, 0)] * (_AXES - len(found)) + found
-        if len(found) > _AXES:
-            raise ValueError(f"a copy of {len(found)} axes: at most {_AXES} that do not lie together are possible")
-        if found[-1][0] == 1:
-            found[-1] = (1, 1, 1)
-        return [n for n, _, _ in found], [(s, t) for _, s, t in found]
