@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import DatError, DeviceUnavailable, OutOfMemory, SolverError
+from fluxloom.device.bandwidth import Meter
 from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
@@ -24,7 +25,6 @@ from fluxloom.device.cuda_program import CudaProgram, load_program
 from fluxloom.device.cuda_sequencer import CudaSequencer
 from fluxloom.device.cuda_support import choose_architecture, open_cuda, release
 from fluxloom.device.exchange import gapless
-from fluxloom.device.gpu_bandwidth import GpuBandwidthMeter
 
 __all__ = ["CudaDevice"]
 
@@ -372,7 +372,7 @@ class CudaDevice(Device):
         self.events += [begin, end]
         return seconds
 
-    def meter(self, nbytes: int = 0) -> GpuBandwidthMeter:
+    def meter(self, nbytes: int = 0) -> Meter:
         """Return what measures the memory bandwidth: arrays of 1 GiB, or an eighth of the free memory."""
         return cuda_meter(self, nbytes)
 

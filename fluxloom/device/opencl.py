@@ -20,10 +20,11 @@ from fluxloom.core.errors import (
     OutOfMemory,
     SolverError,
 )
+from fluxloom.device.bandwidth import Meter
 from fluxloom.device.base import Call, Device, Enqueued, Launch
 from fluxloom.device.exchange import View
 from fluxloom.device.huge_pages import advise_buffer
-from fluxloom.device.opencl_bandwidth import OpenClMeter
+from fluxloom.device.opencl_bandwidth import opencl_meter
 from fluxloom.device.opencl_buffer import OpenClBuffer
 from fluxloom.device.opencl_courier import OpenClCourier
 from fluxloom.device.opencl_platform import candidates, choose, import_pyopencl
@@ -344,9 +345,9 @@ class OpenClDevice(Device):
             return self.int64_atomics and not self.refuses(scalar)
         return scalar.name in ("float32", "int32")
 
-    def meter(self, nbytes: int = 0) -> OpenClMeter:
+    def meter(self, nbytes: int = 0) -> Meter:
         """Return what measures the bandwidth of the device's memory, with arrays of a fitting size by default."""
-        return OpenClMeter(self, nbytes)
+        return opencl_meter(self, nbytes)
 
     def describe(self) -> str:
         """Return device, driver, units, memory and precision."""

@@ -254,14 +254,14 @@ def test_elapsed(device: OpenClDevice) -> None:
 
 
 def test_bandwidth(device: OpenClDevice) -> None:
-    from fluxloom.device.opencl_bandwidth import OpenClMeter
+    from fluxloom.device.opencl_bandwidth import opencl_meter
 
-    found = OpenClMeter(device, nbytes=8 << 20).measure(repeats=2)
+    found = opencl_meter(device, nbytes=8 << 20).measure(repeats=2)
     assert found.bytes == 8 << 20
     assert found.threads == device.compute_units
     assert found.copy_gbs >= found.copy_plain_gbs > 0.01
     assert found.triad_gbs > 0.01
-    single = OpenClMeter(OpenClDevice(without=("cl_khr_fp64",)), nbytes=1 << 20).measure(repeats=1)
+    single = opencl_meter(OpenClDevice(without=("cl_khr_fp64",)), nbytes=1 << 20).measure(repeats=1)
     assert single.copy_gbs > 0.01
 
 
