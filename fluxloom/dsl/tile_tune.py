@@ -8,16 +8,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tune_runs import Snapshot
 from fluxloom.dsl.tuning import TuningFile, tuning_key
 from fluxloom.perf.stopwatch import Stopwatch
-from fluxloom.perf.tuner import Knob, SearchResult, hill_climb
+from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb
 
 if TYPE_CHECKING:
     from fluxloom.dsl.tiling import TiledChain
@@ -83,17 +79,16 @@ def tune_tiles(
     start = max(1, chain.counters.elements)
     lead = chain.lead
     assert lead is not None
-    saved = _Values(chain.loops)
+    saved = Snapshot(d for loop in chain.loops for d in loop.written)
     watch = Stopwatch(rounds=rounds, restore=saved.restore, warm=2, clock=clock, wait=chain.context.synchronize)
     sizes = tuple(sorted({min(max(1, lead.size), max(1, round(start * f))) for f in _STEPS} | {start}))
 
-    def measure(point: dict[str, int]) -> float:
+    def measure(point: Point) -> float:
         chain.retile(-(-lead.size // point["tile"]))
         return watch.median(chain)
 
     try:
-        found = hill_climb([Knob("tile", sizes)], lambda p: measure(dict(p)), start={"tile": start}, budget=budget,
-                           gain=_GAIN)  # fmt: skip
+        found = hill_climb([Knob("tile", sizes)], measure, start={"tile": start}, budget=budget, gain=_GAIN)
     finally:
         saved.restore()
     best = int(found.best.point["tile"])
@@ -102,17 +97,3 @@ def tune_tiles(
         file = TuningFile(path)
         file.put(tiles_key(chain.loops, lead.size), chain.name, Schedule(block=best), found.best.seconds)
     return found
-
-
-class _Values:
-    """Bytes of everything that some loops change."""
-
-    def __init__(self, loops: list[Loop]) -> None:
-        self._items: list[Dat | Global] = unique(d for loop in loops for d in loop.written)
-        self._saved: list[npt.NDArray[np.uint8]] = [d.buffer.host().copy() for d in self._items]
-
-    def restore(self) -> None:
-        """Put the values back; what was known of them (that they are zero) is not true any more."""
-        for item, saved in zip(self._items, self._saved, strict=True):
-            item.buffer.host(write=True)[:] = saved
-            item.version += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,12 +14,12 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.fusion import fuse
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tune_runs import Runs, depends_on_itself, family, map_identity, reschedule, shared_later
+from fluxloom.dsl.tune_runs import Runs, Snapshot, depends_on_itself, family, map_identity, reschedule, shared_later
 from fluxloom.dsl.tuning import (
     LoopTuning,
     TuneReport,
@@ -169,34 +169,12 @@ class _Plan:
     tell: Tell = field(default=_nobody)
 
 
-class _Snapshot:
-    """Values of dats and globals, byte by byte, and the buffers they are in."""
-
-    def __init__(self, items: Iterable[Dat | Global]) -> None:
-        distinct = {id(item): item for item in items}
-        self._saved = [(item, item.buffer, item.buffer.host().copy()) for item in distinct.values()]
-
-    def restore(self) -> None:
-        """Put the values back; the version counts on, because the values have changed meanwhile."""
-        for item, _, values in self._saved:
-            item.buffer.host(write=True)[:] = values
-            item.version += 1
-
-    def settle(self) -> None:
-        """Put the buffers back too (a fused chain exchanges them), then the values."""
-        moved = [(item, buffer) for item, buffer, _ in self._saved if item.buffer is not buffer]
-        for item, buffer in moved:
-            item.buffer = buffer
-            item.context.epoch += 1
-        self.restore()
-
-
 def _stopwatch(plan: _Plan, restore: Callable[[], None], context: Context, warm: int = 1) -> Stopwatch:
     return Stopwatch(plan.rounds, restore, context.device.synchronize, warm, plan.clock)
 
 
 @contextmanager
-def _borrowed(loops: Sequence[Loop], snapshot: _Snapshot) -> Iterator[None]:
+def _borrowed(loops: Sequence[Loop], snapshot: Snapshot) -> Iterator[None]:
     """Afterwards restore the data and forget the argument blocks of the trials.
 
     When the search fails the loops get their old schedules back, and plans of trials are forgotten.
@@ -241,7 +219,7 @@ def _tune_loop(
     loop = twins[0]
     before = loop.schedule
     knobs, now = loop_knobs(loop, plan.strategies, plan.method, plan.budget)
-    snapshot, changing = _Snapshot(loop.written), _Snapshot(depends_on_itself(loop))
+    snapshot, changing = Snapshot(loop.written), Snapshot(depends_on_itself(loop))
     with _borrowed([loop], snapshot):
         watch, runs = _stopwatch(plan, changing.restore, loop.context), Runs(loop)
         if tried is None:
@@ -318,7 +296,7 @@ def _tune_chain(
         return []
     own = {id(loop): loop.schedule for loop in scatters}
     knobs, first = chain_knobs(scatters, own)
-    snapshot, known = _Snapshot(written), chain.context.plans.known()
+    snapshot, known = Snapshot(written), chain.context.plans.known()
 
     def apply(schedule: Schedule | None) -> None:
         for loop in scatters:
@@ -332,7 +310,7 @@ def _tune_chain(
         trial.build()
         return trial
 
-    with _borrowed(_unique(chain.loops), snapshot):
+    with _borrowed(unique(chain.loops), snapshot):
         watch = _stopwatch(plan, snapshot.restore, chain.context, _CHAIN_WARM)
         found = _search(plan, knobs, lambda p: watch.median(prepare(chain_schedule(p))), start=first)
         times = {chain_schedule(t.point): t.seconds for t in found.trials if t.feasible}
@@ -349,7 +327,3 @@ def _tune_chain(
     chain.build()
     rows = rank_rows(chain.name, times, final, dict.fromkeys(times, "fused") | {apart: "each loop's own schedule"})
     return [LoopTuning(chain.name, "", before, final[before], best, final[best], rows)]
-
-
-def _unique(loops: Sequence[Loop]) -> list[Loop]:
-    return list({id(loop): loop for loop in loops}.values())

@@ -13,12 +13,13 @@ from fluxloom.core.errors import FluxloomError
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.kernel.record_fields import strategy_identity
 from fluxloom.perf.stopwatch import Run
 
-__all__ = ["Runs", "depends_on_itself", "family", "map_identity", "reschedule", "shared_later"]
+__all__ = ["Runs", "Snapshot", "depends_on_itself", "family", "map_identity", "reschedule", "shared_later"]
 
 
 def reschedule(loop: Loop, schedule: Schedule) -> None:
@@ -46,6 +47,27 @@ def depends_on_itself(loop: Loop) -> list[Dat | Global]:
     pairs = zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
     used = {id(a.data) for a, p in pairs if p.access is not Access.WRITE}
     return [item for item in loop.written if id(item) in used]
+
+
+class Snapshot:
+    """Values of dats and globals, byte by byte, and the buffers they are in."""
+
+    def __init__(self, items: Iterable[Dat | Global]) -> None:
+        self._saved = [(item, item.buffer, item.buffer.host().copy()) for item in unique(items)]
+
+    def restore(self) -> None:
+        """Put the values back; the version counts on, because the values have changed meanwhile."""
+        for item, _, values in self._saved:
+            item.buffer.host(write=True)[:] = values
+            item.version += 1
+
+    def settle(self) -> None:
+        """Put the buffers back too (a fused chain exchanges them), then the values."""
+        moved = [(item, buffer) for item, buffer, _ in self._saved if item.buffer is not buffer]
+        for item, buffer in moved:
+            item.buffer = buffer
+            item.context.epoch += 1
+        self.restore()
 
 
 class Runs:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf, isfinite
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = ["Ranks", "Run", "Stopwatch"]
+
+Result = TypeVar("Result")
 
 Run = Callable[[], object]
 """Runs a candidate once."""
@@ -99,6 +101,12 @@ class Stopwatch:
         self.wait()
         seconds = self.clock() - start
         return seconds if self.ranks is None else float(self.ranks.reduce(np.array([seconds]), "max")[0])
+
+    def result(self, make: Callable[[], Result]) -> tuple[Result, float]:
+        """Return what a call returns, and its seconds."""
+        found: list[Result] = []
+        seconds = self.timed(lambda: found.append(make()))
+        return found[0], seconds
 
     def median(self, run: Run, best: float = inf, most: int = 0) -> float:
         """Return the median over the rounds of one candidate.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -31,7 +30,7 @@ from fluxloom_lab.bench.options import (
     iterations_option,
     rounds_option,
 )
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, stopwatch
 from fluxloom_lab.options import option
 from fluxloom_lab.studies.hybrid import LoopRate, everyone, optimal_weight
 
@@ -318,13 +317,7 @@ class SideBySide:
 
 def _round(context: Context, runner: AirfoilRunner, count: int) -> float:
     """Return the seconds of an iteration, on several ranks of the slowest. Collective."""
-    context.synchronize()
-    context.comm.barrier()
-    start = time.perf_counter()
-    for _ in range(count):
-        runner.advance()
-    context.synchronize()
-    return slowest(context.comm, time.perf_counter() - start) / count
+    return stopwatch(context).timed(runner.advance, count) / count
 
 
 def _count(context: Context, runner: AirfoilRunner, options: MixedOptions) -> int:

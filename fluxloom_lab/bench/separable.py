@@ -185,12 +185,7 @@ def _rows(trace: Iterable[Timed]) -> list[dict[str, Any]]:
 
 
 def _wall(run: Any, rounds: int = 5) -> float:
-    found = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return median(found)
+    return Stopwatch(rounds, warm=0, most_calls=1).median(run)
 
 
 def _boxes(context: Context, n: int, tell: Tell) -> list[dict[str, Any]]:

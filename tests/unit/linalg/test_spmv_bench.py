@@ -136,7 +136,7 @@ def test_online_search(pretended: Pretended) -> None:
     assert tuner.best.repeat == 2
     assert held[-1] == tuner.best
     assert len(held) == len(tuner.trials)
-    ran = [grouping for grouping, seconds in tuner.trials if seconds < 1e9]
+    ran = [trial.point for trial in tuner.trials if trial.seconds < 1e9]
     assert pretended.calls == len(ran) + len(set(ran))
     assert pretended.waits == len(ran)
 
