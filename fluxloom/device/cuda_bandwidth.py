@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fluxloom.device.bandwidth import Meter
-from fluxloom.device.base import Buffer, Call, Launch
-
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.base import Buffer, Call, Device, Launch
 
 __all__ = ["array_bytes", "cuda_meter"]
 
@@ -30,13 +26,15 @@ def array_bytes(free: int) -> int:
     return max(_SMALLEST, min(_LARGEST, free // 8)) // 1024 * 1024
 
 
-def cuda_meter(device: CudaDevice, nbytes: int = 0) -> Meter:
+def cuda_meter(device: Device, copy: Callable[[Buffer, Buffer], None], nbytes: int = 0) -> Meter:
     """Return a meter of a GPU's memory.
 
     Parameters
     ----------
     device
         The GPU.
+    copy
+        Copies to one buffer from another, on the device.
     nbytes
         Bytes of each of the three arrays; 0: 1 GiB, or an eighth of the free memory.
 
@@ -65,7 +63,7 @@ def cuda_meter(device: CudaDevice, nbytes: int = 0) -> Meter:
         kernel("fl_fill", nbytes // 8, buffer)()
     passes = {
         "fl_copy_wide": timed(kernel("fl_copy_wide", nbytes // 16, a, c)),
-        "fl_copy_memory": timed(lambda: device.copy(c, a)),
+        "fl_copy_memory": timed(lambda: copy(c, a)),
         "fl_copy_plain": timed(kernel("fl_copy_plain", nbytes // 8, a, c)),
         "fl_triad": timed(kernel("fl_triad", nbytes // 8, a, b, c)),
     }
