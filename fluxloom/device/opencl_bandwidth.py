@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import OutOfMemory
 from fluxloom.device.bandwidth import Meter, asked_size, available_memory
-
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl_program import OpenClProgram
+from fluxloom.device.opencl_queue import OpenClQueue
 
 __all__ = ["opencl_meter"]
 
@@ -24,13 +23,15 @@ _NANO = 1e-9
 _KERNELS = ("fl_copy_plain", "fl_copy_wide", "fl_triad")
 
 
-def opencl_meter(device: OpenClDevice, nbytes: int = 0) -> Meter:
+def opencl_meter(device: OpenClQueue, reserve: Callable[[int], Any], nbytes: int = 0) -> Meter:
     """Return a meter of the memory of an OpenCL device.
 
     Parameters
     ----------
     device
         What to measure. The arrays hold doubles, or floats where there is no double precision.
+    reserve
+        Returns a ``pyopencl.Buffer`` of so many bytes.
     nbytes
         Bytes of each of the three arrays; 0: an eighth of the memory, at most 1 GiB; on a CPU what
         ``FLUXLOOM_METER_BYTES`` says, or at most 256 MiB.
@@ -44,7 +45,8 @@ def opencl_meter(device: OpenClDevice, nbytes: int = 0) -> Meter:
     width = _WIDTH_CPU if device.is_cpu else _WIDTH
     text = resources.files("fluxloom.device").joinpath("bandwidth.cl").read_text()
     program = device.compile(f"#define REAL {real}\n#define WIDE {real}{width}\n{text}", _KERNELS, "bandwidth")
-    arrays = _reserve(device, nbytes)
+    assert isinstance(program, OpenClProgram)
+    arrays = _reserve(reserve, nbytes, _default_size(device))
     a, b, c = arrays
     moved, block = int(a.size), min(device.max_block, _BLOCK)
     cl, queue = device.cl, device.new_queue(timed=True)
@@ -73,12 +75,12 @@ def opencl_meter(device: OpenClDevice, nbytes: int = 0) -> Meter:
     return Meter(passes, moved, device.compute_units, arrays=arrays)
 
 
-def _reserve(device: OpenClDevice, nbytes: int) -> list[Any]:
+def _reserve(reserve: Callable[[int], Any], nbytes: int, most: int) -> list[Any]:
     """Return three arrays; smaller ones where the size was left open and much of the memory is taken."""
-    size = _whole(nbytes or _default_size(device))
+    size = _whole(nbytes or most)
     while True:
         try:
-            return [device.reserve(size) for _ in range(3)]
+            return [reserve(size) for _ in range(3)]
         except OutOfMemory:
             if nbytes or size <= _SMALLEST:
                 raise
@@ -90,7 +92,7 @@ def _whole(nbytes: int) -> int:
     return max(64, nbytes // 64 * 64)
 
 
-def _default_size(device: OpenClDevice) -> int:
+def _default_size(device: OpenClQueue) -> int:
     """Return the bytes of one array: past the caches, within the memory and the largest allocation."""
     if device.is_cpu and (given := asked_size()):
         return max(_SMALLEST, given)
