@@ -128,6 +128,7 @@ class Meter:
                 best[name] = min(best[name], seconds if number or not repeats else float("inf"))
 
         def fastest(kind: str, nbytes: int) -> float | None:
+            """Return the bandwidth of the best passes of a kind, where there are any."""
             found = [seconds for name, seconds in best.items() if name.startswith(kind)]
             return 1e-9 * nbytes / min(found) if found else None
 
@@ -241,6 +242,7 @@ class BandwidthMeter(Meter):
         counts = [ctypes.c_int64, ctypes.c_int]
 
         def timed(name: str, elements: int, *arrays: int) -> Callable[[], float]:
+            """Return what runs a function of the library, which returns the seconds."""
             call = library.function(name, [ctypes.c_void_p] * len(arrays) + counts, ctypes.c_double)
             return lambda: call(*arrays, elements, threads)
 

@@ -49,11 +49,15 @@ def cuda_meter(device: Device, copy: Callable[[Buffer, Buffer], None], nbytes: i
     a, b, c = (device.allocate(nbytes) for _ in range(3))
 
     def kernel(symbol: str, items: int, *buffers: Buffer) -> Callable[[], None]:
+        """Return what runs a kernel once."""
         words = np.array([*(buffer.device(write=True) for buffer in buffers), items], dtype=np.int64)
         return device.sequencer([Call(symbol, program, words, (Launch(symbol, items, _BLOCK),), list(buffers))])
 
     def timed(run: Callable[[], None]) -> Callable[[], float]:
+        """Return what returns the seconds of a pass."""
+
         def batch() -> None:
+            """Ask for several passes."""
             for _ in range(_BATCH):
                 run()
 

@@ -52,7 +52,10 @@ def opencl_meter(device: OpenClQueue, reserve: Callable[[int], Any], nbytes: int
     cl, queue = device.cl, device.new_queue(timed=True)
 
     def timed(enqueue: Callable[[], Any]) -> Callable[[], float]:
+        """Return what returns the seconds of a pass."""
+
         def run() -> float:
+            """Run it alone, and ask its event."""
             device.synchronize()
             event = enqueue()
             queue.finish()
@@ -61,6 +64,7 @@ def opencl_meter(device: OpenClQueue, reserve: Callable[[int], Any], nbytes: int
         return run
 
     def kernel(symbol: str, items: int, *buffers: Any) -> Callable[[], Any]:
+        """Return what enqueues a kernel and returns its event."""
         found = program.kernel(symbol)
         for place, word in enumerate((*(buffer.int_ptr for buffer in buffers), items)):
             found.set_arg(place, np.int64(word))

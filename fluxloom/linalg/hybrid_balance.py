@@ -209,6 +209,7 @@ class _Trial:
         ranks, steps, reset, kernels, most = self._steps
 
         def run(rank: int, calls: int) -> None:
+            """Call the kernel of a rank."""
             for _ in range(calls):
                 steps[rank]()
 

@@ -165,6 +165,7 @@ class DeviceRanks:
         """Return the time of ``run(rank, calls)`` on all ranks at the same time."""
 
         def timed(rank: int) -> float:
+            """Return the seconds on the slowest rank."""
             watch = Stopwatch(wait=self.contexts[rank].synchronize, ranks=self.comms[rank])
             return watch.timed(lambda: run(rank, calls))
 
@@ -186,6 +187,7 @@ class DeviceRanks:
         """
 
         def busy(rank: int) -> float:
+            """Return for how many seconds of a call this rank did not wait for others."""
             comm = self.comms[rank]
             comm.settle = self.contexts[rank].synchronize
             try:

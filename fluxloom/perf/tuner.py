@@ -285,6 +285,7 @@ def tabu(
     """
 
     def steps(search: KnobSearch, start: Place) -> Steps:
+        """Yield the points of all starts."""
         return _tabu(search, [start, *(search.place(point) for point in restarts)])
 
     return KnobSearch(knobs, steps, **limits).run(measure)

@@ -121,6 +121,7 @@ class DividedLattice:
         """
 
         def run(rank: int, steps: int) -> None:
+            """Advance the slab of a rank."""
             self.flows[rank].step(steps)
 
         return self.ranks.measure(run, count or self.ranks.calls_of(run, _SECONDS, _MOST, unit=2))
