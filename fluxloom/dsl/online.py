@@ -13,7 +13,8 @@ from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.grouping import choose_grouping, largest_block
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tuning import TuningFile, record_winner
+from fluxloom.dsl.tune_runs import record_winner
+from fluxloom.dsl.tuning import TuningFile
 from fluxloom.perf.ragged import MOST_BLOCK, Grouping, OnlineTuner
 
 __all__ = ["OnlineTrial", "OnlineTuning"]

@@ -1,42 +1,24 @@
-"""The size of tiles by measurement: search, record, recall."""
+"""The size of tiles by measurement: search and record."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tiling import TiledChain, tiles_key
 from fluxloom.dsl.tune_runs import Snapshot
-from fluxloom.dsl.tuning import TuningFile, tuning_key
+from fluxloom.dsl.tuning import TuningFile
 from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.tiling import TiledChain
-
-__all__ = ["recorded_tile", "tiles_key", "tune_tiles"]
+__all__ = ["tune_tiles"]
 
 _STEPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Sizes that are tried, in units of the one that the caches suggest."""
 
 _GAIN = 0.02
-
-
-def tiles_key(loops: list[Loop], size: int) -> str:
-    """Return the key of a tiled chain in the tuning file: its kernels in order, device, size class of the set."""
-    context = loops[0].context
-    text = "tiles " + " ".join(loop.bound.lowered.digest for loop in loops)
-    return tuning_key(sha256(text.encode()).hexdigest(), context.device.describe(), size, context.threads)
-
-
-def recorded_tile(loops: list[Loop], size: int) -> int:
-    """Return the recorded elements a tile, or 0."""
-    found = TuningFile().get(tiles_key(loops, size)) if loops[0].context.tuning else None
-    return 0 if found is None else found.block
 
 
 def tune_tiles(

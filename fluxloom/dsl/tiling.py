@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.tile_chain import TiledForm, why_not_tiled
 from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from
 from fluxloom.dsl.tile_run import TileCounters, TiledRun
-from fluxloom.dsl.tile_tune import recorded_tile
+from fluxloom.dsl.tuning import TuningFile, tuning_key
 
-__all__ = ["TiledChain"]
+__all__ = ["TiledChain", "tiles_key"]
 
 _MANY = 2**16
 """Tiles that there may be of a set of any size; empty ones cost only tables."""
@@ -151,7 +152,7 @@ class TiledChain:
         _check_tiles(self.name, tiles)
         lead, threads = leading_set(form), max(1, self.context.threads)
         if isinstance(tiles, (int, np.integer)):
-            known = 0 if tiles else recorded_tile(self.loops, lead.size)
+            known = 0 if tiles else _recorded_tile(self.loops, lead.size)
             count = -(-lead.size // known) if known else int(tiles)
             _check_count(self.name, count, lead)
             owners, self._how = choose_owners(form, count, threads)
@@ -267,3 +268,16 @@ def _check_count(name: str, count: int, lead: Set) -> None:
     """Raise `PlanError` for a number of tiles whose tables alone would fill the memory."""
     if count > max(lead.size, _MANY):
         raise PlanError(f"{name}: {count:,} tiles for the {lead.size:,} elements of {lead.name}: give fewer")
+
+
+def tiles_key(loops: list[Loop], size: int) -> str:
+    """Return the key of a tiled chain in the tuning file: its kernels in order, device, size class of the set."""
+    context = loops[0].context
+    text = "tiles " + " ".join(loop.bound.lowered.digest for loop in loops)
+    return tuning_key(sha256(text.encode()).hexdigest(), context.device.describe(), size, context.threads)
+
+
+def _recorded_tile(loops: list[Loop], size: int) -> int:
+    """Return the recorded elements a tile, or 0."""
+    found = TuningFile().get(tiles_key(loops, size)) if loops[0].context.tuning else None
+    return 0 if found is None else found.block

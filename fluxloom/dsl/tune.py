@@ -19,7 +19,16 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tune_runs import Runs, Snapshot, depends_on_itself, family, map_identity, reschedule, shared_later
+from fluxloom.dsl.tune_runs import (
+    Runs,
+    Snapshot,
+    depends_on_itself,
+    family,
+    map_identity,
+    record_winner,
+    reschedule,
+    shared_later,
+)
 from fluxloom.dsl.tuning import (
     LoopTuning,
     TuneReport,
@@ -27,7 +36,6 @@ from fluxloom.dsl.tuning import (
     choose_finalists,
     choose_winner,
     rank_rows,
-    record_winner,
 )
 from fluxloom.perf.screening import screen
 from fluxloom.perf.stopwatch import Run, Stopwatch

@@ -1,10 +1,11 @@
-"""The candidates of a loop, ready to run: each is built once, and several are compiled side by side."""
+"""The candidates of a loop, ready to run and built once each; what they change, put back; the best of them, recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 from fluxloom.codegen.unit import generate
 from fluxloom.core.access import Access
@@ -16,10 +17,13 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tuning import TuningFile, graded_key
 from fluxloom.kernel.record_fields import strategy_identity
 from fluxloom.perf.stopwatch import Run
 
-__all__ = ["Runs", "Snapshot", "depends_on_itself", "family", "map_identity", "reschedule", "shared_later"]
+__all__ = [
+    "Runs", "Snapshot", "depends_on_itself", "family", "map_identity", "record_winner", "reschedule", "shared_later",
+]  # fmt: skip
 
 
 def reschedule(loop: Loop, schedule: Schedule) -> None:
@@ -140,3 +144,16 @@ def shared_later(loops: Sequence[Loop], later: Sequence[Loop]) -> bool:
     """Whether loops that are tuned later have the set and maps of these, and therefore their plans."""
     here = {map_identity(loop) for loop in loops}
     return any(map_identity(loop) in here for loop in later)
+
+
+def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
+    """Write the best schedule of a loop to a file; return its key.
+
+    Schedules of a grade of determinism have a key of their own; other numbers of threads than the context's
+    are not recorded.
+    """
+    grade = schedule.deterministic
+    key = graded_key(loop.tuning_key, grade)
+    if file is not None and schedule.threads == loop.context.threads:
+        file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
+    return key

@@ -6,18 +6,15 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.loop import Loop
 
 __all__ = [
     "LoopTuning",
@@ -28,8 +25,8 @@ __all__ = [
     "choose_finalists",
     "choose_winner",
     "gradable",
+    "graded_key",
     "rank_rows",
-    "record_winner",
     "schedule_words",
     "tuning_key",
 ]
@@ -245,19 +242,6 @@ class TuningFile:
 def graded_key(key: str, grade: str | None) -> str:
     """Return the key of schedules of a grade of determinism, which have records of their own."""
     return f"{key}:{grade}" if grade else key
-
-
-def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
-    """Write the best schedule of a loop to a file; return its key.
-
-    Schedules of a grade of determinism have a key of their own; other numbers of threads than the context's
-    are not recorded.
-    """
-    grade = schedule.deterministic
-    key = graded_key(loop.tuning_key, grade)
-    if file is not None and schedule.threads == loop.context.threads:
-        file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
-    return key
 
 
 # ------------------------------------------------------------------------------------------ the report
