@@ -13,8 +13,6 @@ from fluxloom.device.cuda_gpu import CudaGpu, SideStream
 
 __all__ = ["CudaCourier", "array_of", "mark_main", "settle_main"]
 
-"""Priority of side streams; CUDA takes the highest it has."""
-
 
 class CudaCourier(Courier):
     """Copies between the memory of a GPU and pinned memory of the host, on a stream of its own.

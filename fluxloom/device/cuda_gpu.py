@@ -20,6 +20,7 @@ from fluxloom.device.cuda_support import choose_architecture, open_cuda, release
 __all__ = ["CudaGpu", "SideStream"]
 
 _HIGHEST = -100
+"""Priority of side streams; CUDA takes the highest it has."""
 _SMALL = 64 << 10
 _MOST_STAGED = 64
 _NOT_READY = 600
@@ -28,7 +29,15 @@ _DLPACK_CUDA, _DLPACK_ROCM = 2, 10
 
 
 class CudaGpu(Device, ABC):
-    """The part of the device that knows no programs: see `fluxloom.device.cuda.CudaDevice`."""
+    """A GPU without programs: what buffers, couriers and sequences of `fluxloom.device.cuda.CudaDevice` need.
+
+    Attributes
+    ----------
+    cupy
+        The module.
+    title
+        What the GPU is called in messages.
+    """
 
     def __init__(self, number: int = 0) -> None:
         self.cupy: Any = open_cuda(number)

@@ -10,11 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
-from fluxloom.core.errors import (
-    DatError,
-    OutOfMemory,
-    SolverError,
-)
+from fluxloom.core.errors import DatError, OutOfMemory, SolverError
 from fluxloom.device.bandwidth import Meter
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.huge_pages import advise_buffer

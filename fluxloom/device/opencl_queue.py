@@ -33,7 +33,7 @@ _NOT_BUILT = (
 
 
 class OpenClQueue(Device, ABC):
-    """The part of the device that knows no programs: see `fluxloom.device.opencl.OpenClDevice`."""
+    """A device without programs: what buffers, programs and sequences of `fluxloom.device.opencl.OpenClDevice` need."""
 
     def __init__(self, choice: str = "", *, without: Collection[str] = ()) -> None:
         self._require_own_process()

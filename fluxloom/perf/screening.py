@@ -61,13 +61,12 @@ def _nobody(points: Sequence[Point]) -> None:
 
 
 def _screen(search: KnobSearch, start: Place, patience: int, ready: Ready) -> Steps:
-    walks = [walk for k in range(len(start)) for walk in _walks(search.knobs[k], start[k])]
-    owners = [k for k in range(len(start)) for _ in _walks(search.knobs[k], start[k])]
-    first = [_changed(start, k, i) for k, walk in zip(owners, walks, strict=True) for i in walk[:_WRONG_STEPS]]
+    walks = [(k, walk) for k, here in enumerate(start) for walk in _walks(search.knobs[k], here)]
+    first = [_changed(start, k, i) for k, walk in walks for i in walk[:_WRONG_STEPS]]
     ready([search.point(place) for place in (start, *first)])
     base = yield from search.at(start)
     alone = [{here: base} for here in start]
-    for k, walk in zip(owners, walks, strict=True):
+    for k, walk in walks:
         yield from _along(search, start, k, walk, alone[k])
     best = min([base, *(seconds for times in alone for seconds in times.values())])
     missed, combinations = 0, _combinations(start, base, alone)

@@ -18,7 +18,7 @@ from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_run
+from fluxloom.perf.shares import shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.options import (
@@ -32,7 +32,7 @@ from fluxloom_lab.bench.options import (
 )
 from fluxloom_lab.bench.rounds import slowest, stopwatch
 from fluxloom_lab.options import option
-from fluxloom_lab.studies.hybrid import LoopRate, everyone, optimal_weight
+from fluxloom_lab.studies.hybrid import LoopRate, everyone, linear_times, optimal_weight
 
 __all__ = ["Attempt", "MixedBench", "SideBySide", "break_even"]
 
