@@ -9,11 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -87,12 +86,62 @@ class Bandwidth:
     update_gbs: float | None = None
 
 
-class Meter(Protocol):
-    """Measures the memory of a device."""
+class Meter:
+    """Passes over arrays in the memory of a device; `measure` may be called between other work.
+
+    Parameters
+    ----------
+    passes
+        What goes over the arrays once and returns the seconds, by the name of its kernel: copies ``fl_copy_...``,
+        the plain one among them, ``fl_triad``, and where there are any ``fl_update`` and sums ``fl_sum_...``.
+    nbytes
+        Bytes of an array.
+    threads
+        Of the measurement.
+    read
+        Bytes that a sum reads and an update reads and writes, if not one array.
+    row
+        Passes of a kind that follow each other.
+    arrays
+        The arrays, where the passes know their addresses only.
+
+    Attributes
+    ----------
+    bytes, threads
+        Bytes of an array, and threads.
+    """
+
+    def __init__(
+        self, passes: Mapping[str, Callable[[], float]], nbytes: int, threads: int, *,
+        read: int = 0, row: int = 1, arrays: object = None,
+    ) -> None:  # fmt: skip
+        self._passes, self._arrays = passes, arrays
+        self.bytes, self.threads = nbytes, threads
+        self._read, self._row = read or nbytes, row
 
     def measure(self, repeats: int = 5) -> Bandwidth:
-        """Return the best of ``repeats`` passes."""
-        ...
+        """Return the best of ``repeats`` passes of each kind (the first pass warms up and is not counted)."""
+        best = dict.fromkeys(self._passes, float("inf"))
+        for number in range(repeats + 1):
+            for name, run in self._passes.items():
+                seconds = min(run() for _ in range(self._row))
+                best[name] = min(best[name], seconds if number or not repeats else float("inf"))
+
+        def fastest(kind: str, nbytes: int) -> float | None:
+            """Return the bandwidth of the best passes of a kind, where there are any."""
+            found = [seconds for name, seconds in best.items() if name.startswith(kind)]
+            return 1e-9 * nbytes / min(found) if found else None
+
+        copied = 2e-9 * self.bytes
+        return Bandwidth(
+            copy_gbs=copied / min(seconds for name, seconds in best.items() if name.startswith("fl_copy")),
+            triad_gbs=1.5 * copied / best["fl_triad"],
+            copy_plain_gbs=copied / best["fl_copy_plain"],
+            threads=self.threads,
+            bytes=self.bytes,
+            update_gbs=fastest("fl_update", 2 * self._read),
+            read_gbs=fastest("fl_sum", self._read),
+        )
 
 
 def meter_for(device: Device, threads: int = 0) -> Meter:
@@ -141,7 +190,7 @@ def meter_of_size(device: Device, threads: int, footprint: int) -> Meter | None:
     return BandwidthMeter(threads, max(_LEAST, footprint // 2), both=True)
 
 
-class BandwidthMeter:
+class BandwidthMeter(Meter):
     """Three arrays and a compiled STREAM; `measure` may be called between other work.
 
     Parameters
@@ -173,54 +222,36 @@ class BandwidthMeter:
     def __init__(self, threads: int = 0, nbytes: int = 0, both: bool = False) -> None:
         compiler = find_compiler()
         wanted = threads or available_threads()
-        self.threads = wanted if compiler.openmp else 1
+        threads = wanted if compiler.openmp else 1
         # Ordinary loops must stay loops: without these flags compilers turn the plain copy into memcpy.
         loops = ["-fno-builtin"]
         if compiler.family == "gcc":
             loops.append("-fno-tree-loop-distribute-patterns")
         source = resources.files("fluxloom.device").joinpath("bandwidth.c").read_text()
         library = load_library(source, name="bandwidth", flags=compile_flags(compiler, extra=loops))
-        self.bytes = (nbytes or _default_size()) // 64 * 64
-        n = self.bytes // 8
+        nbytes = (nbytes or _default_size()) // 64 * 64
+        n = nbytes // 8
         try:
             self._raw = np.empty(3 * n + 8, dtype=np.float64)
         except MemoryError:
             raise SolverError(
-                f"out of memory: measuring the bandwidth needs 3 x {self.bytes >> 20} MiB; free some or pass nbytes"
+                f"out of memory: measuring the bandwidth needs 3 x {nbytes >> 20} MiB; free some or pass nbytes"
             ) from None
         a = _aligned(self._raw)
-        b, c, self._read = a + self.bytes, a + 2 * self.bytes, 2 * n if both else n
-        self._row = _IN_A_ROW if both else 1
+        b, c, read = a + nbytes, a + 2 * nbytes, 2 * n if both else n
         counts = [ctypes.c_int64, ctypes.c_int]
 
         def timed(name: str, elements: int, *arrays: int) -> Callable[[], float]:
+            """Return what runs a function of the library, which returns the seconds."""
             call = library.function(name, [ctypes.c_void_p] * len(arrays) + counts, ctypes.c_double)
-            return lambda: call(*arrays, elements, self.threads)
+            return lambda: call(*arrays, elements, threads)
 
-        library.function("fl_fill", [ctypes.c_void_p] * 3 + counts)(a, b, c, n, self.threads)
+        library.function("fl_fill", [ctypes.c_void_p] * 3 + counts)(a, b, c, n, threads)
         self.kept: Callable[[], float] = library.function("fl_kept", [], ctypes.c_double)
-        self._passes = {name: timed(name, n, a, c) for name in _COPIES}
-        self._passes["fl_triad"] = timed("fl_triad", n, a, b, c)
-        self._passes["fl_update"] = timed("fl_update", self._read, a)
-        self._passes |= {name: timed(name, self._read, a) for name in _SUMS}
-
-    def measure(self, repeats: int = 5) -> Bandwidth:
-        """Return the best of ``repeats`` passes of each kind (the first pass warms up and is not counted)."""
-        best = dict.fromkeys(self._passes, float("inf"))
-        for number in range(repeats + 1):
-            for name, run in self._passes.items():
-                seconds = min(run() for _ in range(self._row))
-                best[name] = min(best[name], seconds if number else float("inf"))
-        moved = 2e-9 * self.bytes
-        return Bandwidth(
-            copy_gbs=moved / min(best[name] for name in _COPIES),
-            triad_gbs=1.5 * moved / best["fl_triad"],
-            copy_plain_gbs=moved / best["fl_copy_plain"],
-            threads=self.threads,
-            bytes=self.bytes,
-            update_gbs=16e-9 * self._read / best["fl_update"],
-            read_gbs=8e-9 * self._read / min(best[name] for name in _SUMS),
-        )
+        passes = {name: timed(name, n, a, c) for name in _COPIES}
+        passes |= {"fl_triad": timed("fl_triad", n, a, b, c)}
+        passes |= {name: timed(name, read, a) for name in ("fl_update", *_SUMS)}
+        super().__init__(passes, nbytes, threads, read=8 * read, row=_IN_A_ROW if both else 1)
 
 
 def available_threads() -> int:

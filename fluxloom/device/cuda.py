@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -13,33 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
-from fluxloom.core.errors import DatError, DeviceUnavailable, OutOfMemory, SolverError
-from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch
+from fluxloom.core.errors import DatError
+from fluxloom.device.bandwidth import Meter
+from fluxloom.device.base import Buffer, Call, Enqueued, Launch
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, SideStream
-from fluxloom.device.cuda_errors import error_key, explain, gibibytes
+from fluxloom.device.cuda_courier import CudaCourier
 from fluxloom.device.cuda_exchange import assign, import_array, why_not_shared
+from fluxloom.device.cuda_gpu import CudaGpu
 from fluxloom.device.cuda_program import CudaProgram, load_program
 from fluxloom.device.cuda_sequencer import CudaSequencer
-from fluxloom.device.cuda_support import choose_architecture, open_cuda, release
 from fluxloom.device.exchange import gapless
-from fluxloom.device.gpu_bandwidth import GpuBandwidthMeter
 
 __all__ = ["CudaDevice"]
 
-_SMALL = 64 << 10
-_MOST_STAGED = 64
 _RESET_BLOCK = 64
-_NOT_READY = 600
-"""What CUDA, and HIP, answer where there is more to do; anything else is an end, or an error."""
-_DLPACK_CUDA, _DLPACK_ROCM = 2, 10
 _ATOMIC = frozenset({"float64", "float32", "int64", "int32"})
 """Not float16: sums would be rounded to 11 bits after every addition, in an order that changes from run to run."""
 
 
-
-class CudaDevice(Device):
+class CudaDevice(CudaGpu):
     """An NVIDIA GPU.
 
     Everything that is asked of the device runs in order on one stream of its own, `stream`; calls return before
@@ -69,63 +59,8 @@ class CudaDevice(Device):
     items = True
 
     def __init__(self, number: int = 0) -> None:
-        self.cupy: Any = open_cuda(number)
-        self.number = number
-        self.dlpack = (_DLPACK_ROCM if getattr(self.cupy.cuda.runtime, "is_hip", False) else _DLPACK_CUDA, number)
-        self.title = f"GPU {number}"
-        self.running = ""
-        """The calls that ran last; for messages."""
-        self.events: list[Any] = []
-        """Events that are free to be used again."""
-        cuda = self.cupy.cuda
-        self.failures: tuple[type[Exception], ...] = (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
-        self._runtime = cuda.runtime
-        self._staged: list[npt.NDArray[np.uint8]] = []
-        self.waits: Callable[[Callable[[], bool]], None] | None = None
-        """What waits until a function says that the GPU is done, where that may need other ranks; None: the driver."""
-        self.mixed = False
-        """Whether arrays were exchanged, so that other streams may work on them."""
+        super().__init__(number)
         self._helpers: CudaProgram | None = None
-        try:
-            with cuda.Device(number):
-                self.stream: Any = cuda.Stream(non_blocking=True)
-        except self.failures as error:
-            raise DeviceUnavailable(
-                f"GPU {number} cannot be used ({error}): see with nvidia-smi whether another process has it for itself"
-            ) from error
-        self._side: SideStream | None = None
-        capability = int(cuda.Device(number).compute_capability)
-        self._architecture = choose_architecture(capability, cuda.nvrtc.getSupportedArchs()) or ""
-
-    # ---------------------------------------------------------------------------------- current GPU
-    def enter(self) -> int:
-        """Make this GPU current in the calling thread; returns the one that was."""
-        try:
-            before = self._runtime.getDevice()
-            self._runtime.setDevice(self.number)  # also gives a new thread its context
-        except self.failures as error:
-            raise self.failure(error) from error
-        return before
-
-    def leave(self, before: int) -> None:
-        """Make the GPU current that was."""
-        if before != self.number:
-            self._runtime.setDevice(before)
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Make this GPU current for a while; errors of CUDA become errors of this package."""
-        before = self.enter()
-        try:
-            yield
-        except self.failures as error:
-            raise self.failure(error) from error
-        finally:
-            self.leave(before)
-
-    def failure(self, error: BaseException) -> SolverError:
-        """Return the error to raise for one of CUDA's."""
-        return explain(error, self.title, self.running)
 
     # --------------------------------------------------------------------------------------- memory
     def allocate(self, nbytes: int, stagger: int = 0) -> CudaBuffer:
@@ -141,75 +76,6 @@ class CudaDevice(Device):
             if nbytes:
                 self._runtime.memsetAsync(memory.ptr, 0, nbytes, self.stream.ptr)
         return CudaBuffer(self, memory, nbytes)
-
-    def _take(self, nbytes: int) -> Any:
-        """Return memory of CuPy's pool that belongs to our stream; this GPU is current."""
-        try:
-            return self._allocated(nbytes)
-        except (MemoryError, *self.failures) as error:
-            if not _lacks_memory(error):
-                raise
-        gc.collect()  # arrays in cycles hold memory too
-        pool = self.cupy.get_default_memory_pool()
-        pool.free_all_blocks()
-        try:
-            return self._allocated(nbytes)
-        except (MemoryError, *self.failures) as error:
-            if not _lacks_memory(error):
-                raise
-            free, total = self._runtime.memGetInfo()
-            held = int(pool.total_bytes())
-            raise OutOfMemory(
-                f"out of memory on {self.title}: {gibibytes(nbytes)} asked for, {gibibytes(free)} of "
-                f"{gibibytes(total)} free; this process holds {gibibytes(held)}, {gibibytes(pool.free_bytes())} of "
-                "it unused",
-                asked=nbytes, free=int(free), total=int(total), held=held,
-            ) from error  # fmt: skip
-
-    def _allocated(self, nbytes: int) -> Any:
-        with self.stream:  # the pool keeps what one stream has freed for the same stream
-            return self.cupy.cuda.alloc(max(1, nbytes))
-
-    def memory(self) -> tuple[int, int]:
-        """Return the bytes that are free, those that CuPy's pool keeps unused included, and all bytes."""
-        with self.active():
-            free, total = self._runtime.memGetInfo()
-            return int(free) + int(self.cupy.get_default_memory_pool().free_bytes()), int(total)
-
-    def pinned(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Return zeroed host memory that the GPU reads and writes without a detour; ordinary memory where none is."""
-        try:
-            with self.active():
-                memory = self.cupy.cuda.alloc_pinned_memory(nbytes)
-        except SolverError as error:
-            if not _lacks_memory(error.__cause__):
-                raise
-            return np.zeros(nbytes, dtype=np.uint8)
-        array = np.frombuffer(memory, dtype=np.uint8, count=nbytes)
-        array[:] = 0
-        return array
-
-    def send(self, address: int, source: npt.NDArray[np.uint8]) -> None:
-        """Copy host to device, after what was asked for before; ``source`` may be changed when this returns."""
-        if not source.nbytes:
-            return
-        runtime = self._runtime
-        with self.active():
-            if source.nbytes > _SMALL:
-                self._copy(address, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
-                self._wait()
-                return
-            if len(self._staged) >= _MOST_STAGED:
-                self._wait()
-            self._staged.append(source.copy())
-            self._copy(address, self._staged[-1].ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
-
-    def fetch(self, target: npt.NDArray[np.uint8], address: int) -> None:
-        """Copy device to host after what was asked for before, and wait."""
-        with self.active():
-            if target.nbytes:
-                self._copy(target.ctypes.data, address, target.nbytes, self._runtime.memcpyDeviceToHost)
-            self._wait()
 
     def bring(self, buffers: Sequence[Buffer]) -> None:
         """Make the host copies of some buffers current, with one wait for all."""
@@ -229,33 +95,6 @@ class CudaDevice(Device):
         begin, end = source.device(), target.device(write=True)
         with self.active():
             self._copy(end, begin, source.nbytes, self._runtime.memcpyDeviceToDevice)
-
-    def _copy(self, target: int, source: int, nbytes: int, kind: int) -> None:
-        self._runtime.memcpyAsync(target, source, nbytes, kind, self.stream.ptr)
-
-    def _wait(self) -> None:
-        """Wait for the stream; then nothing reads staged values any more."""
-        self.wait_for(self.stream)
-        self._staged.clear()
-
-    def wait_for(self, stream: Any) -> None:
-        """Wait on the host for a stream, or an event, of CuPy; this GPU is current.
-
-        Where messages of other GPUs may have to come first, with `waits`, which tells long waits and ends those that
-        have no end: in the driver nobody would hear of them.
-        """
-        if self.waits is not None:
-            query = self._runtime.streamQuery if hasattr(stream, "wait_event") else self._runtime.eventQuery
-            self.waits(lambda: query(stream.ptr) != _NOT_READY)
-        stream.synchronize()  # raises what has failed
-
-    def resident(self, array: npt.NDArray[Any]) -> tuple[int, Any]:
-        """Return the device address of a read-only table, and what keeps it alive."""
-        table = np.ascontiguousarray(array)
-        with self.active():
-            memory = self._take(table.nbytes)
-        self.send(int(memory.ptr), table.reshape(-1).view(np.uint8))
-        return int(memory.ptr), memory
 
     # -------------------------------------------------------------------------- arrays of other people
     def wrap(self, array: Any) -> CudaBuffer:
@@ -302,18 +141,6 @@ class CudaDevice(Device):
         with self.active():
             return array.get()
 
-    def current_stream(self) -> Any:
-        """Return the stream on which CuPy works now; this GPU is current."""
-        return self.cupy.cuda.get_current_stream()
-
-    def order(self, first: Any, then: Any) -> None:
-        """Let one stream wait for what another was asked for; this GPU is current."""
-        self.mixed = True
-        if first.ptr != then.ptr:
-            event = self.cupy.cuda.Event(disable_timing=True)
-            event.record(first)
-            then.wait_event(event)
-
     # ------------------------------------------------------------------------------------- programs
     def compile(self, text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> CudaProgram:
         """Compile a translation unit.
@@ -346,65 +173,6 @@ class CudaDevice(Device):
         """Whether indirect increments of a type can be added atomically."""
         return scalar.name in _ATOMIC
 
-    # --------------------------------------------------------------------------------- time and place
-    def synchronize(self) -> None:
-        """Wait until everything that was asked for is done, on every stream once arrays were exchanged with CuPy."""
-        with self.active():
-            self._wait()
-            if self.mixed:
-                self._runtime.deviceSynchronize()
-
-    def mark(self, stream: Any = None) -> Any:
-        """Return an event of now on a stream, by default the main one; this GPU is current."""
-        event = self.events.pop() if self.events else self.cupy.cuda.Event()
-        event.record(self.stream if stream is None else stream)
-        return event
-
-    def elapsed(self, run: Callable[[], object]) -> float:
-        """Return the seconds that the GPU needs for what a function asks of it."""
-        with self.active():
-            begin = self.mark()
-        run()
-        with self.active():
-            end = self.mark()
-            self.wait_for(end)
-            seconds = 1e-3 * float(self.cupy.cuda.get_elapsed_time(begin, end))
-        self.events += [begin, end]
-        return seconds
-
-    def meter(self, nbytes: int = 0) -> GpuBandwidthMeter:
+    def meter(self, nbytes: int = 0) -> Meter:
         """Return what measures the memory bandwidth: arrays of 1 GiB, or an eighth of the free memory."""
-        return cuda_meter(self, nbytes)
-
-    @property
-    def side(self) -> SideStream:
-        """The stream beside the main one, for messages and what waits for them."""
-        if self._side is None:
-            self._side = SideStream(self)
-        return self._side
-
-    @property
-    def identity(self) -> str:
-        """Machine and bus address of the GPU: equal for two ranks that use the same one."""
-        with self.active():
-            return f"{platform.node()} {self._runtime.deviceGetPCIBusId(self.number)}"
-
-    def describe(self) -> str:
-        """Return GPU, memory, compute capability and versions."""
-        with self.active():
-            properties = self._runtime.getDeviceProperties(self.number)
-            total = int(self._runtime.memGetInfo()[1])
-        found = properties["name"]
-        name = found.decode() if isinstance(found, bytes) else str(found)
-        return (
-            f"{name}, {gibibytes(total)}, compute capability {properties['major']}.{properties['minor']}, "
-            f"driver for CUDA {release(int(self._runtime.driverGetVersion()))}, "
-            f"CuPy {self.cupy.__version__} with CUDA {release(int(self._runtime.runtimeGetVersion()))}"
-        )
-
-
-def _lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error says that memory is exhausted."""
-    return isinstance(error, MemoryError) or (
-        error is not None and error_key(error) in ("memoryallocation", "outofmemory")
-    )
+        return cuda_meter(self, self.copy, nbytes)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.device.cuda_exchange import open_view
+from fluxloom.device.cuda_gpu import CudaGpu
 from fluxloom.device.exchange import View, capsule
-
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
 
 __all__ = ["CudaBuffer"]
 
@@ -42,7 +40,7 @@ class CudaBuffer(RemoteBuffer):
         What else has to stay alive: the array of somebody else whose memory this is.
     """
 
-    def __init__(self, owner: CudaDevice, memory: Any, nbytes: int, *, zeroed: bool = True, kept: Any = None) -> None:
+    def __init__(self, owner: CudaGpu, memory: Any, nbytes: int, *, zeroed: bool = True, kept: Any = None) -> None:
         super().__init__(nbytes, zeroed=zeroed)
         self._owner = owner
         self._memory = memory

@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.device.courier import Courier
 from fluxloom.device.cuda_buffer import CudaBuffer
+from fluxloom.device.cuda_gpu import CudaGpu, SideStream
 
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
-
-__all__ = ["CudaCourier", "SideStream", "array_of", "mark_main", "settle_main"]
-
-_HIGHEST = -100
-"""Priority of side streams; CUDA takes the highest it has."""
-
-
-class SideStream:
-    """A stream beside the main one of a GPU; where both have kernels that wait, its own start first.
-
-    `fork` and `join` only record events, so that both can be captured in a graph.
-
-    Parameters
-    ----------
-    device
-        The GPU.
-
-    Attributes
-    ----------
-    stream
-        The CuPy stream.
-    """
-
-    def __init__(self, device: CudaDevice) -> None:
-        self._main, self._device = device.stream, device
-        cuda = device.cupy.cuda
-        with device.active():
-            self.stream: Any = cuda.Stream(non_blocking=True, priority=_HIGHEST)
-            self._forked, self._joined = (cuda.Event(disable_timing=True) for _ in range(2))
-
-    def fork(self) -> None:
-        """Let this stream wait for what the main one was asked for so far; the GPU is current."""
-        self._forked.record(self._main)
-        self.stream.wait_event(self._forked)
-
-    def join(self) -> None:
-        """Let the main stream wait for what this one was asked for so far; the GPU is current."""
-        self._joined.record(self.stream)
-        self._main.wait_event(self._joined)
-
-    def fork_now(self) -> None:
-        """Make the GPU current for a `fork`."""
-        with self._device.active():
-            self.fork()
-
-    def join_now(self) -> None:
-        """Make the GPU current for a `join`."""
-        with self._device.active():
-            self.join()
+__all__ = ["CudaCourier", "array_of", "mark_main", "settle_main"]
 
 
 class CudaCourier(Courier):
@@ -75,7 +26,7 @@ class CudaCourier(Courier):
         The GPU.
     """
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaGpu) -> None:
         super().__init__()
         self._device = device
         self._side = SideStream(device)
@@ -102,7 +53,7 @@ class CudaCourier(Courier):
             self._device.wait_for(self._side.stream)
 
 
-def array_of(device: CudaDevice, buffer: CudaBuffer) -> Any:
+def array_of(device: CudaGpu, buffer: CudaBuffer) -> Any:
     """Return the device memory of a message buffer as a CuPy array of bytes, for an MPI that reads and writes there.
 
     Unlike `CudaBuffer.array` it changes nothing about who holds the current values and puts no streams in order:
@@ -114,13 +65,13 @@ def array_of(device: CudaDevice, buffer: CudaBuffer) -> Any:
         return cupy.ndarray((buffer.nbytes,), dtype=np.uint8, memptr=cupy.cuda.MemoryPointer(memory, 0))
 
 
-def mark_main(device: CudaDevice) -> Any:
+def mark_main(device: CudaGpu) -> Any:
     """Return a mark behind everything that the main stream was asked for so far; give it back to `settle_main`."""
     with device.active():
         return device.mark()
 
 
-def settle_main(device: CudaDevice, mark: Any = None) -> None:
+def settle_main(device: CudaGpu, mark: Any = None) -> None:
     """Wait on the host until the main stream has come to a mark; other streams run on.
 
     Parameters

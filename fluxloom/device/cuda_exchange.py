@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import DatError
+from fluxloom.device.cuda_gpu import CudaGpu
 from fluxloom.device.exchange import View
-
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
 
 __all__ = ["assign", "import_array", "open_view", "why_not_shared"]
 
@@ -18,7 +16,7 @@ _VECTOR = 16
 """Bytes that a kernel moves at once, if the components of an element allow it."""
 
 
-def import_array(device: CudaDevice, values: Any) -> Any:
+def import_array(device: CudaGpu, values: Any) -> Any:
     """Return an array of the GPU as one of CuPy, without a copy, and anything else as one of NumPy.
 
     Raises
@@ -37,7 +35,7 @@ def import_array(device: CudaDevice, values: Any) -> Any:
     return values
 
 
-def why_not_shared(device: CudaDevice, values: Any, array: Any) -> str:
+def why_not_shared(device: CudaGpu, values: Any, array: Any) -> str:
     """Return why the memory of values, which are an array now, cannot be a buffer; empty if it can."""
     if not isinstance(array, device.cupy.ndarray):
         return f"a {type(values).__name__} is in the memory of the host, and loops run in that of the GPU"
@@ -48,7 +46,7 @@ def why_not_shared(device: CudaDevice, values: Any, array: Any) -> str:
     return ""
 
 
-def assign(device: CudaDevice, target: Any, source: Any) -> None:
+def assign(device: CudaGpu, target: Any, source: Any) -> None:
     """Set an array from another one on the device's stream, after and before what CuPy's current stream does."""
     with device.active():
         current = device.current_stream()
@@ -58,7 +56,7 @@ def assign(device: CudaDevice, target: Any, source: Any) -> None:
         device.order(device.stream, current)  # it may free or change the source, and use the target
 
 
-def open_view(device: CudaDevice, address: int, nbytes: int, owner: object, view: View | None) -> Any:
+def open_view(device: CudaGpu, address: int, nbytes: int, owner: object, view: View | None) -> Any:
     """Return device memory as a CuPy array that keeps ``owner`` alive: of bytes, or of another form.
 
     CuPy's current stream waits for what the device was asked for.

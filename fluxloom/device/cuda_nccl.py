@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.core.optional import require
 from fluxloom.device.base import Enqueued, Sequencer
-from fluxloom.device.cuda_courier import SideStream
+from fluxloom.device.cuda_gpu import SideStream
 
 if TYPE_CHECKING:
     from fluxloom.device.cuda import CudaDevice

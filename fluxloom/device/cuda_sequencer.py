@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,9 @@ import numpy.typing as npt
 from fluxloom.core.errors import CommError, PlanError
 from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.cuda_errors import exceeds_threads, is_fatal, refused_launch
+from fluxloom.device.cuda_gpu import CudaGpu
 from fluxloom.device.cuda_graph import prioritised
 from fluxloom.device.cuda_program import CudaProgram
-
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
 
 __all__ = ["CudaSequencer"]
 
@@ -80,7 +78,7 @@ class CudaSequencer(Sequencer):
         When a kernel cannot run in groups of the size that was planned, or in so many.
     """
 
-    def __init__(self, device: CudaDevice, calls: Sequence[Call | Enqueued]) -> None:
+    def __init__(self, device: CudaGpu, calls: Sequence[Call | Enqueued]) -> None:
         self._device = device
         self._calls = tuple(calls)
         self._stream, self._number, self._start = device.stream, device.number, device.cupy.cuda.driver.launchKernel

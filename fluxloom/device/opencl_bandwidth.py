@@ -1,19 +1,19 @@
-"""The memory bandwidth of an OpenCL device, measured."""
+"""The memory bandwidth of an OpenCL device, measured with kernels after STREAM."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import OutOfMemory
-from fluxloom.device.bandwidth import Bandwidth, asked_size, available_memory
+from fluxloom.device.bandwidth import Meter, asked_size, available_memory
+from fluxloom.device.opencl_program import OpenClProgram
+from fluxloom.device.opencl_queue import OpenClQueue
 
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
-
-__all__ = ["OpenClMeter"]
+__all__ = ["opencl_meter"]
 
 _SMALLEST = 8 << 20
 _LARGEST_CPU, _LARGEST = 256 << 20, 1 << 30
@@ -23,79 +23,72 @@ _NANO = 1e-9
 _KERNELS = ("fl_copy_plain", "fl_copy_wide", "fl_triad")
 
 
-class OpenClMeter:
-    """Three arrays and kernels after STREAM; `measure` may be called between other work.
+def opencl_meter(device: OpenClQueue, reserve: Callable[[int], Any], nbytes: int = 0) -> Meter:
+    """Return a meter of the memory of an OpenCL device.
 
     Parameters
     ----------
     device
-        What to measure. Its arrays hold doubles, or floats where there is no double precision.
+        What to measure. The arrays hold doubles, or floats where there is no double precision.
+    reserve
+        Returns a ``pyopencl.Buffer`` of so many bytes.
     nbytes
-        Bytes of one array; 0: an eighth of the memory, at most 1 GiB; on a CPU what ``FLUXLOOM_METER_BYTES`` says,
-        or at most 256 MiB.
+        Bytes of each of the three arrays; 0: an eighth of the memory, at most 1 GiB; on a CPU what
+        ``FLUXLOOM_METER_BYTES`` says, or at most 256 MiB.
 
     Raises
     ------
     OutOfMemory
         When the arrays do not fit.
     """
+    real, size = ("double", 8) if device.fp64 else ("float", 4)
+    width = _WIDTH_CPU if device.is_cpu else _WIDTH
+    text = resources.files("fluxloom.device").joinpath("bandwidth.cl").read_text()
+    program = device.compile(f"#define REAL {real}\n#define WIDE {real}{width}\n{text}", _KERNELS, "bandwidth")
+    assert isinstance(program, OpenClProgram)
+    arrays = _reserve(reserve, nbytes, _default_size(device))
+    a, b, c = arrays
+    moved, block = int(a.size), min(device.max_block, _BLOCK)
+    cl, queue = device.cl, device.new_queue(timed=True)
 
-    def __init__(self, device: OpenClDevice, nbytes: int = 0) -> None:
-        self._device = device
-        self.bytes = _whole(nbytes or _default_size(device))
-        real, size = ("double", 8) if device.fp64 else ("float", 4)
-        width = _WIDTH_CPU if device.is_cpu else _WIDTH
-        text = resources.files("fluxloom.device").joinpath("bandwidth.cl").read_text()
-        header = f"#define REAL {real}\n#define WIDE {real}{width}\n"
-        program = device.compile(header + text, _KERNELS, "bandwidth")
-        self._block = min(device.max_block, _BLOCK)
-        self._arrays = self._reserve(nbytes)
-        a, b, c = self._arrays
-        self._commands: list[tuple[Any, int]] = []
-        for symbol, buffers, items in (
-            ("fl_copy_plain", (a, c), self.bytes // size),
-            ("fl_copy_wide", (a, c), self.bytes // (size * width)),
-            ("fl_triad", (a, b, c), self.bytes // size),
-        ):
-            kernel = program.kernel(symbol)
-            for place, word in enumerate((*(buffer.int_ptr for buffer in buffers), items)):
-                kernel.set_arg(place, np.int64(word))
-            self._commands.append((kernel, items))
+    def timed(enqueue: Callable[[], Any]) -> Callable[[], float]:
+        """Return what returns the seconds of a pass."""
 
-    def _reserve(self, nbytes: int) -> list[Any]:
-        """Return three arrays; smaller ones where the size was left open and much of the memory is taken."""
-        while True:
-            try:
-                return [self._device.reserve(self.bytes) for _ in range(3)]
-            except OutOfMemory:
-                if nbytes or self.bytes <= _SMALLEST:
-                    raise
-                self.bytes = _whole(self.bytes // 2)
-
-    def measure(self, repeats: int = 5) -> Bandwidth:
-        """Return the best of ``repeats`` passes of each kind (the first pass warms up and is not counted)."""
-        a, _, c = self._arrays
-        cl, queue = self._device.cl, self._device.new_queue(timed=True)
-        self._device.synchronize()
-        best = np.full(4, np.inf)
-        for number in range(repeats + 1):
-            events = [cl.enqueue_copy(queue, c, a, byte_count=self.bytes)]
-            for kernel, items in self._commands:
-                size = -(-items // self._block) * self._block
-                events.append(cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self._block,)))
+        def run() -> float:
+            """Run it alone, and ask its event."""
+            device.synchronize()
+            event = enqueue()
             queue.finish()
-            if number or not repeats:
-                seconds = [max(1, event.profile.end - event.profile.start) * _NANO for event in events]
-                best = np.minimum(best, seconds)
-        moved = 2e-9 * self.bytes
-        copied, plain, wide, triad = (float(seconds) for seconds in best)
-        return Bandwidth(
-            copy_gbs=moved / min(copied, plain, wide),
-            triad_gbs=1.5 * moved / triad,
-            copy_plain_gbs=moved / plain,
-            threads=self._device.compute_units,
-            bytes=self.bytes,
-        )
+            return max(1, event.profile.end - event.profile.start) * _NANO
+
+        return run
+
+    def kernel(symbol: str, items: int, *buffers: Any) -> Callable[[], Any]:
+        """Return what enqueues a kernel and returns its event."""
+        found = program.kernel(symbol)
+        for place, word in enumerate((*(buffer.int_ptr for buffer in buffers), items)):
+            found.set_arg(place, np.int64(word))
+        return lambda: cl.enqueue_nd_range_kernel(queue, found, (-(-items // block) * block,), (block,))
+
+    passes = {
+        "fl_copy_memory": timed(lambda: cl.enqueue_copy(queue, c, a, byte_count=moved)),
+        "fl_copy_plain": timed(kernel("fl_copy_plain", moved // size, a, c)),
+        "fl_copy_wide": timed(kernel("fl_copy_wide", moved // (size * width), a, c)),
+        "fl_triad": timed(kernel("fl_triad", moved // size, a, b, c)),
+    }
+    return Meter(passes, moved, device.compute_units, arrays=arrays)
+
+
+def _reserve(reserve: Callable[[int], Any], nbytes: int, most: int) -> list[Any]:
+    """Return three arrays; smaller ones where the size was left open and much of the memory is taken."""
+    size = _whole(nbytes or most)
+    while True:
+        try:
+            return [reserve(size) for _ in range(3)]
+        except OutOfMemory:
+            if nbytes or size <= _SMALLEST:
+                raise
+            size = _whole(size // 2)
 
 
 def _whole(nbytes: int) -> int:
@@ -103,7 +96,7 @@ def _whole(nbytes: int) -> int:
     return max(64, nbytes // 64 * 64)
 
 
-def _default_size(device: OpenClDevice) -> int:
+def _default_size(device: OpenClQueue) -> int:
     """Return the bytes of one array: past the caches, within the memory and the largest allocation."""
     if device.is_cpu and (given := asked_size()):
         return max(_SMALLEST, given)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import ExportError
 from fluxloom.device.base import RemoteBuffer
 from fluxloom.device.exchange import View
-
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl_queue import OpenClQueue
 
 __all__ = ["OpenClBuffer"]
 
@@ -28,12 +26,12 @@ class OpenClBuffer(RemoteBuffer):
         The ``pyopencl.Buffer``.
     """
 
-    def __init__(self, device: OpenClDevice, nbytes: int) -> None:
+    def __init__(self, device: OpenClQueue, memory: Any, nbytes: int) -> None:
         super().__init__(nbytes)
         self._lent: Any = None
         self._lent_references = 0
         self._device = device
-        self.memory = device.reserve(nbytes)
+        self.memory = memory
         self.address = int(self.memory.int_ptr)
 
     def upload(self) -> None:

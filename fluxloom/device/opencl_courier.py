@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.device.courier import Courier
 from fluxloom.device.opencl_buffer import OpenClBuffer
-
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl_queue import OpenClQueue
 
 __all__ = ["OpenClCourier"]
 
@@ -27,7 +25,7 @@ class OpenClCourier(Courier):
         Where the buffers are.
     """
 
-    def __init__(self, device: OpenClDevice) -> None:
+    def __init__(self, device: OpenClQueue) -> None:
         super().__init__()
         self._device = device
         self._queue: Any = device.new_queue(timed=False)

@@ -9,16 +9,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.device.base import Program, Resources
+from fluxloom.device.opencl_queue import OpenClQueue
 from fluxloom.toolchain import open_cache
 from fluxloom.toolchain.cache import content_digest
-
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
 
 __all__ = ["OpenClProgram", "build", "build_options", "keep_source", "read_log", "read_registers"]
 
@@ -57,7 +55,7 @@ class OpenClProgram(Program):
     name: str
     text: str
     handle: Any
-    device: OpenClDevice
+    device: OpenClQueue
     registers: Mapping[str, Resources]
     compiled: bool
     seconds: float
@@ -89,7 +87,7 @@ class OpenClProgram(Program):
         return Resources(local=local, shared=int(kernel.get_work_group_info(info.LOCAL_MEM_SIZE, handle)))
 
 
-def build_options(device: OpenClDevice) -> list[str]:
+def build_options(device: OpenClQueue) -> list[str]:
     """Return the options of every build: IEEE division and square root, and no fast arithmetic."""
     options = ["-cl-std=CL1.2"]
     if device.handle.single_fp_config & device.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
@@ -109,7 +107,7 @@ def _refuse_unsafe_options() -> None:
         )
 
 
-def build(device: OpenClDevice, text: str, symbols: Sequence[str], name: str, *, contract: bool) -> OpenClProgram:
+def build(device: OpenClQueue, text: str, symbols: Sequence[str], name: str, *, contract: bool) -> OpenClProgram:
     """Build a program and look up its kernels.
 
     Raises

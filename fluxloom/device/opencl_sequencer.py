@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CompileError
 from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.opencl_program import OpenClProgram, keep_source
-
-if TYPE_CHECKING:
-    from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl_queue import OpenClQueue
 
 __all__ = ["OpenClSequencer"]
 
@@ -39,7 +38,7 @@ class OpenClSequencer(Sequencer):
         When a kernel does not take the arguments of its call, or cannot run in groups of the wanted size.
     """
 
-    def __init__(self, device: OpenClDevice, calls: Sequence[Call | Enqueued]) -> None:
+    def __init__(self, device: OpenClQueue, calls: Sequence[Call | Enqueued]) -> None:
         self._device, self._calls = device, tuple(calls)
         self.seconds: npt.NDArray[np.float64] = np.zeros(len(self._calls))
         runs = np.zeros(1, dtype=np.int64)
@@ -171,7 +170,8 @@ class OpenClSequencer(Sequencer):
         for (failed, _, _), (_, number, _) in zip(self._launches, self._arguments, strict=True):
             call = self._calls[number]
             if failed is kernel and isinstance(call, Call) and isinstance(call.program, OpenClProgram):
-                return self._device.launch_failure(error, call.program, kernel.function_name)
+                source = partial(keep_source, call.program.text, call.program.name)
+                return self._device.launch_failure(error, f"the kernel {kernel.function_name!r}", source)
         return self._device.launch_failure(error)
 
     def settle(self) -> None:

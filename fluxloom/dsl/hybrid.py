@@ -264,20 +264,15 @@ class _Tried:
         self._measure, self._budget = measure, budget
         self.known: dict[tuple[float, ...], Attempt] = {}
 
-    def seconds(self, pieces: _Pieces) -> float:
-        """Return the time with these pieces; raise `FluxloomError` if they cannot run, or no attempt is left."""
-        found = self.attempt(pieces)
-        if found is None or found.error:
-            raise FluxloomError(found.error if found is not None else "no attempt is left")
-        return found.seconds
-
-    def attempt(self, pieces: _Pieces) -> Attempt | None:
-        """Return what comes of these pieces; None when no attempt is left."""
+    def attempt(self, pieces: _Pieces) -> Attempt:
+        """Return what comes of these pieces, or that no attempt is left."""
         total = sum(pieces)
         shares = tuple(n / total for n in pieces)
-        if shares not in self.known and len(self.known) < self._budget:
+        if shares not in self.known:
+            if len(self.known) >= self._budget:
+                return Attempt(shares, np.inf, error="no attempt is left")
             self.known[shares] = self._measure(shares)
-        return self.known.get(shares)
+        return self.known[shares]
 
     @property
     def best(self) -> Attempt:
@@ -287,17 +282,12 @@ class _Tried:
 
 def _search(tried: _Tried, shares: Sequence[float], pieces: int) -> None:
     """Search with the work cut into so many pieces, beginning near some shares."""
-    for start in _around(_cut(shares, pieces)):
-        first = tried.attempt(start)
-        if first is None:
-            return
-        if not first.error:
-            break
-    else:
+    start = next((near for near in _around(_cut(shares, pieces)) if not tried.attempt(near).error), None)
+    if start is None:
         return
+    first = tried.attempt(start)
     other = _cut(shares_from_weights(weights_from_run(first.shares, first.busy)), pieces)
-    second = tried.attempt(other)
-    start = other if second is not None and second.seconds < first.seconds else start
+    start = other if tried.attempt(other).seconds < first.seconds else start
     last = len(start) - 1
     knobs = [Knob(str(k), tuple(range(1, pieces - last + 1))) for k in range(last)]
 
@@ -306,7 +296,10 @@ def _search(tried: _Tried, shares: Sequence[float], pieces: int) -> None:
         rest = pieces - sum(given)
         if rest < 1:
             raise FluxloomError("nothing is left for the last device")
-        return tried.seconds((*given, rest))
+        found = tried.attempt((*given, rest))
+        if found.error:
+            raise FluxloomError(found.error)
+        return found.seconds
 
     tabu(knobs, measure, start={str(k): start[k] for k in range(last)})
 

@@ -45,7 +45,7 @@ class OnlineTrial:
         return f"block {block}, lanes {lanes}, repeat {repeat}: {took}"
 
 
-class OnlineTuning:
+class OnlineTuning(OnlineTuner):
     """Calls a ragged loop and finds the best grouping of its rows meanwhile.
 
     ::
@@ -76,6 +76,8 @@ class OnlineTuning:
     ----------
     calls
         What each call did, in order, until the search was over.
+    finished, best, seconds
+        Whether it is over, the best grouping so far, and its time, infinite before any was timed.
 
     Raises
     ------
@@ -105,55 +107,38 @@ class OnlineTuning:
         start = Grouping(min(now.block, MOST_BLOCK), now.lanes, repeat)
         self.loop, self._base = loop, replace(now, pairs=False)
         self.calls: list[OnlineTrial] = []
-        self._tuner = OnlineTuner(start, limit=limit, allowed=self._allowed)
         self._file = TuningFile(path) if record else None
         self._elapsed: Elapsed = elapsed or device.elapsed
         self._natives: dict[Grouping, Any] = {}
         self._now: Grouping | None = None
-        self._over = False
-
-    # ------------------------------------------------------------------------------------- results
-    @property
-    def finished(self) -> bool:
-        """Whether the search is over."""
-        return self._over
-
-    @property
-    def best(self) -> Grouping:
-        """The best grouping so far."""
-        return self._tuner.best
-
-    @property
-    def seconds(self) -> float:
-        """Time of the best grouping; infinite before any was timed."""
-        return self._tuner.seconds
+        super().__init__(start, limit=limit, allowed=self._fits)
 
     def __str__(self) -> str:
-        state = "best" if self._over else "best so far"
+        state = "best" if self.finished else "best so far"
         return "\n".join([f"{self.loop.name}: {state} {OnlineTrial(self.best, self.seconds)}", *map(str, self.calls)])
 
     # --------------------------------------------------------------------------------------- a call
     def __call__(self, **constants: Any) -> Grouping:
         """Run the loop once; return the grouping it ran with."""
-        if self._over:
+        if self.finished:
             self.loop(**constants)
             return self.best
         point, known = self._ready()
         seconds = None
         if known:
             seconds = self._elapsed(partial(self.loop, **constants))
-            self._tuner.observe(seconds)
+            self.observe(seconds)
         else:
             self.loop(**constants)
         self.calls.append(OnlineTrial(point, seconds))
-        if self._tuner.finished:
+        if self.finished:
             self._finish()
         return point
 
     def _ready(self) -> tuple[Grouping, bool]:
         """Give the loop the kernel of the next trial that can run; return it, and whether it ran before."""
         while True:
-            point = self._tuner.next()
+            point = self.next()
             known = point in self._natives
             try:
                 self._switch(point)
@@ -162,7 +147,7 @@ class OnlineTuning:
                 if not self._natives:
                     raise
             self.calls.append(OnlineTrial(point, inf))
-            self._tuner.observe(inf)
+            self.observe(inf)
 
     def _switch(self, point: Grouping) -> None:
         """Let the loop run with a grouping; its kernel is made once."""
@@ -184,14 +169,13 @@ class OnlineTuning:
         others = [block for native in self._natives.values() for block in native.blocks]
         loop._blocks = [item for item in loop._blocks if not any(item[0] is other for other in others)]
         self._natives = {self.best: kept}
-        self._over = True
         record_winner(self._file, loop, loop.schedule, self.seconds)
 
     # ---------------------------------------------------------------------------------------- pieces
     def _schedule(self, point: Grouping) -> Schedule:
         return replace(self._base, block=point.block, lanes=point.lanes, rows=point.rows)
 
-    def _allowed(self, point: Grouping) -> bool:
+    def _fits(self, point: Grouping) -> bool:
         """Whether the loop would run with just this grouping."""
         if point.block > largest_block(self.loop.context.device):
             return False

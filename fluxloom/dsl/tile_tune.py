@@ -1,4 +1,4 @@
-"""The size of tiles by measurement: search, record."""
+"""The size of tiles by measurement: search and record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fluxloom.dsl.snapshot import Snapshot
 from fluxloom.dsl.tiling import TiledChain
 from fluxloom.dsl.tuning import TuningFile
 from fluxloom.perf.stopwatch import Stopwatch
-from fluxloom.perf.tuner import Knob, SearchResult, hill_climb
+from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb
 
 __all__ = ["tune_tiles"]
 
@@ -65,13 +65,12 @@ def tune_tiles(
     watch = Stopwatch(rounds=rounds, restore=saved.restore, warm=2, clock=clock, wait=chain.context.synchronize)
     sizes = tuple(sorted({min(max(1, lead.size), max(1, round(start * f))) for f in _STEPS} | {start}))
 
-    def measure(point: dict[str, int]) -> float:
+    def measure(point: Point) -> float:
         chain.retile(-(-lead.size // point["tile"]))
         return watch.median(chain)
 
     try:
-        found = hill_climb([Knob("tile", sizes)], lambda p: measure(dict(p)), start={"tile": start}, budget=budget,
-                           gain=_GAIN)  # fmt: skip
+        found = hill_climb([Knob("tile", sizes)], measure, start={"tile": start}, budget=budget, gain=_GAIN)
     finally:
         saved.restore()
     best = int(found.best.point["tile"])

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from fluxloom.comm.base import Channel, Message
 from fluxloom.device.base import Buffer, Call, Enqueued, RemoteBuffer, Where
 from fluxloom.dsl.links import Links
 from fluxloom.dsl.runtime import Runtime
+from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["Apart", "Side", "Transport", "choose_transport"]
 
@@ -76,6 +75,11 @@ class Transport(ABC):
     @abstractmethod
     def finish(self) -> None:
         """Return when the device may be asked to unpack."""
+
+    def exchange(self) -> None:
+        """Carry the messages once."""
+        self.start()
+        self.finish()
 
     def close(self) -> None:  # noqa: B027 - most transports hold nothing
         """Give back what it holds."""
@@ -282,9 +286,10 @@ def choose_transport(context: Runtime, neighbours: Sequence[int], out: Side, int
     if len(links.candidates) == 1:
         return _build(context, links, links.candidates[0], out, into)
     found = [_build(context, links, name, out, into) for name in links.candidates]
-    seconds = context.comm.reduce(np.array([_time(context, t) for t in found]), "max")
-    best = int(np.argmin(seconds))
-    context.transport_seconds.append(dict(zip(links.candidates, seconds.tolist(), strict=True)))
+    watch = Stopwatch(_ROUNDS, wait=context.synchronize, warm=0, most_calls=1, ranks=context.comm, counts=min)
+    seconds = watch.race([transport.exchange for transport in found])
+    best = seconds.index(min(seconds))
+    context.transport_seconds.append(dict(zip(links.candidates, seconds, strict=True)))
     for number, transport in enumerate(found):
         if number != best:
             transport.close()
@@ -309,20 +314,6 @@ def _build(context: Runtime, links: Links, between_gpus: str, out: Side, into: S
     if not direct or out.of(others).any or into.of(others).any:
         parts.append(HostTransport(context, out.of(others), into.of(others), tag))  # no pair of ranks has both
     return parts[0] if len(parts) == 1 else MixedTransport(parts)
-
-
-def _time(context: Runtime, transport: Transport) -> float:
-    """Return the seconds of an exchange of the messages as they are; collective."""
-    best = float("inf")
-    for _ in range(_ROUNDS):
-        context.synchronize()
-        context.comm.barrier()
-        begin = time.perf_counter()
-        transport.start()
-        transport.finish()
-        context.synchronize()
-        best = min(best, time.perf_counter() - begin)
-    return best
 
 
 def _messages(side: Side) -> list[Message]:

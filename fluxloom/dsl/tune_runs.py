@@ -1,4 +1,4 @@
-"""The candidates of a loop, ready to run: each is built once, and several are compiled side by side."""
+"""The candidates of a loop, ready to run and built once each; what they change is put back, the best one recorded."""
 
 from __future__ import annotations
 

@@ -5,16 +5,16 @@ Two choices that depend on the machine are made by measuring, one after the othe
 - **balance**: frequencies move from teams that are slow to teams that are fast, until
   ``(max - min) / mean`` of their seconds is small,
 - **preconditioner**: all batches begin with a cheap one; the batch of the lowest frequencies gets a better one, then
-the
-  next batch, each followed by balance, for as long as the time falls. The best of all is kept.
+  the next batch, each followed by balance, for as long as the time falls. The best of all is kept.
 
 Everything is decided from times that all ranks know, so that all decide the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.extruded_frequencies import batches
 from fluxloom.linalg.operators import Preconditioner
+from fluxloom.perf.tuner import Search
 
 __all__ = ["Division", "ExtrudedTuning", "Trial", "Tuner", "balanced", "describe_trials", "imbalance"]
 
@@ -193,48 +194,58 @@ class Tuner:
 
     def __init__(self, tuning: ExtrudedTuning, division: Division, width: int) -> None:
         self.tuning, self.width = tuning, width
-        self.division = division
-        self.done = False
-        self._tried: set[Division] = {division}
-        self._here: Trial | None = None
-        self._best: Trial | None = None
-        self._round, self._misses = 0, 0
         self.trials: list[Trial] = []
+        self._costs: npt.ArrayLike = ()
+        self._search = Search(self._steps(division))
+
+    @property
+    def division(self) -> Division:
+        """The setting to solve with: when `done`, the best one of all."""
+        return self._search.next()
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be tried."""
+        return self._search.finished
 
     def observe(self, teams: Sequence[float], costs: npt.ArrayLike) -> Division:
-        """Take the seconds of each team and of each frequency with the present setting; return the next one.
-
-        When `done`, it is the best one of all.
-        """
+        """Take the seconds of each team and of each frequency with the present setting; return the next one."""
         now = Trial(self.division, tuple(float(t) for t in teams), "end")
-        if self._here is None or now.seconds < self._here.seconds:
-            self._here = now
-        self._round += 1
-        wanted = self._rebalanced(now, costs)
-        if wanted is not None:
-            return self._go(now, wanted, "balance")
-        here, self._misses = self._here, self._misses + 1
-        if self._best is None or here.seconds < self._best.seconds:
-            self._best, self._misses = here, 0
-        following = self._following(here.division)
-        if following is not None and self._misses < self.tuning.patience:
-            self._here, self._round = None, 0
-            return self._go(now, following, "preconditioner")
-        self.done = True
-        return self._go(now, self._best.division, "end")
+        self._costs = costs
+        self.trials.append(now)
+        self._search.observe(now.seconds)
+        return self.division
 
-    def _go(self, now: Trial, to: Division, why: Literal["balance", "preconditioner", "end"]) -> Division:
-        self.trials.append(Trial(now.division, now.teams, why))
-        self._tried.add(to)
-        self.division = to
-        return to
+    def _steps(self, division: Division) -> Iterator[Division]:
+        """Yield the settings: for one choice of preconditioners after the other those that balance the teams."""
+        following: Division | None = division
+        misses, best = 0, inf
+        while following is not None and misses < self.tuning.patience:
+            self._goes_on("preconditioner")
+            begin, wanted = len(self.trials), following
+            while wanted is not None:
+                yield wanted
+                wanted = self._rebalanced(len(self.trials) - begin)
+            here = min(self.trials[begin:], key=lambda trial: trial.seconds)
+            misses = 0 if here.seconds < best else misses + 1
+            best = min(best, here.seconds)
+            following = self._following(here.division)
 
-    def _rebalanced(self, now: Trial, costs: npt.ArrayLike) -> Division | None:
+    def _goes_on(self, then: Literal["balance", "preconditioner"]) -> None:
+        """Note what is done after the last trial."""
+        if self.trials:
+            self.trials[-1] = replace(self.trials[-1], then=then)
+
+    def _rebalanced(self, tried: int) -> Division | None:
         """Return a better division of the frequencies, if there is one that was not tried."""
-        if len(now.teams) < 2 or now.imbalance <= self.tuning.tolerance or self._round >= self.tuning.rounds:
+        now = self.trials[-1]
+        if len(now.teams) < 2 or now.imbalance <= self.tuning.tolerance or tried >= self.tuning.rounds:
             return None
-        wanted = Division(balanced(costs, now.division.bounds, now.teams), now.division.better)
-        return None if wanted in self._tried else wanted
+        wanted = Division(balanced(self._costs, now.division.bounds, now.teams), now.division.better)
+        if any(trial.division == wanted for trial in self.trials):
+            return None
+        self._goes_on("balance")
+        return wanted
 
     def _following(self, division: Division) -> Division | None:
         """Return the setting with the better preconditioner for one more batch."""

@@ -10,12 +10,11 @@ what is measured: the host does it, so that it counts as work of the processor.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, log10
+from math import log10
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ from fluxloom.core.access import RW, Read
 from fluxloom.core.errors import FluxloomError, SolverError, did_you_mean
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, RankedProgram, balance
+from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, balance
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
@@ -34,7 +33,7 @@ from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.hybrid import HybridMatrix, OrderedRows, ordered_rows
 from fluxloom.linalg.hybrid_report import KernelBalance
 from fluxloom.linalg.hybrid_rows import row_bounds
-from fluxloom.linalg.hybrid_team import DeviceRanks, DeviceTeam
+from fluxloom.linalg.hybrid_team import DeviceRanks, DeviceTeam, whole_shares
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.vectors import dot
 
@@ -163,9 +162,7 @@ def balance_kernel(
         work = _Work(team, rows, _granule(rows.size, granules), layout)
 
         def build(chosen: Sequence[int], shares: Sequence[float]) -> _Trial:
-            whole = np.zeros(team.size)
-            whole[list(chosen)] = shares
-            return _Trial(_PROGRAMS[kind](work, tuple(whole)), len(chosen))
+            return _Trial(_PROGRAMS[kind](work, whole_shares(team, chosen, shares)), len(chosen))
 
         found = balance(
             build, range(team.size), granules=granules, rounds=rounds, budget=budget, restarts=restarts
@@ -210,45 +207,22 @@ class _Trial:
         """Return the time of a call, all devices at once, and for how long each of them was busy."""
         assert self._steps is not None
         ranks, steps, reset, kernels, most = self._steps
+
+        def run(rank: int, calls: int) -> None:
+            """Call the kernel of a rank."""
+            for _ in range(calls):
+                steps[rank]()
+
         if not self._calls:
             reset()
-            once = max(ranks.run(lambda k: _timed(ranks, k, steps[k], 1)))
-            once = min(once, max(ranks.run(lambda k: _timed(ranks, k, steps[k], 1))))
-            self._calls = max(1, min(_MOST, most, ceil(_SECONDS / max(once, 1e-9))))
-        calls = self._calls
-        reset()
-        seconds = max(ranks.run(lambda k: _timed(ranks, k, steps[k], calls)))
-        reset()
-        busy = ranks.run(lambda k: _busy(ranks, k, steps[k], calls))
-        return Measured(seconds / (calls * kernels), tuple(b / kernels for b in busy))
+            self._calls = ranks.calls_of(run, _SECONDS, min(_MOST, most))
+        found = ranks.measure(run, self._calls, reset)
+        return Measured(found.seconds / kernels, tuple(busy / kernels for busy in found.busy))
 
     def close(self) -> None:
         """Let go of the matrix, and of its memory on the devices, before the next one is made."""
         self._steps = None
         gc.collect()
-
-
-def _timed(ranks: DeviceRanks, rank: int, step: Step, calls: int) -> float:
-    """Return the seconds of some calls on this rank. Collective."""
-    comm, context = ranks.comms[rank], ranks.contexts[rank]
-    comm.settle = None
-    context.synchronize()
-    comm.barrier()
-    start = time.perf_counter()
-    for _ in range(calls):
-        step()
-    context.synchronize()
-    return time.perf_counter() - start
-
-
-def _busy(ranks: DeviceRanks, rank: int, step: Step, calls: int) -> float:
-    """Return for how many seconds of a call this rank did not wait for others. Collective."""
-    comm = ranks.comms[rank]
-    comm.settle = ranks.contexts[rank].synchronize
-    try:
-        return max(RankedProgram(comm, step, calls).measure().busy[comm.rank], 1e-9)
-    finally:
-        comm.settle = None
 
 
 def _spmv(work: _Work, shares: Sequence[float]) -> Steps:

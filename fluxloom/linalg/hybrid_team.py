@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Any, TypeVar
 
 from fluxloom.comm.base import Comm, SelfComm
@@ -11,10 +12,12 @@ from fluxloom.comm.threads import thread_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.hybrid import Measured, RankedProgram
 from fluxloom.dsl.named_device import open_named
 from fluxloom.dsl.together import Team, TimedComm
+from fluxloom.perf.stopwatch import Stopwatch
 
-__all__ = ["DeviceRanks", "DeviceTeam"]
+__all__ = ["DeviceRanks", "DeviceTeam", "whole_shares"]
 
 Result = TypeVar("Result")
 
@@ -157,3 +160,54 @@ class DeviceRanks:
         if errors:
             raise errors[0]
         return [found[member] for member in self.members]
+
+    def seconds(self, run: Callable[[int, int], object], calls: int) -> float:
+        """Return the time of ``run(rank, calls)`` on all ranks at the same time."""
+
+        def timed(rank: int) -> float:
+            """Return the seconds on the slowest rank."""
+            watch = Stopwatch(wait=self.contexts[rank].synchronize, ranks=self.comms[rank])
+            return watch.timed(lambda: run(rank, calls))
+
+        return max(self.run(timed))
+
+    def measure(
+        self, run: Callable[[int, int], object], calls: int, reset: Callable[[], object] = lambda: None
+    ) -> Measured:
+        """Return the time of a call, all devices at once, and for how long each of them was busy.
+
+        Parameters
+        ----------
+        run
+            Makes so many calls on a rank.
+        calls
+            Calls that are timed.
+        reset
+            Puts back the values that they change.
+        """
+
+        def busy(rank: int) -> float:
+            """Return for how many seconds of a call this rank did not wait for others."""
+            comm = self.comms[rank]
+            comm.settle = self.contexts[rank].synchronize
+            try:
+                found = RankedProgram(comm, lambda: run(rank, calls), 1).measure()
+                return max(found.busy[comm.rank] / calls, 1e-9)
+            finally:
+                comm.settle = None
+
+        reset()
+        seconds = self.seconds(run, calls) / calls
+        reset()
+        return Measured(seconds, tuple(self.run(busy)))
+
+    def calls_of(self, run: Callable[[int, int], object], seconds: float, most: int, unit: int = 1) -> int:
+        """Return how many calls take about so many seconds, at most ``most``, a multiple of ``unit``."""
+        once = min(self.seconds(run, unit), self.seconds(run, unit)) / unit
+        return max(1, min(most, ceil(seconds / max(once, 1e-9))) // unit) * unit
+
+
+def whole_shares(team: DeviceTeam, chosen: Sequence[int], shares: Sequence[float]) -> tuple[float, ...]:
+    """Return a share for every device of a team: those of some of them, and nothing for the others."""
+    given = dict(zip(chosen, shares, strict=True))
+    return tuple(float(given.get(member, 0.0)) for member in range(team.size))

@@ -8,11 +8,11 @@ with a vector, its fixed rule and its run-time tuner).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from math import inf, isnan, sqrt
-from statistics import median_low
+from math import inf, sqrt
 from typing import NamedTuple
 
 from fluxloom.core.errors import FluxloomError
+from fluxloom.perf.tuner import Search
 
 __all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "fixed_rule", "measured_rule"]
 
@@ -135,7 +135,7 @@ def measured_rule(rows: int, entries: int, nbytes: int = 12, *, items: int = _IT
     return Grouping(_BLOCK, lanes, 2 if nbytes >= _MANY_BYTES and lanes > 1 and rows * lanes >= 2 * items else 1)
 
 
-class OnlineTuner:
+class OnlineTuner(Search[Grouping]):
     """Improves the grouping of a loop while the loop does useful work: one trial a call.
 
     ::
@@ -163,9 +163,8 @@ class OnlineTuner:
     - Steps 3 and 4 lengthen their stride while they go on to help (``repeat`` by 2, then 4; ``block`` by 32, 64,
       128), and step 3 turns round when its direction does not help, so that a start which is far off costs a few
       trials instead of ten.
-    - The time of a point is the lower median of everything observed for it. After the search the points
-      within 5 % of the best are measured once more, and observation goes on after that: a point that owed its
-      place to one lucky call gives way to the next best as soon as further calls show it.
+    - After the search the points within 5 % of the best are measured once more: what counts is the lower median
+      of everything observed for a point.
 
     Parameters
     ----------
@@ -187,56 +186,11 @@ class OnlineTuner:
     ) -> None:
         if start.lanes not in LANES or start.block < 1 or start.block % start.lanes or start.repeat < 1:
             raise FluxloomError(f"{start}: lanes are one of {LANES}, block a multiple of lanes, repeat at least 1")
-        self.trials: list[tuple[Grouping, float]] = []
-        """Every trial so far and its seconds, in order."""
-        self.finished = False
-        """Whether the search is over; `next` then returns `best`."""
-        self._limit = max(1, limit)
-        self._allowed = allowed
-        self._times: dict[Grouping, list[float]] = {}
-        self._search = self._steps(start)
-        self._point = next(self._search)
-
-    def next(self) -> Grouping:
-        """Return the grouping to run with now; the same one until its time is told."""
-        return self._point
-
-    def observe(self, seconds: float) -> None:
-        """Tell how long the call with `next` took; infinite when it could not run.
-
-        Raises
-        ------
-        FluxloomError
-            If the time is negative or not a number.
-        """
-        if isnan(seconds) or seconds < 0:
-            raise FluxloomError(f"a call cannot take {seconds} seconds")
-        self.trials.append((self._point, seconds))
-        self._times.setdefault(self._point, []).append(seconds)
-        if not self.finished:
-            try:
-                self._point = next(self._search)
-                return
-            except StopIteration:
-                self.finished = True
-        self._point = self.best
-
-    @property
-    def best(self) -> Grouping:
-        """The fastest point so far; the start before anything was observed."""
-        return min(self._times, key=self.time, default=self._point)
-
-    @property
-    def seconds(self) -> float:
-        """The time of `best`; infinite before anything was observed."""
-        return self.time(self.best)
-
-    def time(self, point: Grouping) -> float:
-        """Return the lower median of the times of a point; infinite for one that never ran."""
-        return median_low(self._times[point]) if point in self._times else inf
+        self._limit, self._allowed = max(1, limit), allowed
+        super().__init__(self._search(start))
 
     # -------------------------------------------------------------------------------------- the search
-    def _steps(self, start: Grouping) -> Generator[Grouping, None, None]:
+    def _search(self, start: Grouping) -> Generator[Grouping, None, None]:
         """Yield the points to try; each has been observed when the generator goes on."""
         yield start
         base = self.time(start)
@@ -252,17 +206,17 @@ class OnlineTuner:
             yield from self._lanes()
             yield from self._repeat(down)
         yield from self._block()
-        for point in sorted(self._times, key=self.time)[:_FINALISTS]:
-            if len(self._times[point]) == 1 and self.time(point) <= (1.0 + _DOUBT) * self.seconds:
+        for point in sorted(self.tried, key=self.time)[:_FINALISTS]:
+            if sum(t.point == point for t in self.trials) == 1 and self.time(point) <= (1.0 + _DOUBT) * self.seconds:
                 yield point
 
     def _follow(self, move: Callable[[Grouping, int], Grouping]) -> Generator[Grouping, None, bool]:
         """Move on from the best point while that helps; return whether it ever did."""
         helped = 0
-        while len(self._times) < self._limit:
+        while len(self.tried) < self._limit:
             before, seconds = self.best, self.seconds
             point = move(before, helped)
-            if point in self._times or not self._possible(point):
+            if point in self.tried or not self._possible(point):
                 break
             yield point
             if not self.time(point) < seconds:

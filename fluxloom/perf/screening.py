@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 from math import inf, isfinite, log
+from typing import Unpack
 
-from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.tuner import Identity, Infeasible, Knob, Measure, Place, Point, Search, SearchResult
+from fluxloom.perf.tuner import Knob, KnobSearch, Limits, Measure, Place, Point, SearchResult, Steps
 
 __all__ = ["Ready", "screen"]
 
@@ -30,15 +30,7 @@ _WRONG_STEPS = 2
 
 
 def screen(
-    knobs: Sequence[Knob],
-    measure: Measure,
-    *,
-    start: Point | None = None,
-    budget: int | None = None,
-    infeasible: Infeasible = (FluxloomError,),
-    identity: Identity | None = None,
-    patience: int = 3,
-    ready: Ready | None = None,
+    knobs: Sequence[Knob], measure: Measure, *, patience: int = 3, ready: Ready | None = None, **limits: Unpack[Limits]
 ) -> SearchResult:
     """Change one knob at a time, then measure combinations in the order of their expected times.
 
@@ -51,7 +43,7 @@ def screen(
         Combinations that may gain nothing, one after the other.
     ready
         Told of points before they are measured; some of them may not be.
-    knobs, measure, start, budget, infeasible, identity
+    knobs, measure, limits
         As for `fluxloom.perf.tuner.sweep`.
 
     Raises
@@ -59,32 +51,32 @@ def screen(
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = Search(knobs, measure, budget, infeasible, identity)
-    return search.run(lambda: _screen(search, search.place(start), patience, ready or _nobody))
+    return KnobSearch(knobs, lambda search, start: _screen(search, start, patience, ready or _nobody), **limits).run(
+        measure
+    )
 
 
 def _nobody(points: Sequence[Point]) -> None:
     """Tell nobody."""
 
 
-def _screen(search: Search, start: Place, patience: int, ready: Ready) -> None:
-    walks = [walk for k in range(len(start)) for walk in _walks(search.knobs[k], start[k])]
-    owners = [k for k in range(len(start)) for _ in _walks(search.knobs[k], start[k])]
-    first = [_changed(start, k, i) for k, walk in zip(owners, walks, strict=True) for i in walk[:_WRONG_STEPS]]
+def _screen(search: KnobSearch, start: Place, patience: int, ready: Ready) -> Steps:
+    walks = [(k, walk) for k, here in enumerate(start) for walk in _walks(search.knobs[k], here)]
+    first = [_changed(start, k, i) for k, walk in walks for i in walk[:_WRONG_STEPS]]
     ready([search.point(place) for place in (start, *first)])
-    base = search.at(start)
+    base = yield from search.at(start)
     alone = [{here: base} for here in start]
-    for k, walk in zip(owners, walks, strict=True):
-        _along(search, start, k, walk, alone[k])
+    for k, walk in walks:
+        yield from _along(search, start, k, walk, alone[k])
     best = min([base, *(seconds for times in alone for seconds in times.values())])
     missed, combinations = 0, _combinations(start, base, alone)
     while missed < patience and (batch := list(islice(combinations, patience - missed))):
         ready([search.point(place) for place in batch])
         for place in batch:
-            before, seconds = search.spent, search.at(place)
+            before, seconds = len(search.trials), (yield from search.at(place))
             if seconds < best:
                 best, missed = seconds, 0
-            elif search.spent > before:  # else it is the same in effect as one that was measured
+            elif len(search.trials) > before:  # else it is the same in effect as one that was measured
                 missed += 1
 
 
@@ -99,11 +91,11 @@ def _changed(place: Place, k: int, i: int) -> Place:
     return (*place[:k], i, *place[k + 1 :])
 
 
-def _along(search: Search, start: Place, k: int, walk: Sequence[int], times: dict[int, float]) -> None:
+def _along(search: KnobSearch, start: Place, k: int, walk: Sequence[int], times: dict[int, float]) -> Steps:
     """Measure the positions of one walk along a knob."""
     best, wrong, base = times[start[k]], 0, times[start[k]]
     for i in walk:
-        times[i] = search.at(_changed(start, k, i))
+        times[i] = yield from search.at(_changed(start, k, i))
         if times[i] < best:
             best, wrong = times[i], 0
         else:

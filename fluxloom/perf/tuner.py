@@ -1,7 +1,9 @@
-"""Searches over discrete knobs: every point, hill climbing, tabu. They know nothing of what is tuned.
+"""Searches for what is fastest: asked for a point, told how long it took. They know nothing of what is tuned.
 
-The caller gives ``measure(point) -> seconds`` and does the repeating and the medians itself. Each search
-measures a point at most once, stops at a budget of trials, and passes over points that cannot run.
+A `Search` is driven by whoever has something to run: by a function that measures (`sweep`, `hill_climb`, `tabu`, and
+`fluxloom.perf.screening.screen`, over discrete knobs, each point at most once, up to a budget of trials), or by a loop
+that does useful work meanwhile (`fluxloom.perf.ragged.OnlineTuner`). Repeating and medians are those of who measures,
+see `fluxloom.perf.stopwatch`.
 
 Sources: hill climbing follows I. Z. Reguly, PhD thesis, PPCU Budapest 2014, section 4.5 (keep doubling a
 parameter while that helps, else turn round; then the next parameter). The tabu search is the load balance
@@ -11,32 +13,31 @@ which last improved is followed first.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from math import inf, isfinite
+from itertools import accumulate, combinations, product
+from math import inf, isfinite, isnan
+from statistics import median_low
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from fluxloom.core.errors import FluxloomError, did_you_mean
 
 __all__ = [
-    "Identity", "Infeasible", "Knob", "Measure", "Place", "Point", "Search", "SearchResult", "Trial", "hill_climb",
-    "sweep", "tabu",
+    "Identity", "Knob", "KnobSearch", "Limits", "Measure", "Place", "Point", "Search", "SearchResult", "Steps", "Trial",
+    "hill_climb", "sweep", "tabu",
 ]  # fmt: skip
 
 Point = Mapping[str, Any]
 """A value for each knob, by name."""
 
 Measure = Callable[[Point], float]
-"""Returns the seconds of a point; raises an infeasible class of error when it cannot run."""
-
-Infeasible = tuple[type[Exception], ...]
-"""Errors that mean: this point is not possible. All others end the search."""
+"""Returns the seconds of a point; raises `FluxloomError` when it cannot run. All other errors end the search."""
 
 Identity = Callable[[Point], Hashable]
 """Equal for points that are the same in effect, so that only one of them is measured."""
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,20 @@ class Knob:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(Generic[P]):
     """A point and its time.
 
     Attributes
     ----------
     point
-        The values.
+        What was run.
     seconds
-        What `measure` returned; infinite for a point that cannot run.
+        What it took; infinite for a point that cannot run.
     error
         Why it cannot run; empty when it can.
     """
 
-    point: Point
+    point: P
     seconds: float
     error: str = ""
 
@@ -96,7 +97,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """What a search over knobs found.
 
     Attributes
     ----------
@@ -104,29 +105,121 @@ class SearchResult:
         The fastest trial.
     trials
         All of them, in the order in which they were made.
-    trace
-        Best seconds after each trial; infinite until the first that could run.
     """
 
-    best: Trial
-    trials: tuple[Trial, ...]
-    trace: tuple[float, ...]
+    best: Trial[Point]
+    trials: tuple[Trial[Point], ...]
 
     @property
-    def ranked(self) -> list[Trial]:
+    def trace(self) -> tuple[float, ...]:
+        """Best seconds after each trial; infinite until the first that could run."""
+        return tuple(accumulate((trial.seconds for trial in self.trials), min))
+
+    @property
+    def ranked(self) -> list[Trial[Point]]:
         """The trials that could run, fastest first."""
         return sorted((t for t in self.trials if t.feasible), key=lambda t: t.seconds)
 
 
-def sweep(
-    knobs: Sequence[Knob],
-    measure: Measure,
-    *,
-    start: Point | None = None,
-    budget: int | None = None,
-    infeasible: Infeasible = (FluxloomError,),
-    identity: Identity | None = None,
-) -> SearchResult:
+class Search(Generic[P]):
+    """Says what to run next, and is told what it took.
+
+    ::
+
+        while working:
+            point = search.next()       # run with this one
+            search.observe(seconds)     # it took so long
+
+    The time of a point is the lower median of everything observed for it. When the search is over `next` returns the
+    best point; observation may go on then: one that owed its place to one lucky call gives way to the next best as soon
+    as further calls show it.
+
+    Parameters
+    ----------
+    steps
+        Yields the points to try, one at least; each has been observed when it goes on.
+    key
+        What tells a point from others; itself by default.
+
+    Attributes
+    ----------
+    trials
+        Every observation, in order.
+    finished
+        Whether the search is over.
+    """
+
+    def __init__(self, steps: Iterator[P], key: Callable[[P], Hashable] | None = None) -> None:
+        self.trials: list[Trial[P]] = []
+        self.finished = False
+        self._known: dict[Hashable, tuple[P, list[float]]] = {}
+        self._steps, self._key = steps, key or (lambda point: point)
+        self._point = next(steps)
+
+    def next(self) -> P:
+        """Return what to run now; the same until its time is told."""
+        return self._point
+
+    def observe(self, seconds: float, error: str = "") -> None:
+        """Tell how long what `next` returned took; infinite when it could not run, and why.
+
+        Raises
+        ------
+        FluxloomError
+            If the time is negative or not a number.
+        """
+        if isnan(seconds) or seconds < 0:
+            raise FluxloomError(f"a call cannot take {seconds} seconds")
+        self.trials.append(Trial(self._point, seconds, error))
+        self._known.setdefault(self._key(self._point), (self._point, []))[1].append(seconds)
+        if not self.finished:
+            try:
+                self._point = next(self._steps)
+                return
+            except StopIteration:
+                self.finished = True
+        self._point = self.best
+
+    @property
+    def best(self) -> P:
+        """The fastest point so far; the first before anything was observed."""
+        return min((point for point, _ in self._known.values()), key=self.time, default=self._point)
+
+    @property
+    def seconds(self) -> float:
+        """The time of `best`; infinite before anything was observed."""
+        return self.time(self.best)
+
+    @property
+    def tried(self) -> list[P]:
+        """The distinct points that were observed, in order."""
+        return [point for point, _ in self._known.values()]
+
+    def time(self, point: P) -> float:
+        """Return the lower median of the times of a point; infinite for one that never ran."""
+        found = self._known.get(self._key(point))
+        return median_low(found[1]) if found else inf
+
+
+class Limits(TypedDict, total=False):
+    """What a search over knobs may be told besides.
+
+    Attributes
+    ----------
+    start
+        The first point; each knob's first value where it says nothing.
+    budget
+        Trials at most; None: no limit. Of a sweep those that differ least from the start are kept.
+    identity
+        Equal for points that are the same in effect.
+    """
+
+    start: Point | None
+    budget: int | None
+    identity: Identity | None
+
+
+def sweep(knobs: Sequence[Knob], measure: Measure, **limits: Unpack[Limits]) -> SearchResult:
     """Measure every point, those nearest to the start first (by the number of knobs that differ).
 
     Parameters
@@ -135,33 +228,19 @@ def sweep(
         The choices.
     measure
         Returns the seconds of a point.
-    start
-        The first point; each knob's first value where it says nothing.
-    budget
-        Trials at most; None: no limit. With a budget the points that differ least from the start are kept.
-    infeasible
-        Errors that mean that a point cannot run.
-    identity
-        Equal for points that are the same in effect.
+    limits
+        See `Limits`.
 
     Raises
     ------
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = Search(knobs, measure, budget, infeasible, identity)
-    return search.run(lambda: _sweep(search, search.place(start)))
+    return KnobSearch(knobs, _sweep, **limits).run(measure)
 
 
 def hill_climb(
-    knobs: Sequence[Knob],
-    measure: Measure,
-    *,
-    start: Point | None = None,
-    budget: int | None = None,
-    gain: float = 0.0,
-    infeasible: Infeasible = (FluxloomError,),
-    identity: Identity | None = None,
+    knobs: Sequence[Knob], measure: Measure, *, gain: float = 0.0, **limits: Unpack[Limits]
 ) -> SearchResult:
     """Improve one knob after the other until none improves.
 
@@ -171,7 +250,7 @@ def hill_climb(
     ----------
     gain
         Relative improvement that counts: 0.05 ignores gains of less than five per cent.
-    knobs, measure, start, budget, infeasible, identity
+    knobs, measure, limits
         As for `sweep`.
 
     Raises
@@ -179,18 +258,11 @@ def hill_climb(
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = Search(knobs, measure, budget, infeasible, identity)
-    return search.run(lambda: _climb(search, search.place(start), gain))
+    return KnobSearch(knobs, lambda search, start: _climb(search, start, gain), **limits).run(measure)
 
 
 def tabu(
-    knobs: Sequence[Knob],
-    measure: Measure,
-    *,
-    start: Point | Sequence[Point] | None = None,
-    budget: int | None = None,
-    infeasible: Infeasible = (FluxloomError,),
-    identity: Identity | None = None,
+    knobs: Sequence[Knob], measure: Measure, *, restarts: Sequence[Point] = (), **limits: Unpack[Limits]
 ) -> SearchResult:
     """Follow improvements depth first, never returning to a point.
 
@@ -201,20 +273,22 @@ def tabu(
 
     Parameters
     ----------
-    start
-        A point, or several to start again from.
-    knobs, measure, budget, infeasible, identity
+    restarts
+        Points to start again from.
+    knobs, measure, limits
         As for `sweep`.
 
     Raises
     ------
     FluxloomError
-        If no point can run, or ``start`` does not fit the knobs.
+        If no point can run, or a start does not fit the knobs.
     """
-    search = Search(knobs, measure, budget, infeasible, identity)
-    starts = [start] if start is None or isinstance(start, Mapping) else list(start)
-    places = [search.place(point) for point in starts]
-    return search.run(lambda: _tabu(search, places))
+
+    def steps(search: KnobSearch, start: Place) -> Steps:
+        """Yield the points of all starts."""
+        return _tabu(search, [start, *(search.place(point) for point in restarts)])
+
+    return KnobSearch(knobs, steps, **limits).run(measure)
 
 
 # ------------------------------------------------------------------------------------------ the parts
@@ -222,32 +296,47 @@ def tabu(
 Place = tuple[int, ...]
 """A point as the position of the value of each knob."""
 
+Steps = Generator[Point, None, None]
+"""Yields the points of a search."""
+
 
 class _Spent(Exception):
     """The budget is used up."""
 
 
-class Search:
-    """Measures points once each and keeps the record."""
+class KnobSearch(Search[Point]):
+    """Goes over the values of knobs, each point once.
+
+    Parameters
+    ----------
+    knobs
+        The choices.
+    method
+        Returns the steps of a search from a place.
+    start, budget, identity
+        See `Limits`.
+    """
 
     def __init__(
-        self,
-        knobs: Sequence[Knob],
-        measure: Measure,
-        budget: int | None,
-        infeasible: Infeasible,
-        identity: Identity | None,
-    ) -> None:
+        self, knobs: Sequence[Knob], method: Callable[[KnobSearch, Place], Steps], *, start: Point | None = None,
+        budget: int | None = None, identity: Identity | None = None,
+    ) -> None:  # fmt: skip
         if budget is not None and budget < 1:
             raise FluxloomError(f"a search with a budget of {budget} trials cannot measure anything")
         names = [knob.name for knob in knobs]
         if len(set(names)) != len(names):
             raise FluxloomError(f"two knobs have the same name: {names}")
         self.knobs = tuple(knobs)
-        self._measure, self._budget, self._infeasible, self._identity = measure, budget, infeasible, identity
-        self._known: dict[Hashable, float] = {}
-        self._trials: list[Trial] = []
-        self._trace: list[float] = []
+        self._budget, self._identity = budget, identity
+        self._seconds: dict[Hashable, float] = {}
+        super().__init__(self._within(method(self, self.place(start))), lambda point: tuple(point.values()))
+
+    def _within(self, steps: Steps) -> Steps:
+        """Yield the steps until the budget is spent."""
+        try:
+            yield from steps
+        except _Spent:
+            return
 
     def place(self, start: Point | None) -> Place:
         """Return the position of a point."""
@@ -265,38 +354,31 @@ class Search:
         """Return the values at a position."""
         return MappingProxyType({k.name: k.values[i] for k, i in zip(self.knobs, place, strict=True)})
 
-    @property
-    def spent(self) -> int:
-        """Trials made."""
-        return len(self._trials)
-
-    def at(self, place: Place) -> float:
-        """Return the seconds of a point, measured at the first call; infinite when it cannot run."""
+    def at(self, place: Place) -> Generator[Point, None, float]:
+        """Yield the point at a position, if it is new; return its seconds, infinite when it cannot run."""
         point = self.point(place)
         key = place if self._identity is None else self._identity(point)
-        if key in self._known:
-            return self._known[key]
-        if self._budget is not None and len(self._trials) >= self._budget:
-            raise _Spent
-        try:
-            trial = Trial(point, float(self._measure(point)))
-        except self._infeasible as problem:
-            trial = Trial(point, inf, str(problem) or type(problem).__name__)
-        if trial.feasible and not isfinite(trial.seconds):
-            trial = Trial(point, inf, f"measured {trial.seconds} seconds")
-        self._known[key] = trial.seconds
-        self._trials.append(trial)
-        self._trace.append(min(trial.seconds, self._trace[-1] if self._trace else inf))
-        return trial.seconds
+        if key not in self._seconds:
+            if self._budget is not None and len(self.trials) >= self._budget:
+                raise _Spent
+            yield point
+            self._seconds[key] = self.trials[-1].seconds
+        return self._seconds[key]
 
-    def run(self, method: Callable[[], None]) -> SearchResult:
-        """Run a search to its end or that of the budget."""
-        with contextlib.suppress(_Spent):
-            method()
-        best = min(self._trials, key=lambda trial: trial.seconds)
+    def run(self, measure: Measure) -> SearchResult:
+        """Measure point by point to the end of the search or that of the budget."""
+        while not self.finished:
+            try:
+                seconds, error = float(measure(self.next())), ""
+            except FluxloomError as problem:
+                seconds, error = inf, str(problem) or type(problem).__name__
+            if not error and not isfinite(seconds):
+                seconds, error = inf, f"measured {seconds} seconds"
+            self.observe(seconds, error)
+        best = min(self.trials, key=lambda trial: trial.seconds)
         if not best.feasible:
-            raise FluxloomError(f"none of {len(self._trials)} points can run; the first: {self._trials[0].error}")
-        return SearchResult(best, tuple(self._trials), tuple(self._trace))
+            raise FluxloomError(f"none of {len(self.trials)} points can run; the first: {self.trials[0].error}")
+        return SearchResult(best, tuple(self.trials))
 
     def neighbours(self, place: Place) -> Iterator[Place]:
         """Yield the points one step away; along an ordered knob upwards first."""
@@ -307,7 +389,7 @@ class Search:
                     yield (*place[:k], i, *place[k + 1 :])
 
 
-def _sweep(search: Search, start: Place) -> None:
+def _sweep(search: KnobSearch, start: Place) -> Steps:
     knobs = range(len(search.knobs))
     for distance in range(len(search.knobs) + 1):
         for changed in combinations(knobs, distance):
@@ -316,11 +398,11 @@ def _sweep(search: Search, start: Place) -> None:
                 place = list(start)
                 for k, i in zip(changed, values, strict=True):
                     place[k] = i
-                search.at(tuple(place))
+                yield from search.at(tuple(place))
 
 
-def _climb(search: Search, here: Place, gain: float) -> None:
-    best = search.at(here)
+def _climb(search: KnobSearch, here: Place, gain: float) -> Steps:
+    best = yield from search.at(here)
     improved = True
     while improved:
         improved = False
@@ -332,7 +414,7 @@ def _climb(search: Search, here: Place, gain: float) -> None:
                 moved = False
                 for i in run:
                     there = (*here[:k], i, *here[k + 1 :])
-                    seconds = search.at(there)
+                    seconds = yield from search.at(there)
                     if not seconds < best * (1.0 - gain):
                         break
                     here, best, moved = there, seconds, True
@@ -341,10 +423,10 @@ def _climb(search: Search, here: Place, gain: float) -> None:
                     break
 
 
-def _tabu(search: Search, starts: Sequence[Place]) -> None:
+def _tabu(search: KnobSearch, starts: Sequence[Place]) -> Steps:
     seen: set[Place] = set()
     for start in starts:
-        best = search.at(start)
+        best = yield from search.at(start)
         seen.add(start)
         stack = [place for place in search.neighbours(start) if place not in seen]
         while stack:
@@ -352,7 +434,7 @@ def _tabu(search: Search, starts: Sequence[Place]) -> None:
             if place in seen:
                 continue
             seen.add(place)
-            seconds = search.at(place)
+            seconds = yield from search.at(place)
             if seconds < best:
                 best = seconds
                 stack += [other for other in search.neighbours(place) if other not in seen]

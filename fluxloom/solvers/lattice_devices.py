@@ -7,7 +7,6 @@ device sends the layers at its cuts, computes what needs none of the others' mea
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +15,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
-from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, RankedProgram, balance
-from fluxloom.linalg.hybrid_team import DeviceRanks, DeviceTeam
+from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, balance
+from fluxloom.linalg.hybrid_team import DeviceRanks, DeviceTeam, whole_shares
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["DividedLattice", "balance_lattice"]
@@ -120,33 +119,12 @@ class DividedLattice:
         count
             Steps that are timed; 0: as many as a tenth of a second has.
         """
-        if not count:
-            once = min(max(self._timed(2)), max(self._timed(2))) / 2
-            count = max(2, min(_MOST, int(_SECONDS / max(once, 1e-9)))) // 2 * 2
-        seconds = max(self._timed(count)) / count
-        busy = dict(zip(self.ranks.members, self.ranks.run(lambda rank: self._busy(rank, count)), strict=True))
-        return Measured(seconds, tuple(busy[k] for k in self.ranks.members))
 
-    def _timed(self, count: int) -> list[float]:
-        def run(rank: int) -> float:
-            context = self.ranks.contexts[rank]
-            context.synchronize()
-            context.comm.barrier()
-            start = time.perf_counter()
-            self.flows[rank].step(count)
-            context.synchronize()
-            return time.perf_counter() - start
+        def run(rank: int, steps: int) -> None:
+            """Advance the slab of a rank."""
+            self.flows[rank].step(steps)
 
-        return self.ranks.run(run)
-
-    def _busy(self, rank: int, count: int) -> float:
-        comm = self.ranks.comms[rank]
-        comm.settle = self.ranks.contexts[rank].synchronize
-        try:
-            found = RankedProgram(comm, lambda: self.flows[rank].step(count), 1).measure()
-            return max(found.busy[comm.rank] / count, 1e-9)
-        finally:
-            comm.settle = None
+        return self.ranks.measure(run, count or self.ranks.calls_of(run, _SECONDS, _MOST, unit=2))
 
     def close(self) -> None:
         """End the threads of the devices."""
@@ -211,18 +189,13 @@ def balance_lattice(
     team = devices if isinstance(devices, DeviceTeam) else DeviceTeam(devices)
 
     def build(chosen: Sequence[int], shares: Sequence[float]) -> _Trial:
-        whole = np.zeros(team.size)
-        whole[list(chosen)] = shares
-        return _Trial(team, shape, tuple(whole.tolist()), options)
+        return _Trial(team, shape, whole_shares(team, chosen, shares), options)
 
     try:
         found = balance(build, range(team.size), granules=granules, rounds=rounds, budget=budget)
-        shares = np.zeros(team.size)
-        if found.pays:
-            shares[list(found.devices)] = found.shares
-        else:
-            shares[found.alone.index(min(found.alone))] = 1.0
-        made = DividedLattice(team, shape, shares=tuple(shares.tolist()), **options)
+        fastest = found.alone.index(min(found.alone))
+        shares = found.shares if found.pays else whole_shares(team, [fastest], [1.0])
+        made = DividedLattice(team, shape, shares=shares, **options)
     except BaseException:
         if not given:
             team.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.incompressible import Incompressible
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, iterations_option, rounds_option
+from fluxloom_lab.bench.rounds import stopwatch
 from fluxloom_lab.options import option
 from fluxloom_lab.peers.openfoam import OpenFoam, find_openfoam
 from fluxloom_lab.peers.openfoam_case import PRESSURE_SOLVERS, CavityCase
@@ -173,16 +173,14 @@ def _ours(context: Context, volumes: ControlVolumes, plan: _Plan, recipe: Precon
     flow.step(plan.dt)  # compiles
     flow = Incompressible(context, volumes, 1.0 / REYNOLDS, sides, preconditioner=recipe, stop=stop)
     flow.initialise((0.0, 0.0))
-    seconds, iterations = [], 0
-    for _ in range(plan.rounds):
-        context.synchronize()
-        start = time.perf_counter()
-        for _ in range(plan.steps):
-            iterations += flow.step(plan.dt).require("the pressure of the cavity").iterations
-        context.synchronize()
-        seconds.append(time.perf_counter() - start)
+    watch, iterations = stopwatch(context), list[int]()
+
+    def step() -> None:
+        iterations.append(flow.step(plan.dt).require("the pressure of the cavity").iterations)
+
+    seconds = [watch.timed(step, plan.steps) for _ in range(plan.rounds)]
     velocity = flow.velocity().reshape(plan.n, plan.n, 2)
-    return _numbers(seconds, plan, iterations / plan.all_steps, velocity)
+    return _numbers(seconds, plan, sum(iterations) / plan.all_steps, velocity)
 
 
 def _theirs(openfoam: OpenFoam, plan: _Plan, processes: int, tell: Tell) -> Iterator[dict[str, Any]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from statistics import median
 from typing import Any
 
@@ -20,6 +18,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, disturbed, domain_of, flow_on
+from fluxloom_lab.bench.rounds import stopwatch
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Kind, Work
 from fluxloom_lab.studies.face_loops_tables import ORDERS, FaceTables, Order
 from fluxloom_lab.studies.face_loops_ways import standard_works, work_of
@@ -234,17 +233,7 @@ def _choices(work: Work) -> Iterator[tuple[str, bool, str]]:
 
 def _seconds(context: Context, run: Callable[[], object]) -> float:
     """Return the seconds of a call: so many of them that a clock can tell."""
-
-    def seconds(calls: int) -> float:
-        context.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        context.synchronize()
-        return (time.perf_counter() - start) / calls
-
-    first = seconds(2)
-    return seconds(max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / max(first, 1e-9)))))
+    return stopwatch(context, round_seconds=_ROUND_SECONDS, most_calls=_MOST_CALLS).round(run)
 
 
 def _stage(options: CompressibleOptions, domain: Domain, rounds: int) -> float:

@@ -9,9 +9,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom_lab.bench.base import Tell
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, flow_on
-from fluxloom_lab.bench.exchange_cost import measure_exchanges, race
+from fluxloom_lab.bench.exchange_cost import measure_exchanges
 from fluxloom_lab.bench.host_packing import HostPacking
-from fluxloom_lab.bench.rounds import measure_rounds
+from fluxloom_lab.bench.rounds import measure_rounds, race
 
 __all__ = ["compare_transports"]
 

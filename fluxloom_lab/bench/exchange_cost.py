@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
-import numpy as np
-
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.runtime import Runtime
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import race
 
-__all__ = ["ExchangeCost", "measure_exchanges", "race"]
+__all__ = ["ExchangeCost", "measure_exchanges"]
 
-_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.05, 200
 
 Run = Callable[[], object]
 
@@ -103,24 +97,3 @@ def measure_exchanges(chain: Chain) -> ExchangeCost | None:
         neighbours=max(len(set(ranks)) for _, ranks in sent),
         transport="/".join(dict.fromkeys(name for row in names for name in row)),
     )
-
-
-def race(context: Runtime, runs: Sequence[Run]) -> list[float]:
-    """Return the least seconds of a call of each function, their rounds in turn: always those of the slowest rank."""
-    comm = context.comm
-
-    def seconds(run: Run, calls: int) -> float:
-        context.synchronize()
-        comm.barrier()
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        context.synchronize()
-        return slowest(comm, time.perf_counter() - start) / calls
-
-    calls = []
-    for run in runs:
-        seconds(run, 3)
-        calls.append(max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / max(seconds(run, 3), 1e-9)))))
-    table = [[seconds(run, count) for run, count in zip(runs, calls, strict=True)] for _ in range(_ROUNDS)]
-    return [float(t) for t in np.min(np.array(table), axis=0)]

@@ -34,7 +34,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
-from fluxloom_lab.bench.rounds import slowest, summed
+from fluxloom_lab.bench.rounds import slowest, stopwatch, summed
 from fluxloom_lab.problems.boxes import usual_side
 
 __all__ = ["ExtrudedBench"]
@@ -230,10 +230,7 @@ def _call(function: Callable[..., dict[str, Any]], *arguments: Any) -> Callable[
 
 
 def _solved(problem: _Problem, rounds: int, choices: dict[str, Any]) -> dict[str, Any]:
-    start = time.perf_counter()
-    solver = problem.solver(**choices)
-    problem.context.synchronize()
-    setup = slowest(problem.context.comm, time.perf_counter() - start)
+    solver, setup = stopwatch(problem.context).result(lambda: problem.solver(**choices))
     return {"setup_seconds": setup} | _measured(problem, rounds, solver.x, solver.solve)
 
 
@@ -280,15 +277,11 @@ def _measured(
 ) -> dict[str, Any]:
     """Return what solves from zero take, and how good the last one is."""
     context, comm = problem.context, problem.context.comm
-    zero, seconds, status = np.zeros(x.read().shape), [], None
+    zero, seconds, status, watch = np.zeros(x.read().shape), [], None, stopwatch(context)
     for _ in range(2 + rounds):
         x.write(zero)
-        context.synchronize()
-        comm.barrier()
-        start = time.perf_counter()
-        status = solve()
-        context.synchronize()
-        seconds.append(slowest(comm, time.perf_counter() - start))
+        status, taken = watch.result(solve)
+        seconds.append(taken)
     assert status is not None
     wanted = problem.wanted if order is None else problem.wanted.ravel()[order]
     error = comm.reduce(np.array([np.abs(x.read() - wanted).max(initial=0.0)]), "max")

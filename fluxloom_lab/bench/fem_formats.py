@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -126,10 +125,7 @@ def measure_format(problem: Problem, form: str, copy_gbs: float, known: npt.NDAr
     """
     space = problem.space()
     context = space.context
-    start = time.perf_counter()
-    built = problem.build(space, form)
-    context.synchronize()
-    setup = time.perf_counter() - start
+    built, setup = Stopwatch(wait=context.synchronize).result(lambda: problem.build(space, form))
     operator: Operator = built.matrix if isinstance(built, GlobalMatrix) else built
     rng = np.random.default_rng(3)
     x, y, b = (context.dat(space.rows, name=name, dtype=problem.dtype) for name in "xyb")
@@ -185,21 +181,16 @@ def _iterations(
 ) -> dict[str, Any]:
     """Return iterations of conjugate gradients a second, and the set-up of the preconditioner."""
     context = b.context
-    start = time.perf_counter()
-    built = make()
-    context.synchronize()
-    setup = time.perf_counter() - start
+    watch = Stopwatch(wait=context.synchronize)
+    built, setup = watch.result(make)
     u = Dat(b.set, name="u", dtype=problem.dtype)
     stop = Stop(rtol=1e-30, iterations=problem.iterations)
     solver = ConjugateGradient(operator, b, u, preconditioner=built, stop=stop, interval=min(10, problem.iterations))
     rates = []
     for _ in range(1 + problem.rounds):
         u.write(np.zeros(b.set.size, dtype=problem.dtype))
-        context.synchronize()
-        start = time.perf_counter()
-        count = solver.solve().iterations
-        context.synchronize()
-        rates.append(count / (time.perf_counter() - start))
+        status, seconds = watch.result(solver.solve)
+        rates.append(status.iterations / seconds)
     return {
         f"{name}_iterations_per_second": median(rates[1:]),
         f"{name}_iterations_per_second_best": max(rates[1:]),

@@ -24,6 +24,7 @@ from fluxloom.linalg.hybrid_team import DeviceTeam
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.status import Stop
 from fluxloom.linalg.two_level import GatheredSolver, GatherTimes
+from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest
@@ -174,13 +175,11 @@ class _Size:
         with HybridMatrix(self.rows, self.team, shares) as matrix:
             b, x = matrix.vector(_right_side(self.rows)), matrix.vector()
             solver = matrix.solver(b, x, preconditioner=Jacobi(), stop=Stop(rtol=_RTOL, iterations=_MOST))
-            seconds, iterations = [], 0
+            found = []
             for _ in range(1 + _SOLVES):
                 x.write(0.0)
-                start = time.perf_counter()
-                iterations = solver.solve().iterations
-                seconds.append(time.perf_counter() - start)
-            return _Solve(iterations, median(seconds[1:]), x.read())
+                found.append(Stopwatch().result(solver.solve))
+            return _Solve(found[-1][0].iterations, median(seconds for _, seconds in found[1:]), x.read())
 
     def kernels(self) -> list[Row]:
         """Return a row for each kernel: the answer."""

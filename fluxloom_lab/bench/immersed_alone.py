@@ -74,7 +74,7 @@ def _measured(
     whole = sequence([*before, *after], "immersed")
     for _ in range(3):
         whole()  # compiled, captured, replayed
-    watch = Stopwatch(options.rounds or 5, wait=context.synchronize, hopeless=1e9, behind=1e9)
+    watch = Stopwatch(options.rounds or 5, wait=context.synchronize)
     steps = [*before, *after]
     *each, all_of_them = watch.race([*steps, whole])
     found: dict[str, float] = dict.fromkeys(("interpolation", "forcing", "spreading", "other", "redo"), 0.0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import median
@@ -16,7 +15,6 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.runtime import Runtime
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
@@ -26,10 +24,10 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.ssor import SSOR
-from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.status import Stop
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
-from fluxloom_lab.bench.rounds import slowest, summed
+from fluxloom_lab.bench.rounds import stopwatch, summed
 from fluxloom_lab.options import option
 from fluxloom_lab.peers.krylov_peers import LinearSystem, krylov_peers
 from fluxloom_lab.problems.boxes import lattice_matrix, usual_side
@@ -162,10 +160,8 @@ def _methods(options: KrylovOptions, problem: _Problem, tell: Tell) -> Iterator[
 def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Preconditioner | None) -> dict[str, Any]:
     matrix, x = problem.matrix, problem.x
     context, comm = x.context, options.comm
-    start = time.perf_counter()
-    built = recipe.build(matrix) if recipe is not None else None
-    context.synchronize()
-    setup = slowest(comm, time.perf_counter() - start)
+    watch = stopwatch(context)
+    built, setup = watch.result(lambda: recipe.build(matrix) if recipe is not None else None)
     solver = ConjugateGradient(
         matrix, problem.b, x, preconditioner=built, stop=Stop(rtol=TOLERANCE, iterations=MOST), name=name
     )
@@ -173,9 +169,9 @@ def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Precon
     seconds, status = [], None
     for _ in range(1 + (options.rounds or ROUNDS)):
         x.write(zero)
-        taken, status = _timed(context, solver.solve)
-        seconds.append(slowest(comm, taken))
-    assert isinstance(status, Status)
+        status, taken = watch.result(solver.solve)
+        seconds.append(taken)
+    assert status is not None
     count = max(1, status.iterations)
     error = comm.reduce(np.array([np.abs(x.read() - problem.wanted).max(initial=0.0)]), "max")
     rest = Dat(matrix.rows, name="rest")
@@ -197,11 +193,3 @@ def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Precon
         "useful_gbs": 1e-9 * useful * count / median(seconds[1:]),
     }
 
-
-def _timed(context: Runtime, run: Callable[[], Status]) -> tuple[float, Status]:
-    context.synchronize()
-    context.comm.barrier()
-    start = time.perf_counter()
-    status = run()
-    context.synchronize()
-    return time.perf_counter() - start, status

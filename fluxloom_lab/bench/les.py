@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, pi, prod
 from statistics import median
@@ -25,7 +25,7 @@ from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.energy import joules_of
 from fluxloom_lab.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
 from fluxloom_lab.bench.les_products import LesOptions, product_record
-from fluxloom_lab.bench.rounds import slowest, summed
+from fluxloom_lab.bench.rounds import stopwatch, summed
 from fluxloom_lab.exact.taylor_green import space_vortices
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 from fluxloom_lab.problems.boxes import usual_side
@@ -113,23 +113,15 @@ def _rounds(
     dt = flow.stable_step()
     meter = meter_for(context.device, context.threads) if context.device.native else None
 
-    def seconds(advance: Callable[[float], object], steps: int) -> float:
-        context.synchronize()
-        context.comm.barrier()
-        start = time.perf_counter()
-        for _ in range(steps):
-            advance(dt)
-        context.synchronize()
-        return slowest(context.comm, time.perf_counter() - start) / steps
-
-    for advance in (flow.step, step.step):
-        seconds(advance, STEPS)
-    each = min(seconds(flow.step, STEPS), seconds(step.step, STEPS))
+    watch, advances = stopwatch(context), [lambda: flow.step(dt), lambda: step.step(dt)]
+    for advance in advances:
+        watch.timed(advance, STEPS)
+    each = min(watch.timed(advance, STEPS) / STEPS for advance in advances)
     steps = max(STEPS, min(MOST_STEPS, ceil(ROUND_SECONDS / each)))
     fused, mine, copies = [], [], [meter.measure()] if meter else []
     for number in range(1, rounds + 1):
-        fused.append(seconds(flow.step, steps))
-        mine.append(seconds(step.step, steps))
+        for found, advance in zip((fused, mine), advances, strict=True):
+            found.append(watch.timed(advance, steps) / steps)
         copies += [meter.measure()] if meter else []
         beside = f", copy {copies[-1].copy_gbs:.1f} GB/s" if copies else ""
         tell(f"round {number}/{rounds}: fused {1e3 * fused[-1]:.4g} ms, three kernels {1e3 * mine[-1]:.4g} ms{beside}")

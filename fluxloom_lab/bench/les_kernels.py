@@ -8,7 +8,6 @@ their own; the three kernels of the model are timed so everywhere.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -28,7 +27,7 @@ from fluxloom.linalg.three_kernels import kind_of
 from fluxloom.perf.les_model import KernelTimes, Part
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
-from fluxloom_lab.bench.rounds import slowest, summed
+from fluxloom_lab.bench.rounds import race, summed
 
 __all__ = ["PRODUCT", "Kernels", "measure_kernels", "seconds_of_call", "solver_bytes", "step_flops"]
 
@@ -36,7 +35,7 @@ PRODUCT = "poisson.product"
 """The product with the Laplacian."""
 
 _ROTATIONS, _TURNS = 6, 2
-_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 9, 0.03, 200
+_ROUNDS, _ROUND_SECONDS = 9, 0.03
 
 
 @dataclass
@@ -167,19 +166,7 @@ def solver_bytes(step: AlgebraicStep) -> int:
 
 def seconds_of_call(context: Context, run: Callable[[], object]) -> float:
     """Return the seconds of a call on the slowest rank, in the best of some rounds. Collective."""
-
-    def seconds(calls: int) -> float:
-        context.synchronize()
-        context.comm.barrier()
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        context.synchronize()
-        return slowest(context.comm, time.perf_counter() - start) / calls
-
-    seconds(2)
-    calls = max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / max(seconds(2), 1e-9))))
-    return min(seconds(calls) for _ in range(_ROUNDS))
+    return race(context, [run], _ROUNDS, _ROUND_SECONDS)[0]
 
 
 def step_flops(step: AlgebraicStep) -> float:

@@ -17,9 +17,8 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.perf.les_model import hidden_share
 from fluxloom_lab.bench.base import Record, Tell
-from fluxloom_lab.bench.exchange_cost import race
 from fluxloom_lab.bench.options import Ranked, cells_option, iterations_option, rounds_option
-from fluxloom_lab.bench.rounds import summed
+from fluxloom_lab.bench.rounds import race, summed
 from fluxloom_lab.options import option
 from fluxloom_lab.problems.boxes import lattice_matrix
 

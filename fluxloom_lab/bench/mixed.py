@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -19,7 +18,7 @@ from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_run
+from fluxloom.perf.shares import shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.options import (
@@ -31,9 +30,9 @@ from fluxloom_lab.bench.options import (
     iterations_option,
     rounds_option,
 )
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import slowest, stopwatch
 from fluxloom_lab.options import option
-from fluxloom_lab.studies.hybrid import LoopRate, everyone, optimal_weight
+from fluxloom_lab.studies.hybrid import LoopRate, everyone, linear_times, optimal_weight
 
 __all__ = ["Attempt", "MixedBench", "SideBySide", "break_even"]
 
@@ -318,13 +317,7 @@ class SideBySide:
 
 def _round(context: Context, runner: AirfoilRunner, count: int) -> float:
     """Return the seconds of an iteration, on several ranks of the slowest. Collective."""
-    context.synchronize()
-    context.comm.barrier()
-    start = time.perf_counter()
-    for _ in range(count):
-        runner.advance()
-    context.synchronize()
-    return slowest(context.comm, time.perf_counter() - start) / count
+    return stopwatch(context).timed(runner.advance, count) / count
 
 
 def _count(context: Context, runner: AirfoilRunner, options: MixedOptions) -> int:

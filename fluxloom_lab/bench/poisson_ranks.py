@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from statistics import median
 from typing import Any, Literal
@@ -12,7 +11,7 @@ import numpy as np
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson import Cut, Plan
-from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.bench.rounds import stopwatch
 
 __all__ = ["DIVISIONS", "divided"]
 
@@ -36,15 +35,8 @@ def divided(
     steps = plan.steps(f, u)
     for _ in range(3):
         steps()
-    found = []
-    for _ in range(rounds):
-        device.synchronize()
-        comm.barrier()
-        start = time.perf_counter()
-        for _ in range(_CALLS):
-            steps()
-        device.synchronize()
-        found.append(slowest(comm, time.perf_counter() - start) / _CALLS)
+    watch = stopwatch(context)
+    found = [watch.timed(steps, _CALLS) / _CALLS for _ in range(rounds)]
     context.profile = True
     try:
         steps.reset()

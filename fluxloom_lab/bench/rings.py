@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, log
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.rings import RingProduct
+from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
 from fluxloom_lab.bench.options import Ranked, Scheduled, cells_option, rounds_option
 
@@ -169,31 +170,15 @@ def _measure(context: Context, comm: Comm, rows: int, options: RingsOptions) -> 
         ]
         for product in pair:
             product.start(x)
-        plain, together = _race(context, comm, [product.run for product in pair], options.rounds or ROUNDS)
+        watch = Stopwatch(
+            options.rounds or ROUNDS, wait=context.synchronize, round_seconds=_ROUND_SECONDS, most_calls=_MOST_CALLS,
+            ranks=comm, counts=min,
+        )  # fmt: skip
+        plain, together = watch.race([product.run for product in pair])
         redundancy = float(comm.reduce(np.array([pair[1].plan.redundancy]), "max")[0])
         for product in pair:
             product.close()
         yield _Row(total // comm.size, rings, plain, together, redundancy)
-
-
-def _race(context: Context, comm: Comm, runs: Sequence[Run], rounds: int) -> list[float]:
-    """Return the least seconds of a call of each run, their rounds in turn: always those of the slowest rank."""
-
-    def seconds(run: Run, calls: int) -> float:
-        context.synchronize()
-        comm.barrier()
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        context.synchronize()
-        return float(comm.reduce(np.array([time.perf_counter() - start]), "max")[0]) / calls
-
-    for run in runs:
-        seconds(run, 3)
-    once = min(seconds(runs[0], 3) for _ in range(3))
-    calls = max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / once)))
-    table = [[seconds(run, calls) for run in runs] for _ in range(rounds)]
-    return [float(t) for t in np.min(np.array(table), axis=0)]
 
 
 def _latency(comm: Comm) -> float:

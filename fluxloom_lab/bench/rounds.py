@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from fluxloom.app.summary import difference
 from fluxloom.comm.base import Comm
 from fluxloom.device.bandwidth import Bandwidth, meter_for
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import Runtime
+from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Tell
 
-__all__ = ["Rounds", "measure_rounds", "profiled", "slowest"]
+__all__ = ["Rounds", "measure_rounds", "profiled", "race", "slowest", "stopwatch", "summed"]
 
 Reports = Callable[[], Sequence[LoopReport]]
 """Returns the counters of every loop."""
 
 _PASSES = 3
+_ROUND_SECONDS, _MOST_CALLS = 0.05, 200
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Rounds:
 
 
 def measure_rounds(
-    context: Context, advance: Callable[[int], object], reports: Reports, steps: int, rounds: int,
+    context: Runtime, advance: Callable[[int], object], reports: Reports, steps: int, rounds: int,
     tell: Tell, pace: Callable[[float], str],
 ) -> Rounds:  # fmt: skip
     """Time rounds of some iterations; everything must be compiled already.
@@ -89,17 +91,13 @@ def measure_rounds(
         Returns the time of a round in words.
     """
     meter = meter_for(context.device, context.threads) if context.device.native else None
+    watch = stopwatch(context)
     times: list[float] = []
     read: list[list[LoopReport]] = []
     copies = [meter.measure(_PASSES)] if meter else []
     for number in range(1, rounds + 1):
         before = list(reports())
-        context.synchronize()
-        context.comm.barrier()
-        start = time.perf_counter()
-        advance(steps)
-        context.synchronize()
-        times.append(slowest(context.comm, time.perf_counter() - start))
+        times.append(watch.timed(lambda: advance(steps)))
         read.append(difference(list(reports()), before))
         if meter:
             copies.append(meter.measure(_PASSES))
@@ -109,6 +107,17 @@ def measure_rounds(
         loops = profiled(context, lambda: advance(steps), reports)
         return Rounds(times, copies, loops, steps * (rounds + 1))
     return Rounds(times, copies, _median(read), steps * rounds)
+
+
+def stopwatch(context: Runtime, rounds: int = 5, **options: Any) -> Stopwatch:
+    """Return a stopwatch of the device and the ranks of a context. All that it times is collective."""
+    return Stopwatch(rounds, wait=context.synchronize, ranks=context.comm, **options)
+
+
+def race(context: Runtime, runs: Sequence[Run], rounds: int = 5, seconds: float = 0.0) -> list[float]:
+    """Return the least seconds of a call of each function, their rounds in turn: always those of the slowest rank."""
+    each = seconds or _ROUND_SECONDS
+    return stopwatch(context, rounds, round_seconds=each, most_calls=_MOST_CALLS, counts=min).race(runs)
 
 
 def summed(comm: Comm, value: float) -> float:
@@ -121,7 +130,7 @@ def slowest(comm: Comm, seconds: float) -> float:
     return float(comm.reduce(np.array([seconds]), "max")[0])
 
 
-def profiled(context: Context, run: Callable[[], object], reports: Reports) -> list[LoopReport]:
+def profiled(context: Runtime, run: Callable[[], object], reports: Reports) -> list[LoopReport]:
     """Run something while the time of each loop is measured; return what each loop did."""
     before, was = list(reports()), context.profile
     context.profile = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -109,9 +108,10 @@ def _planes(context: Context, sides: Sequence[int], rounds: int, tell: Tell) -> 
 
 
 def _plane(context: Context, given: Manufactured, form: str, mapping: str, rounds: int) -> dict[str, Any]:
-    device, begin = context.device, time.perf_counter()
-    solver = SeparableSolver(given.problem, context, form=form, mapping=mapping, threads=context.threads)
-    prepared = time.perf_counter() - begin
+    device = context.device
+    solver, prepared = Stopwatch().result(
+        lambda: SeparableSolver(given.problem, context, form=form, mapping=mapping, threads=context.threads)
+    )
     f, u = DeviceArray.of(device, given.right), DeviceArray.zeros(device, given.right.shape)
     steps = solver.steps(f, u)
     steps()
@@ -185,12 +185,7 @@ def _rows(trace: Iterable[Timed]) -> list[dict[str, Any]]:
 
 
 def _wall(run: Any, rounds: int = 5) -> float:
-    found = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return median(found)
+    return Stopwatch(rounds, warm=0, most_calls=1).median(run)
 
 
 def _boxes(context: Context, n: int, tell: Tell) -> list[dict[str, Any]]:

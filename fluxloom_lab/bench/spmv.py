@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
-from math import exp, inf, log
+from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,6 +17,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.online import OnlineTuning
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
@@ -26,7 +27,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.mesh import read_data
 from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
-from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
+from fluxloom.perf.ragged import LANES, Grouping, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
@@ -83,25 +84,13 @@ def exhaustive(context: Context, loop: Loop, base: Schedule, rounds: int = 3) ->
     return found
 
 
-def online(context: Context, loop: Loop, base: Schedule, start: Grouping) -> tuple[OnlineTuner, list[Grouping]]:
-    """Tune a loop call by call; return the tuner and what it held for the best after each call.
-
-    Each trial is one timed call. One before it is not timed when the grouping is new: it compiles and loads.
-    """
-    tuner, held, wait = OnlineTuner(start), [], context.device.synchronize
-    seen: set[Grouping] = set()
+def online(loop: Loop) -> tuple[OnlineTuning, list[Grouping]]:
+    """Tune a loop call by call; return the tuner and what it held for the best after each timed call."""
+    tuner, held = OnlineTuning(loop, record=False), []
     while not tuner.finished:
-        grouping = tuner.next()
-        try:
-            loop.reschedule(schedule_of(grouping, base))
-            if grouping not in seen:
-                loop()
-            wait()
-            tuner.observe(context.device.elapsed(loop))
-        except FluxloomError:
-            tuner.observe(inf)
-        seen.add(grouping)
-        held.append(tuner.best)
+        tuner()
+        if tuner.calls[-1].seconds is not None:  # else its grouping was new, and the call has loaded its kernel
+            held.append(tuner.best)
     return tuner, held
 
 
@@ -247,9 +236,7 @@ def _layouts(context: Context, matrix: Any, x: np.ndarray) -> dict[str, tuple[Lo
 
 def _groupings(context: Context, loop: Loop, base: Schedule, entries: int) -> dict[str, Grouping]:
     """Return what the rule, the online tuner after some calls, and trying everything choose."""
-    now = loop.schedule
-    rule = Grouping(now.block, now.lanes, max(1, now.rows * now.lanes // now.block))
-    tuner, held = online(context, loop, base, rule)
+    tuner, held = online(loop)
     surface = exhaustive(context, loop, base)
     after = {f"online_{n}": held[min(n, len(held)) - 1] for n in AFTER}
     best = {"exhaustive": min(surface, key=lambda g: surface[g])} if surface else {}

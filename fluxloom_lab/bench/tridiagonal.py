@@ -196,7 +196,7 @@ def _measure(problem: _Problem, methods: Sequence[str], rounds: int) -> list[dic
         runs["peer"] = peer.run
         facts["peer"] = {"method": peer.name, "share": peer.share}
     wait = problem.context.device.synchronize
-    seconds = Stopwatch(rounds, wait=wait, hopeless=1e9, behind=1e9).race(list(runs.values()))
+    seconds = Stopwatch(rounds, wait=wait).race(list(runs.values()))
     rows = []
     for name, value in zip(runs, seconds, strict=True):
         value /= facts[name].get("share", 1.0)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import TypeAlias
+
+import numpy as np
 
 from fluxloom.core.errors import FluxloomError
 
@@ -25,6 +27,7 @@ __all__ = [
     "Timeline",
     "barrier_seconds",
     "everyone",
+    "linear_times",
     "loop_times",
     "optimal_weight",
     "region_seconds",
@@ -332,3 +335,35 @@ def _golden(function: Callable[[float], float], low: float, high: float, toleran
             right = low + ratio * (high - low)
             at_right = function(right)
     return min((0.5 * (low + high), *ends), key=function)
+
+
+def linear_times(runs: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[tuple[float, float]]:
+    """Return ``(a, b)`` of each process, which takes ``a + b n`` seconds for n elements, from runs with other shares.
+
+    The straight line of least squares of relative errors, or the line through the origin where the other one would
+    have a negative part, or where there is one number of elements.
+
+    Parameters
+    ----------
+    runs
+        For each run the elements of each process and the time that it computed.
+
+    Raises
+    ------
+    FluxloomError
+        If there is no run, or a number is not positive.
+    """
+    if not runs or not all(n > 0 and isfinite(t) and t > 0 for row in runs for n, t in zip(*row, strict=True)):
+        raise FluxloomError(f"runs {list(runs)}: give elements and seconds of each process, all positive")
+    return [_line([(row[0][i], row[1][i]) for row in runs]) for i in range(len(runs[0][0]))]
+
+
+def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Return ``(a, b)`` of ``t = a + b n``, both at least 0."""
+    counts, times = np.array(points, dtype=np.float64).T
+    if np.ptp(counts) > 0.01 * counts.max():
+        matrix = np.stack([1.0 / times, counts / times], axis=1)
+        (a, b), *_ = np.linalg.lstsq(matrix, np.ones(len(points)), rcond=None)
+        if a >= 0 and b > 0:
+            return float(a), float(b)
+    return 0.0, float(np.mean(times / counts))

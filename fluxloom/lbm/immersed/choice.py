@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
-import numpy as np
-
-from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
+from fluxloom.perf.stopwatch import Stopwatch
+from fluxloom.perf.tuner import Search
 
 __all__ = ["Choice"]
 
@@ -20,8 +20,8 @@ WARM, BLOCK, BLOCKS = 4, 8, 4
 class Choice:
     """Times the same steps done in several ways, one way after the other, and takes the fastest.
 
-    Each way has some steps to get going and then blocks of steps that are timed as a whole; the median a step of the
-    blocks counts, on several ranks that of the slowest rank, so that all choose the same.
+    Each way has some steps to get going and then blocks of steps that are timed as a whole, on several ranks by the
+    slowest one, so that all choose the same; the median a step of the blocks counts.
 
     Parameters
     ----------
@@ -38,8 +38,6 @@ class Choice:
     ----------
     now
         The way that steps have to be done in.
-    seconds
-        A step, by way, of those that have been measured.
     """
 
     def __init__(
@@ -48,16 +46,21 @@ class Choice:
     ) -> None:  # fmt: skip
         if not names:
             raise SolverError("a choice needs something to choose from")
-        self.names, self._wait, self._clock = tuple(names), wait, clock
-        self._comm = comm if comm is not None else SelfComm()
-        self.seconds: dict[str, float] = {}
-        self.now = self.names[0]
+        self.names = tuple(names)
+        self._watch = Stopwatch(wait=wait, clock=clock, ranks=comm)
+        self._search = Search(iter(self.names))
+        self.now = self._search.next()
         self._begin()
         if len(self.names) == 1:
             self.settle(self.now)
 
     def _begin(self) -> None:
         self._cold, self._left, self._times = WARM, BLOCK * BLOCKS, []
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """A step, by way, of those that have been measured."""
+        return {trial.point: trial.seconds for trial in self._search.trials}
 
     @property
     def done(self) -> bool:
@@ -89,24 +92,17 @@ class Choice:
             self._cold -= count
             return False
         count = min(most, BLOCK, self._left)
-        self._wait()
-        start = self._clock()
-        run(count)
-        self._wait()
-        self._times.append((self._clock() - start) / count)
+        self._times.append(self._watch.timed(lambda: run(count)) / count)
         self._left -= count
         return self._left == 0 and self._next()
 
     def _next(self) -> bool:
         """Take note of a way's time; go on to the next one, or to the fastest."""
-        mine, before = median(self._times), self.now
-        self.seconds[before] = float(self._comm.reduce(np.array([mine]), "max")[0])
-        at = self.names.index(before) + 1
-        if at < len(self.names):
-            self.now = self.names[at]
+        before = self.now
+        self._search.observe(median(self._times))
+        self.now = self._search.next()
+        if not self._search.finished:
             self._begin()
-        else:
-            self.now = min(self.seconds, key=lambda name: self.seconds[name])
         return self.now != before
 
     def __str__(self) -> str:

@@ -11,8 +11,6 @@ device and the processor share by level, see `fluxloom.linalg.separable.batches`
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -169,17 +167,13 @@ class PeriodicSolver:
                 break
             self._batches = self._make(count)
             self._solve()  # loads code
-            self.tried[count] = min(_seconds(self._solve_and_wait) for _ in range(2))
+            self.tried[count] = self.seconds(2)
         return min(self.tried, key=lambda count: self.tried[count])
 
     def _solve(self) -> None:
         self._forward()
         pipeline(self._batches)
         self._backward()
-
-    def _solve_and_wait(self) -> None:
-        self._solve()
-        self.device.synchronize()
 
     def __call__(self, f: npt.ArrayLike, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         """Return the solution for a right-hand side of shape ``(nodes, n, m)`` in host memory.
@@ -208,7 +202,7 @@ class PeriodicSolver:
 
     def seconds(self, repeats: int = 3) -> float:
         """Return the least time of some solves, right-hand side and solution on the device (the values are lost)."""
-        return min(_seconds(self._solve_and_wait) for _ in range(repeats))
+        return min(self.device.elapsed(self._solve) for _ in range(repeats))
 
     def measure(self, f: npt.ArrayLike) -> list[Timed]:
         """Solve batch by batch, with waits after each part; return which stage ran where and how long, all batches."""
@@ -226,9 +220,3 @@ class PeriodicSolver:
     def removed(self) -> float:
         """The weighted mean taken away from the last right-hand side of a singular problem (waits); else 0."""
         return float(self._means[0].host()[0]) if self.problem.singular else 0.0
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start

@@ -38,7 +38,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
     monkeypatch.setattr("fluxloom_lab.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
     monkeypatch.setattr("fluxloom_lab.bench.les_kernels._ROUND_SECONDS", 1e-4)
-    monkeypatch.setattr("fluxloom_lab.bench.exchange_cost._ROUND_SECONDS", 1e-4)
+    monkeypatch.setattr("fluxloom_lab.bench.rounds._ROUND_SECONDS", 1e-4)
     for name in ("ENERGY_SECONDS", "ROUND_SECONDS"):
         monkeypatch.setattr(f"fluxloom_lab.bench.les.{name}", 1e-3)
 

@@ -51,7 +51,7 @@ def test_codegen_in_every_language(fluxloom: Call, case_file: Write, dialect: st
 def test_codegen_for_a_device_that_is_not_here(
     monkeypatch: pytest.MonkeyPatch, fluxloom: Call, case_file: Write
 ) -> None:
-    monkeypatch.setattr("fluxloom.device.cuda.open_cuda", lambda _: no_gpu())
+    monkeypatch.setattr("fluxloom.device.cuda_gpu.open_cuda", lambda _: no_gpu())
     done = fluxloom("codegen", case_file(), "--device", "cuda", "--loop", "update")
     assert done.code == 0, done.text
     assert "__global__ void" in done.out

@@ -12,7 +12,8 @@ from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.courier import landing
 from fluxloom.device.cuda import CudaDevice
 from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, SideStream, array_of, settle_main
+from fluxloom.device.cuda_courier import CudaCourier, array_of, settle_main
+from fluxloom.device.cuda_gpu import SideStream
 from fluxloom.device.cuda_nccl import NcclLink
 
 pytestmark = pytest.mark.cuda

@@ -196,7 +196,7 @@ def test_reset_of_a_global(device: OpenClDevice) -> None:
 
 
 def test_long_runs_are_throttled(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.device.opencl._WINDOW", 8)
+    monkeypatch.setattr("fluxloom.device.opencl_queue._WINDOW", 8)
     pair = Pair(device, factor=0)
     run = device.sequencer([Call("scale", pair.call.program, pair.call.words, pair.call.launches[:1])])
     for _ in range(100):
@@ -254,14 +254,12 @@ def test_elapsed(device: OpenClDevice) -> None:
 
 
 def test_bandwidth(device: OpenClDevice) -> None:
-    from fluxloom.device.opencl_bandwidth import OpenClMeter
-
-    found = OpenClMeter(device, nbytes=8 << 20).measure(repeats=2)
+    found = device.meter(8 << 20).measure(repeats=2)
     assert found.bytes == 8 << 20
     assert found.threads == device.compute_units
     assert found.copy_gbs >= found.copy_plain_gbs > 0.01
     assert found.triad_gbs > 0.01
-    single = OpenClMeter(OpenClDevice(without=("cl_khr_fp64",)), nbytes=1 << 20).measure(repeats=1)
+    single = OpenClDevice(without=("cl_khr_fp64",)).meter(1 << 20).measure(repeats=1)
     assert single.copy_gbs > 0.01
 
 

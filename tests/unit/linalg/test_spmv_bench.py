@@ -19,7 +19,7 @@ from fluxloom.mesh import box3d, write
 from fluxloom.perf.ragged import LANES, Grouping
 from fluxloom_lab.bench import spmv
 from fluxloom_lab.bench.registry import benches
-from fluxloom_lab.bench.spmv import SpmvBench, SpmvOptions, exhaustive, online, time_calls
+from fluxloom_lab.bench.spmv import SpmvBench, SpmvOptions, exhaustive, time_calls
 
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,18 +127,6 @@ def spent(loop: Pretended, run: Any) -> float:
     begin = loop.now
     run()
     return loop.now - begin
-
-
-def test_online_search(pretended: Pretended) -> None:
-    """One timed call a trial, one more for each new grouping; what cannot run is passed over."""
-    tuner, held = online(pretended, pretended, Schedule(), Grouping(128, 4, 1))  # type: ignore[arg-type]
-    assert tuner.best.lanes == 8
-    assert tuner.best.repeat == 2
-    assert held[-1] == tuner.best
-    assert len(held) == len(tuner.trials)
-    ran = [grouping for grouping, seconds in tuner.trials if seconds < 1e9]
-    assert pretended.calls == len(ran) + len(set(ran))
-    assert pretended.waits == len(ran)
 
 
 def test_exhaustive_search(pretended: Pretended) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_rates, weights_from_run
+from fluxloom.perf.shares import shares_from_weights, weights_from_rates, weights_from_run
 from fluxloom_lab.studies.hybrid import (
     FREE,
     Link,
@@ -19,6 +19,7 @@ from fluxloom_lab.studies.hybrid import (
     LoopTime,
     barrier_seconds,
     everyone,
+    linear_times,
     loop_times,
     optimal_weight,
     region_seconds,

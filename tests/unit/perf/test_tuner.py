@@ -125,7 +125,7 @@ def test_tabu_is_the_load_balance_of_the_paper() -> None:
 def test_tabu_starts_again() -> None:
     valleys = {0: 3.0, 1: 2.0, 2: 5.0, 3: 6.0, 4: 5.0, 5: 4.0, 6: 1.0, 7: 2.0}
     once = tabu([A], lambda p: valleys[p["a"]])
-    twice = tabu([A], lambda p: valleys[p["a"]], start=[{"a": 0}, {"a": 7}])
+    twice = tabu([A], lambda p: valleys[p["a"]], restarts=[{"a": 7}])
     assert (once.best.point["a"], twice.best.point["a"]) == (1, 6)
 
 
