@@ -17,6 +17,7 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner, Step
+from fluxloom.linalg.preconditioning import made_for
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 
 __all__ = ["Batch", "FrequencyGradient"]
@@ -55,9 +56,7 @@ class FrequencyGradient(ConjugateGradient):
             step = max(status.iterations for status in more)
             made += step
             found = [status.then(other) for status, other in zip(found, more, strict=True)]
-        if self.end is not None:
-            self.end()
-        return worst_of(found)
+        return self._ended(worst_of(found))
 
     def _pass(self, most: int) -> tuple[list[Status], Reals, Reals]:
         """Iterate from the residual of `x` itself; return what came of each system, that residual, and its limit."""
@@ -168,7 +167,7 @@ class Batch:
         elif isinstance(recipe, Jacobi):
             built = Diagonals(operator)
         else:
-            built = recipe.build(operator.member(float(operator.shifts[0])))
+            built = made_for(recipe, operator.member(float(operator.shifts[0])), self.name)
         return FrequencyGradient(
             operator, self.b, self.x, preconditioner=built, stop=self.stop, nullspace=self.nullspace, name=self.name
         )  # fmt: skip

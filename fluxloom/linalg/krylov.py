@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import Relay, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.operators import BuiltPreconditioner, Operator, Preconditioner, Step, instead, steps_of
+from fluxloom.linalg.preconditioning import applied, made_for
 from fluxloom.linalg.restart import Restart, Start, held
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 from fluxloom.linalg.vectors import copy, shifted, total
@@ -116,7 +117,7 @@ class Krylov:
         self.context = b.context
         self.systems = x.shape[0] if x.shape else 1
         self.interval = interval or usual_interval(self.context)
-        self.preconditioner = self._built(preconditioner)
+        self.recipe, self.preconditioner = preconditioner, made_for(preconditioner, matrix, self.name)
         self.diagonal = None if self.preconditioner is None else self.preconditioner.diagonal
         self.b = b if nullspace == "none" else self.work("b")
         self.r = self.work("r")
@@ -158,21 +159,6 @@ class Krylov:
             self._restart = Restart(self)
         return self._restart
 
-    def _built(self, given: Any) -> BuiltPreconditioner | None:
-        """Return the preconditioner; a recipe makes it."""
-        if isinstance(given, Preconditioner) and type(given).build is Preconditioner.build:
-            raise SolverError(f"{self.name}: {type(given).__name__} has no method build(matrix), which makes it")
-        made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
-        fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
-        if made is not given and not fits:
-            raise SolverError(
-                f"{self.name}: {type(given).__name__}.build returned {made!r}: an object with an attribute `diagonal` "
-                "(a dat, or None) and a method `apply(r, z)`, which returns a list of loops, is wanted"
-            )
-        if made is not None and not fits:
-            raise SolverError(f"{self.name}: a preconditioner such as Jacobi() is wanted, not {given!r}")
-        return cast("BuiltPreconditioner | None", made)
-
     # ------------------------------------------------------------------------------------ parts for methods
     def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:
         """Return a vector like ``x``; ``dtype`` is another type."""
@@ -199,7 +185,7 @@ class Krylov:
         if self.preconditioner is None:
             return given, []
         result = self.work(name)
-        return result, list(self.preconditioner.apply(given, result))
+        return result, applied(self.preconditioner, given, result, self.name)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -266,6 +252,12 @@ class Krylov:
         status = worst_of(found)
         if checked and status.reason in ("iterations", "stagnated", "breakdown") and self.nullspace == "none":
             status = replace(status, hint=self.restart.hint(now.limit))
+        return self._ended(status)
+
+    def _ended(self, status: Status) -> Status:
+        """Do what comes last in a solve; return its status, unless the preconditioner is to blame for it."""
+        if status.reason == "not finite" and self.preconditioner is not None:
+            self.restart.blame()
         if self.end is not None:
             self.end()
         return status

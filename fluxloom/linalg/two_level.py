@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, Message
-from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.errors import FluxloomError, PreconditionerError, SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -301,17 +301,19 @@ class GatheredSolver:
 
     def _asked(self, ask: Callable[[Krylov], Status]) -> Status:
         """Return what the solver of the master says, on every rank of its group."""
-        status: Status | str = ""
+        status: Status | FluxloomError | None = None
         if self._master is not None:
             try:
                 status = ask(self._master.solver)
             except FluxloomError as error:
-                status = str(error)
+                kind = PreconditionerError if isinstance(error, PreconditionerError) else SolverError
+                status = kind(f"{self.name}: {error}")
         if self._rest:
             self.group.rest()
         status = self.group.broadcast(status)
-        if isinstance(status, str):
-            raise SolverError(f"{self.name}: {status}")
+        assert status is not None
+        if isinstance(status, FluxloomError):
+            raise status
         return status
 
     def _gather(self) -> None:
