@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fluxloom.linalg.distribute import distributed_matrix
     from fluxloom.linalg.extruded import ExtrudedPoisson
     from fluxloom.linalg.extruded_tuning import ExtrudedTuning
+    from fluxloom.linalg.gmres import GMRES
     from fluxloom.linalg.hybrid import HybridMatrix
     from fluxloom.linalg.hybrid_balance import balance_kernel, balance_rows
     from fluxloom.linalg.jacobi import Jacobi
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fluxloom.linalg.two_level_rows import nested_parts, spread_rows
 
 __all__ = [
+    "GMRES",
     "SSOR",
     "ApproximateInverse",
     "BiCGStab",
@@ -63,6 +65,7 @@ if not TYPE_CHECKING:
         "fluxloom.linalg.distribute": "distributed_matrix",
         "fluxloom.linalg.extruded": "ExtrudedPoisson",
         "fluxloom.linalg.extruded_tuning": "ExtrudedTuning",
+        "fluxloom.linalg.gmres": "GMRES",
         "fluxloom.linalg.hybrid": "HybridMatrix",
         "fluxloom.linalg.hybrid_balance": "balance_kernel balance_rows",
         "fluxloom.linalg.jacobi": "Jacobi",

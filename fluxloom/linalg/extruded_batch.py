@@ -43,6 +43,7 @@ class FrequencyGradient(ConjugateGradient):
         """Solve; as `Krylov.solve`, but a look at the residuals is one comparison for all systems. Collective."""
         checked, self.check_next = self.check_next, False
         found, first, limit = self._pass(self.stop.iterations)
+        self._blame(found)
         made = step = max(status.iterations for status in found)
         while checked and step:
             self.start()
@@ -56,7 +57,9 @@ class FrequencyGradient(ConjugateGradient):
             step = max(status.iterations for status in more)
             made += step
             found = [status.then(other) for status, other in zip(found, more, strict=True)]
-        return self._ended(worst_of(found))
+        if self.end is not None:
+            self.end()
+        return worst_of(found)
 
     def _pass(self, most: int) -> tuple[list[Status], Reals, Reals]:
         """Iterate from the residual of `x` itself; return what came of each system, that residual, and its limit."""

@@ -18,7 +18,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
-from fluxloom.linalg.direct import Relay, sequence
+from fluxloom.linalg.direct import chains_of, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.operators import BuiltPreconditioner, Operator, Preconditioner, Step, instead, steps_of
 from fluxloom.linalg.preconditioning import applied, made_for
@@ -207,6 +207,10 @@ class Krylov:
         """
         raise NotImplementedError
 
+    def _body(self) -> Sequence[Step]:
+        """Return the loops of all iterations of a chain."""
+        return [step for number in range(self.interval) for step in self._iteration(number)]
+
     # --------------------------------------------------------------------------------------------- solving
     def _chains(self) -> None:
         start: list[Step] = []
@@ -224,16 +228,14 @@ class Krylov:
             *steps_of(self.matrix.residual(self.x, self.b, self.r)), Reset(self.bb), Reset(last),
             self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
         ]  # fmt: skip
-        body = [step for number in range(self.interval) for step in self._iteration(number)]
         self.start = sequence(with_exact_sums(start), f"{self.name}.start")
-        self.body = sequence(with_exact_sums(body), self.name)
+        self.body = sequence(with_exact_sums(self._body()), self.name)
         self.end = sequence(with_exact_sums(end), f"{self.name}.end") if end else None
 
     @property
     def chains(self) -> Sequence[Chain]:
         """What `solve` runs: the beginning, some iterations, the end; but for direct steps between them."""
-        parts = [part for part in (self.start, self.body, self.end) if part is not None]
-        return [chain for part in parts for chain in (part.chains if isinstance(part, Relay) else [part])]
+        return chains_of(self.start, self.body, self.end)
 
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
@@ -246,21 +248,21 @@ class Krylov:
             now, ready = self._measured()
         start = now if ready else self.restart.begin(now, balanced=False)
         found = self._iterated(start, self.stop.iterations)
+        self._blame(found)
         if checked or not ready:
             self.restart.end()
             found = self._finished(found, start)
         status = worst_of(found)
         if checked and status.reason in ("iterations", "stagnated", "breakdown") and self.nullspace == "none":
             status = replace(status, hint=self.restart.hint(now.limit))
-        return self._ended(status)
-
-    def _ended(self, status: Status) -> Status:
-        """Do what comes last in a solve; return its status, unless the preconditioner is to blame for it."""
-        if status.reason == "not finite" and self.preconditioner is not None:
-            self.restart.blame()
         if self.end is not None:
             self.end()
         return status
+
+    def _blame(self, found: Sequence[Status]) -> None:
+        """Raise `PreconditionerError` where iterations have ended without numbers because of it. Collective."""
+        if self.preconditioner is not None and any(status.reason == "not finite" for status in found):
+            self.restart.blame()
 
     def verify(self) -> Status:
         """Return what the solution is by the residual ``b - A x`` of itself, without an iteration. Collective.

@@ -125,7 +125,7 @@ class GatheredSolver:
         What a master solves on: a name as in ``"cuda:0"`` or ``"cpu:4"``, one a group, or a function of the
         communicator of the masters that returns a context with it.
     method
-        `ConjugateGradient` or `BiCGStab`.
+        `ConjugateGradient`, `BiCGStab` or `GMRES`.
     layout
         How the masters store the matrix.
     reorder

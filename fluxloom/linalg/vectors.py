@@ -10,7 +10,7 @@ from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select
 
-__all__ = ["copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
+__all__ = ["clear", "copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
 
 
 @func
@@ -48,6 +48,13 @@ def total(x: Read, result: Inc, *, systems: Const[int]):
     """``result += sum x``."""
     for k in range(systems):
         result[k] += x[k]
+
+
+@kernel
+def clear(x: Write):
+    """``x = 0``."""
+    for k in range(len(x)):
+        x[k] = 0.0
 
 
 @kernel

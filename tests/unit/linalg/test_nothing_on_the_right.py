@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.linalg import BiCGStab, Chebyshev, ConjugateGradient, Jacobi, SmoothedAggregation, SparseMatrix, Stop
+from fluxloom.linalg import (
+    GMRES,
+    BiCGStab,
+    Chebyshev,
+    ConjugateGradient,
+    Jacobi,
+    SmoothedAggregation,
+    SparseMatrix,
+    Stop,
+)
 from fluxloom.linalg.extruded import ExtrudedPoisson
 from tests.unit.linalg.test_krylov import laplacian, neumann
 
@@ -16,7 +25,7 @@ GUESSES = (0.0, 1.0, 1e-30, np.nan)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab])
+@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab, GMRES])
 @pytest.mark.parametrize("recipe", [None, Jacobi(), Chebyshev(), SmoothedAggregation()], ids=type)
 def test_every_method(method: Any, recipe: Any, dtype: str) -> None:
     context = fl.Context("cpu", threads=1, tuning=False)

@@ -12,13 +12,13 @@ import pytest
 import fluxloom as fl
 from fluxloom import Read, Write
 from fluxloom.core.errors import PreconditionerError, SolverError
-from fluxloom.linalg import BiCGStab, ConjugateGradient, GatheredSolver, Jacobi, SparseMatrix
+from fluxloom.linalg import GMRES, BiCGStab, ConjugateGradient, GatheredSolver, Jacobi, SparseMatrix
 from fluxloom.linalg.jacobi import Diagonal
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.operators import Operator, Step
 from tests.unit.linalg.test_krylov import convection, laplacian
 
-METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab}
+METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab, "gmres": GMRES}
 
 
 @fl.kernel
@@ -90,7 +90,7 @@ class Making(fl.Preconditioner):
 
 def solver(method: str, preconditioner: Any, b: Any = None, device: str = "cpu") -> Krylov:
     context = fl.Context(device, tuning=False)
-    matrix = SparseMatrix.from_scipy(context, {"cg": laplacian, "bicgstab": convection}[method](4))
+    matrix = SparseMatrix.from_scipy(context, (laplacian if method == "cg" else convection)(4))
     given = context.dat(matrix.rows, np.arange(16.0) - 7.0 if b is None else b, "b")
     return METHODS[method](matrix, given, context.dat(matrix.rows, name="x"), preconditioner=preconditioner, name="p")
 
