@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from fluxloom.linalg.conjugate_gradient import ConjugateGradient
     from fluxloom.linalg.distribute import distributed_matrix
     from fluxloom.linalg.extruded import ExtrudedPoisson
+    from fluxloom.linalg.extruded_batch import PlaneGradients
+    from fluxloom.linalg.extruded_plane import ExtrudedMatrix
     from fluxloom.linalg.extruded_tuning import ExtrudedTuning
     from fluxloom.linalg.gmres import GMRES
     from fluxloom.linalg.hybrid import HybridMatrix
@@ -36,11 +38,13 @@ __all__ = [
     "Chebyshev",
     "ConjugateGradient",
     "DampedJacobi",
+    "ExtrudedMatrix",
     "ExtrudedPoisson",
     "ExtrudedTuning",
     "GatheredSolver",
     "HybridMatrix",
     "Jacobi",
+    "PlaneGradients",
     "SmoothedAggregation",
     "SparseMatrix",
     "Status",
@@ -64,6 +68,8 @@ if not TYPE_CHECKING:
         "fluxloom.linalg.conjugate_gradient": "ConjugateGradient",
         "fluxloom.linalg.distribute": "distributed_matrix",
         "fluxloom.linalg.extruded": "ExtrudedPoisson",
+        "fluxloom.linalg.extruded_batch": "PlaneGradients",
+        "fluxloom.linalg.extruded_plane": "ExtrudedMatrix",
         "fluxloom.linalg.extruded_tuning": "ExtrudedTuning",
         "fluxloom.linalg.gmres": "GMRES",
         "fluxloom.linalg.hybrid": "HybridMatrix",

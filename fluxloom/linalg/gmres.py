@@ -1,4 +1,4 @@
-r"""Generalised minimal residuals, for matrices that need not be symmetric: a basis, and a method of `Krylov` made of it.
+r"""Generalised minimal residuals, for matrices that need not be symmetric: a basis, and a method of `Krylov` of it.
 
 With a preconditioner ``B`` from the right, so that the residual that is least is that of the system itself::
 

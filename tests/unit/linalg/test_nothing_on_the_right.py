@@ -19,6 +19,7 @@ from fluxloom.linalg import (
     Stop,
 )
 from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from tests.unit.linalg.test_krylov import laplacian, neumann
 
 GUESSES = (0.0, 1.0, 1e-30, np.nan)
@@ -59,7 +60,7 @@ def test_one_of_several_systems(method: Any) -> None:
 
 def test_extruded() -> None:
     context = fl.Context("cpu", threads=1, tuning=False)
-    solver = ExtrudedPoisson(context, laplacian(6), np.ones(36), planes=4, spacing=0.3)
+    solver = ExtrudedPoisson(context, ExtrudedMatrix(laplacian(6), np.ones(36), planes=4, spacing=0.3))
     for guess in (0.0, 1.0, 1e-30):
         solver.b.write(0.0)
         solver.x.write(guess)
