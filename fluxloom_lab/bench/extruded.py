@@ -29,7 +29,6 @@ from fluxloom.linalg.extruded_frequencies import WIDTH
 from fluxloom.linalg.extruded_operator import ShiftedMatrix
 from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from fluxloom.linalg.extruded_tuning import ExtrudedTuning
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
@@ -37,6 +36,7 @@ from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest, summed
 from fluxloom_lab.problems.boxes import usual_side
+from fluxloom_lab.problems.matrices import lattice_laplacian
 from fluxloom_lab.strategies.sparse_factors import SparseFactors
 
 __all__ = ["ExtrudedBench"]

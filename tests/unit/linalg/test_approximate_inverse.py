@@ -17,9 +17,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.approximate_inverse import ApproximateInverse, FactorisedInverse
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.status import Status
+from fluxloom_lab.problems.matrices import GENERATORS
 from tests.unit.linalg.test_rings import Rows, scattered, slices
 
 Array = npt.NDArray[np.float64]

@@ -14,11 +14,11 @@ from fluxloom.core.errors import DeviceUnavailable, FluxloomError, LoopError, So
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.named_device import open_named
 from fluxloom.linalg import GMRES, BiCGStab, ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.linalg.generate import lattice_laplacian, tet_dual
 from fluxloom.linalg.hybrid import HybridMatrix, HybridPart, ordered_rows
 from fluxloom.linalg.hybrid_balance import balance_rows
 from fluxloom.linalg.hybrid_rows import check_shares, row_bounds, row_slices
 from fluxloom.linalg.hybrid_team import DeviceTeam
+from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 from tests.unit.linalg.test_krylov import MATRICES, random
 
 TWO = ["cpu:1", "cpu:1"]

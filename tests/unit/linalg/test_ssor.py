@@ -22,9 +22,9 @@ from fluxloom.graph.csr import Csr
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.ssor import SSOR, ColouredRelaxation
+from fluxloom_lab.problems.matrices import GENERATORS
 from tests.golden.fake import FakeItems
 from tests.unit.linalg.test_approximate_inverse import irregular, laplacian, solve
 from tests.unit.linalg.test_rings import Rows, scattered, slices, unsymmetric

@@ -63,7 +63,7 @@ def test_stagnation_is_told() -> None:
 
 
 def test_a_restart_goes_below_the_rounding_of_the_recurrence() -> None:
-    from fluxloom.linalg.generate import lattice_laplacian
+    from fluxloom_lab.problems.matrices import lattice_laplacian
 
     b = np.random.default_rng(1).random(1024)
     stop = Stop(rtol=2e-5, iterations=4000)
