@@ -110,54 +110,34 @@ def begin(r: Read, rr: Read, shadow: Write, p: Write, rho: Inc, *, systems: Cons
 
 @kernel
 def half(
-    v: Read, rho: Read, rv: Read, before: Read, bb: Read, r: RW,
-    *, rtol2: float, atol2: float, systems: Const[int],
+    v: Read, d: Read | None, rho: Read, rv: Read, before: Read, bb: Read, r: RW, z: Write | None,
+    *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """``s = r - alpha v``, in the place of ``r``."""
-    for k in range(systems):
-        r[k] -= product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2) * v[k]
-
-
-@kernel
-def half_diagonal(
-    v: Read, d: Read, rho: Read, rv: Read, before: Read, bb: Read, r: RW, z: Write,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same, and ``z = D s``."""
+    """``s = r - alpha v``, in the place of ``r``; with a diagonal ``z = D s`` (`Krylov.each`)."""
     for k in range(systems):
         w = r[k] - product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2) * v[k]
         r[k] = w
-        z[k] = d[0] * w
+        if d is not None:
+            z[k] = d[each * k] * w
 
 
 @kernel
 def advance(
-    p: Read, z: Read, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
+    p: Read, z: Read | None, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
     ts: Read, tt: Read, ss: Read, x: RW, r: RW, rr: Inc, new: Inc,
     *, rtol2: float, atol2: float, systems: Const[int],
 ):  # fmt: skip
-    """``x += alpha B p + omega B s``, ``r = s - omega t``, ``rr += r . r``, ``new += r' . r``; p, z: B p, B s."""
+    """``x += alpha B p + omega B s``, ``r = s - omega t``, ``rr += r . r``, ``new += r' . r``; p, z: B p, B s.
+
+    ``z`` is ``s``, the residual, where there is no ``B``.
+    """
     for k in range(systems):
         alpha = product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
         omega = minimal_step(alpha != 0.0, ts[k], tt[k], ss[k])
-        x[k] += alpha * p[k] + omega * z[k]
-        w = r[k] - omega * t[k]
-        r[k] = w
-        rr[k] += marked(w * w, alpha, before[k], bb[k], rtol2, atol2)
-        new[k] += shadow[k] * w
-
-
-@kernel
-def advance_plain(
-    p: Read, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, x: RW, r: RW, rr: Inc, new: Inc,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same with ``B = 1``."""
-    for k in range(systems):
-        alpha = product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
-        omega = minimal_step(alpha != 0.0, ts[k], tt[k], ss[k])
-        x[k] += alpha * p[k] + omega * r[k]
+        if z is not None:
+            x[k] += alpha * p[k] + omega * z[k]
+        else:
+            x[k] += alpha * p[k] + omega * r[k]
         w = r[k] - omega * t[k]
         r[k] = w
         rr[k] += marked(w * w, alpha, before[k], bb[k], rtol2, atol2)
@@ -166,32 +146,19 @@ def advance_plain(
 
 @kernel
 def turn(
-    r: Read, v: Read, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, p: RW,
-    *, rtol2: float, atol2: float, systems: Const[int],
+    r: Read, v: Read, d: Read | None, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
+    ts: Read, tt: Read, ss: Read, p: RW, z: Write | None,
+    *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """``p = r + beta (p - omega v)`` with ``beta = new / (rv omega)``; 0 after ``omega = 0``."""
-    for k in range(systems):
-        live = goes_on(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
-        omega = minimal_step(live, ts[k], tt[k], ss[k])
-        beta = ratio(new[k], rv[k] * omega)
-        p[k] = select(omega != 0.0, r[k] + beta * (p[k] - omega * v[k]), 0.0)
-
-
-@kernel
-def turn_diagonal(
-    r: Read, v: Read, d: Read, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, p: RW, z: Write,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same, and ``z = D p``."""
+    """``p = r + beta (p - omega v)`` with ``beta = new / (rv omega)``; 0 after ``omega = 0``; ``z = D p``."""
     for k in range(systems):
         live = goes_on(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
         omega = minimal_step(live, ts[k], tt[k], ss[k])
         beta = ratio(new[k], rv[k] * omega)
         w = select(omega != 0.0, r[k] + beta * (p[k] - omega * v[k]), 0.0)
         p[k] = w
-        z[k] = d[0] * w
+        if d is not None:
+            z[k] = d[each * k] * w
 
 
 class BiCGStab(Krylov):
@@ -231,24 +198,19 @@ class BiCGStab(Krylov):
         scalars = (old, self.rv, before, self.bb)
         steps = (*scalars, *self.projections)
         turned = (old, new, *steps[1:])
-        what, solution = advance, (self.first, self.second)
-        if self.preconditioner is None:
-            what, solution = advance_plain, (self.p,)
-        d = self.diagonal
-        if d is None:
-            to_second = [self.loop(half, self.v, *scalars, self.r, **self.limits), *self.to_second]
-            to_next = self.loop(turn, self.r, self.v, *turned, self.p, **self.limits)
-        else:
-            to_second = [self.loop(half_diagonal, self.v, d, *scalars, self.r, self.second, **self.limits)]
-            to_next = self.loop(turn_diagonal, self.r, self.v, d, *turned, self.p, self.first, **self.limits)
+        d, limits = self.diagonal, self.limits
+        folded = {"each": self.each, **limits}
+        first, second = (self.first, self.second) if d is not None else (None, None)
+        solution = self.first, None if self.preconditioner is None else self.second
         return [
             *(Reset(one) for one in (self.rv, *self.projections, rr, new)),
             *(self.to_first if d is None else ()),
             *self._first_product(),
-            *to_second,
+            self.loop(half, self.v, d, *scalars, self.r, second, **folded),
+            *(self.to_second if d is None else ()),
             *self._second_product(),
-            self.loop(what, *solution, self.t, self.shadow, *steps, self.x, self.r, rr, new, **self.limits),
-            to_next,
+            self.loop(advance, *solution, self.t, self.shadow, *steps, self.x, self.r, rr, new, **limits),
+            self.loop(turn, self.r, self.v, d, *turned, self.p, first, **folded),
         ]
 
     def _first_product(self) -> list[Step]:

@@ -309,7 +309,7 @@ class Polynomial:
         """Return loops from a zero guess to ``z``; ``other`` is for work, and not used by less than three steps."""
         if self.steps == 1:
             systems = r.shape[0] if r.shape else 1
-            return [Loop(scale, r.set, self.inverse, r, z, systems=systems, name=f"{self.name}.scale")]
+            return [Loop(scale, r.set, self.inverse, r, z, systems=systems, each=0, name=f"{self.name}.scale")]
         to, free = (z, other) if self.steps % 2 == 0 else (other, z)
         alpha, c = self.coefficients[1]
         own = (r[self.matrix.pattern], self.inverse[self.matrix.pattern], r, self.inverse, to)

@@ -14,7 +14,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.extruded_frequencies import Frequencies, padded_systems
-from fluxloom.linalg.extruded_operator import Diagonals, ShiftedMatrix
+from fluxloom.linalg.extruded_operator import ShiftedMatrix, diagonals
 from fluxloom.linalg.extruded_tuning import ExtrudedTuning
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
@@ -33,8 +33,6 @@ class FrequencyGradient(ConjugateGradient):
 
     def _prepare(self) -> None:
         self.goal = self.sums("goal")
-        if isinstance(self.preconditioner, Diagonals):
-            self.diagonal = self.preconditioner.values
         super()._prepare()
 
     def _begin(self) -> list[Step]:
@@ -261,7 +259,7 @@ class GradientBatch(Batch):
         if isinstance(operator, SparseMatrix):
             built: Any = recipe
         elif isinstance(recipe, Jacobi):
-            built = Diagonals(operator)
+            built = diagonals(operator)
         else:
             built = made_for(recipe, operator.member(float(operator.shifts[0])), self.name)
         return FrequencyGradient(

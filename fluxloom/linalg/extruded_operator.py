@@ -7,7 +7,6 @@ systems lie one after the other in a row, and the innermost loops are over them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.linalg.jacobi import diagonal_of
+from fluxloom.linalg.jacobi import Diagonal, diagonal_of
+from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step
 
-__all__ = ["Diagonals", "ShiftedMatrix"]
+__all__ = ["ShiftedMatrix", "diagonals"]
 
 
 @kernel
@@ -62,13 +62,6 @@ def shifted_residual(a: Read, x: Read, own: Read, weight: Read, shift: Read, b: 
             total[k] += a[j] * x[j][k]
     for k in range(systems):
         r[k] = b[k] - total[k] - shift[k] * weight[0] * own[k]
-
-
-@kernel
-def scale_each(d: Read, r: Read, z: Write, *, systems: Const[int]):
-    """``z_k = D_k r_k``."""
-    for k in range(systems):
-        z[k] = d[k] * r[k]
 
 
 class ShiftedMatrix:
@@ -151,34 +144,18 @@ class ShiftedMatrix:
         return SparseMatrix(matrix.pattern, rows.context.dat(matrix.pattern.entries, values, f"{self.name}.member"))
 
 
-class Diagonals:
-    """Jacobi's preconditioner of each system: ``D_k = 1 / (a_ii + shift_k w_i)``.
-
-    Conjugate gradients of subsets of frequencies fold ``values`` into loops of their own; other solvers use `apply`.
-
-    Parameters
-    ----------
-    operator
-        Of which matrices.
+def diagonals(operator: ShiftedMatrix) -> Diagonal:
+    """Return Jacobi's preconditioner of each system, ``D_k = 1 / (a_ii + shift_k w_i)``. Collective.
 
     Raises
     ------
     SolverError
         If a diagonal entry is not positive.
     """
-
-    diagonal = None
-
-    def __init__(self, operator: ShiftedMatrix) -> None:
-        rows = operator.rows
-        diagonal = diagonal_of(operator.matrix)[:, None] + operator.weight.read()[:, None] * operator.shifts
-        bad = np.flatnonzero(~(diagonal > 0).all(axis=1))
-        found = [text for text in rows.context.comm.allgather(f"{bad[0]}" if bad.size else "") if text]
-        if found:
-            raise SolverError(f"{operator.name}: Jacobi: the diagonal of local row {found[0]} is not positive")
-        dtype = operator.matrix.values.scalar.numpy
-        self.values = rows.context.dat(rows, (1.0 / diagonal).astype(dtype), f"{operator.name}.jacobi")
-
-    def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
-        """Return the loop ``z_k = D_k r_k``."""
-        return [Loop(scale_each, r.set, self.values, r, z, systems=r.shape[0], name=self.values.name)]
+    rows = operator.rows
+    diagonal = diagonal_of(operator.matrix)[:, None] + operator.weight.read()[:, None] * operator.shifts
+    bad = np.flatnonzero(~(diagonal > 0).all(axis=1))
+    why = f"{operator.name}: Jacobi: the diagonal of local row {bad[0]} is not positive" if bad.size else ""
+    refuse(rows.context.comm, why)
+    dtype = operator.matrix.values.scalar.numpy
+    return Diagonal(rows.context.dat(rows, (1.0 / diagonal).astype(dtype), f"{operator.name}.jacobi"))

@@ -21,10 +21,10 @@ __all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of"]
 
 
 @kernel
-def scale(d: Read, r: Read, z: Write, *, systems: Const[int]):
-    """``z = D r``."""
+def scale(d: Read, r: Read, z: Write, *, systems: Const[int], each: Const[int]):
+    """``z = D r``; with ``each = 1`` every system has a ``D`` of its own, with 0 all have one."""
     for k in range(systems):
-        z[k] = d[0] * r[k]
+        z[k] = d[each * k] * r[k]
 
 
 def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
@@ -47,7 +47,7 @@ def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
 
 
 class Diagonal:
-    """``z = D r`` with a number a row.
+    """``z = D r`` with a number a row, or one for each of several systems.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class Diagonal:
 
     def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
         """Return the loop ``z = D r``."""
-        systems = r.shape[0] if r.shape else 1
-        return [Loop(scale, r.set, self._diagonal, r, z, systems=systems, name=self._diagonal.name)]
+        d, systems = self._diagonal, r.shape[0] if r.shape else 1
+        return [Loop(scale, r.set, d, r, z, systems=systems, each=int(d.shape != ()), name=d.name)]
 
 
 @dataclass(frozen=True)

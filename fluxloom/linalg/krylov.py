@@ -171,7 +171,12 @@ class Krylov:
         """Return a number a system."""
         return self.x.context.scalar(np.zeros(self.x.shape), f"{self.name}.{name}", dtype="float64")
 
-    def loop(self, what: Kernel, *arguments: Dat | Global, **constants: Any) -> Loop:
+    @property
+    def each(self) -> int:
+        """1 where each system has a diagonal of its own, 0 where all have the same: ``D_k`` is ``d[each * k]``."""
+        return int(self.diagonal is not None and self.diagonal.shape != ())
+
+    def loop(self, what: Kernel, *arguments: Dat | Global | None, **constants: Any) -> Loop:
         """Return a loop over the rows."""
         return Loop(
             what, self.x.set, *arguments, name=f"{self.name}.{what.name}", systems=self.systems, **constants
