@@ -117,7 +117,7 @@ def half(
     for k in range(systems):
         w = r[k] - product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2) * v[k]
         r[k] = w
-        if d is not None:
+        if d is not None and z is not None:
             z[k] = d[each * k] * w
 
 
@@ -157,7 +157,7 @@ def turn(
         beta = ratio(new[k], rv[k] * omega)
         w = select(omega != 0.0, r[k] + beta * (p[k] - omega * v[k]), 0.0)
         p[k] = w
-        if d is not None:
+        if d is not None and z is not None:
             z[k] = d[each * k] * w
 
 

@@ -43,7 +43,7 @@ def advance(
         v = r[k] - alpha * q[k]
         r[k] = v
         rr[k] += marked(v * v, alpha, before[k], bb[k], rtol2, atol2)
-        if d is not None:
+        if d is not None and new is not None:
             new[k] += v * d[each * k] * v
 
 
