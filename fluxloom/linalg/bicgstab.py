@@ -34,7 +34,7 @@ from fluxloom.kernel.intrinsics import select, sqrt, zeros
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step, steps_of
-from fluxloom.linalg.products import spmm_dot, spmv_dot
+from fluxloom.linalg.products import add_rows, spmm_dot, spmv_dot
 from fluxloom.linalg.vectors import dot, marked, ratio
 
 __all__ = ["BiCGStab"]
@@ -79,9 +79,7 @@ def spmv_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc)
 def spmm_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc, *, systems: Const[int]):
     """The same for several vectors at once."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         t[k] = total[k]
         ts[k] += total[k] * s[k]

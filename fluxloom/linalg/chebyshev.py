@@ -33,6 +33,7 @@ from fluxloom.linalg.jacobi import scale
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
+from fluxloom.linalg.products import begin_rows, less_row, less_rows
 from fluxloom.linalg.ring_rows import Reals
 from fluxloom.linalg.square import real_type, square
 
@@ -56,19 +57,13 @@ def two(a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float
 @kernel
 def step(a: Read, x: Read, x0: Read, r: Read, d: Read, z: Write, *, alpha: float, keep: float, c: float):
     """One row of ``z = x + alpha (x - keep D r) + c D (r - A x)``."""
-    total = r[0]
-    for j in range(len(a)):
-        total -= a[j] * x[j]
-    z[0] = x0[0] + alpha * (x0[0] - keep * d[0] * r[0]) + c * d[0] * total
+    z[0] = x0[0] + alpha * (x0[0] - keep * d[0] * r[0]) + c * d[0] * less_row(a, x, r[0])
 
 
 @kernel
 def later(a: Read, x: Read, x0: Read, r: Read, d: Read, z: RW, *, alpha: float, c: float):
     """One row of ``z = x + alpha (x - z) + c D (r - A x)``."""
-    total = r[0]
-    for j in range(len(a)):
-        total -= a[j] * x[j]
-    z[0] = x0[0] + alpha * (x0[0] - z[0]) + c * d[0] * total
+    z[0] = x0[0] + alpha * (x0[0] - z[0]) + c * d[0] * less_row(a, x, r[0])
 
 
 # -------------------------------------------------------------------------------------- several vectors
@@ -80,8 +75,7 @@ def two_more(
 ):  # fmt: skip
     """One row of `two` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r0[k]
+    begin_rows(r0, total, systems)
     for j in range(len(a)):
         for k in range(systems):
             total[k] -= a[j] * d[j] * r[j][k]
@@ -96,11 +90,8 @@ def step_more(
 ):  # fmt: skip
     """One row of `step` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] -= a[j] * x[j][k]
+    begin_rows(r, total, systems)
+    less_rows(a, x, total, systems)
     for k in range(systems):
         z[k] = x0[k] + alpha * (x0[k] - keep * d[0] * r[k]) + c * d[0] * total[k]
 
@@ -111,11 +102,8 @@ def later_more(
 ):  # fmt: skip
     """One row of `later` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] -= a[j] * x[j][k]
+    begin_rows(r, total, systems)
+    less_rows(a, x, total, systems)
     for k in range(systems):
         z[k] = x0[k] + alpha * (x0[k] - z[k]) + c * d[0] * total[k]
 

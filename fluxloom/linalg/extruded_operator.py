@@ -23,6 +23,7 @@ from fluxloom.linalg.jacobi import Diagonal, diagonal_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step
+from fluxloom.linalg.products import add_rows
 
 __all__ = ["ShiftedMatrix", "diagonals"]
 
@@ -31,9 +32,7 @@ __all__ = ["ShiftedMatrix", "diagonals"]
 def shifted_product(a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, *, systems: Const[int]):
     """One row of ``y_k = (A + shift_k W) x_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         y[k] = total[k] + shift[k] * weight[0] * own[k]
 
@@ -44,9 +43,7 @@ def shifted_product_dot(
 ):
     """The same, and ``result_k += x_k . y_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         v = total[k] + shift[k] * weight[0] * own[k]
         y[k] = v
@@ -57,9 +54,7 @@ def shifted_product_dot(
 def shifted_residual(a: Read, x: Read, own: Read, weight: Read, shift: Read, b: Read, r: Write, *, systems: Const[int]):
     """One row of ``r_k = b_k - (A + shift_k W) x_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         r[k] = b[k] - total[k] - shift[k] * weight[0] * own[k]
 

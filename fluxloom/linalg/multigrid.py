@@ -43,6 +43,7 @@ from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
+from fluxloom.linalg.products import add_row, add_rows, begin_rows
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import real_type, square
 
@@ -54,21 +55,15 @@ _TITLE = "SmoothedAggregation"
 @kernel
 def prolong(p: Read, x: Read, z: RW):
     """One row of ``z = z + P x``."""
-    total = z[0]
-    for j in range(len(p)):
-        total += p[j] * x[j]
-    z[0] = total
+    z[0] = add_row(p, x, z[0])
 
 
 @kernel
 def prolong_more(p: Read, x: Read, z: RW, *, systems: Const[int]):
     """One row of ``Z = Z + P X``, several vectors at once."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = z[k]
-    for j in range(len(p)):
-        for k in range(systems):
-            total[k] += p[j] * x[j][k]
+    begin_rows(z, total, systems)
+    add_rows(p, x, total, systems)
     for k in range(systems):
         z[k] = total[k]
 
@@ -76,21 +71,15 @@ def prolong_more(p: Read, x: Read, z: RW, *, systems: Const[int]):
 @kernel
 def prolong_to(p: Read, x: Read, z: Read, out: Write):
     """One row of ``out = z + P x``."""
-    total = z[0]
-    for j in range(len(p)):
-        total += p[j] * x[j]
-    out[0] = total
+    out[0] = add_row(p, x, z[0])
 
 
 @kernel
 def prolong_to_more(p: Read, x: Read, z: Read, out: Write, *, systems: Const[int]):
     """One row of ``Out = Z + P X``, several vectors at once."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = z[k]
-    for j in range(len(p)):
-        for k in range(systems):
-            total[k] += p[j] * x[j][k]
+    begin_rows(z, total, systems)
+    add_rows(p, x, total, systems)
     for k in range(systems):
         out[k] = total[k]
 

@@ -24,7 +24,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.products import spmv
+from fluxloom.linalg.products import add_row, spmv
 from fluxloom.linalg.vectors import dot, ratio
 
 __all__ = ["Algebra", "KernelCalls", "axpy", "axpy_apart", "kind_of", "spmv_from", "spmv_onto"]
@@ -33,19 +33,13 @@ __all__ = ["Algebra", "KernelCalls", "axpy", "axpy_apart", "kind_of", "spmv_from
 @kernel
 def spmv_onto(a: Read, x: Read, scale: Read, y: RW):
     """One row of ``y = A x + s y``."""
-    total = scale[0] * y[0]
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+    y[0] = add_row(a, x, scale[0] * y[0])
 
 
 @kernel
 def spmv_from(a: Read, x: Read, start: Read, y: Write):
     """One row of ``y = z + A x``."""
-    total = start[0]
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+    y[0] = add_row(a, x, start[0])
 
 
 @kernel
