@@ -23,13 +23,9 @@ Systems*, 2nd ed., SIAM 2003, algorithm 7.7.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.kernel.frontend import Kernel, func, kernel
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
@@ -215,22 +211,13 @@ class BiCGStab(Krylov):
         """Return ``v = A B p``, ``rv = r' . v``: one loop with a matrix, two with another operator."""
         if not isinstance(self.matrix, SparseMatrix):
             return [*steps_of(self.matrix.product(self.first, self.v)), self.loop(dot, self.shadow, self.v, self.rv)]
-        return [self._row_loop(spmv_dot, spmm_dot, self.first, self.shadow, self.v, self.rv)]
+        name = f"{self.name}.spmv_dot"
+        return [self.matrix.row_loop((spmv_dot, spmm_dot), self.first, self.shadow, self.v, self.rv, name=name)]
 
     def _second_product(self) -> list[Step]:
         """Return ``t = A B s`` and its sums."""
         if not isinstance(self.matrix, SparseMatrix):
             sums = self.loop(project, self.r, self.t, *self.projections)
             return [*steps_of(self.matrix.product(self.second, self.t)), sums]
-        return [self._row_loop(spmv_project, spmm_project, self.second, self.r, self.t, *self.projections)]
-
-    def _row_loop(self, one: Kernel, several: Kernel, x: Dat, *arguments: Dat | Global) -> Loop:
-        """Return a loop over the rows of the matrix, with its entries and ``x`` at its columns."""
-        matrix = self.matrix
-        assert isinstance(matrix, SparseMatrix)
-        entries = matrix.values[matrix.pattern.to_entries]
-        constants: dict[str, Any] = {"systems": self.systems} if self.x.shape else {}
-        return Loop(
-            several if self.x.shape else one, matrix.rows, entries, x[matrix.pattern], *arguments,
-            name=f"{self.name}.{one.name}", **constants,
-        )  # fmt: skip
+        vectors = (self.second, self.r, self.t, *self.projections)
+        return [self.matrix.row_loop((spmv_project, spmm_project), *vectors, name=f"{self.name}.spmv_project")]

@@ -300,8 +300,8 @@ class Polynomial:
             return [Loop(scale, r.set, self.inverse, r, z, systems=systems, each=0, name=f"{self.name}.scale")]
         to, free = (z, other) if self.steps % 2 == 0 else (other, z)
         alpha, c = self.coefficients[1]
-        own = (r[self.matrix.pattern], self.inverse[self.matrix.pattern], r, self.inverse, to)
-        loops = [self._loop(two, two_more, r, *own, alpha=alpha, c=c)]
+        own = (r, self.inverse[self.matrix.pattern], r, self.inverse, to)
+        loops = [self._loop((two, two_more), *own, alpha=alpha, c=c)]
         for number in range(2, self.steps):
             loops.append(self._step(number, r, to, free, keep=1.0 if number == 2 else 0.0))
             to, free = free, to
@@ -318,14 +318,10 @@ class Polynomial:
     def _step(self, number: int, r: Dat, x: Dat, z: Dat, keep: float = 0.0) -> Loop:
         """Return the loop from ``x`` to ``z``, which has the values before ``x`` (or they are ``D^-1 r``: `keep`)."""
         alpha, c = self.coefficients[number]
-        own = (x[self.matrix.pattern], x, r, self.inverse, z)
+        own = (x, x, r, self.inverse, z)
         if alpha == 0.0 or keep:
-            return self._loop(step, step_more, r, *own, alpha=alpha, keep=keep, c=c)
-        return self._loop(later, later_more, r, *own, alpha=alpha, c=c)
+            return self._loop((step, step_more), *own, alpha=alpha, keep=keep, c=c)
+        return self._loop((later, later_more), *own, alpha=alpha, c=c)
 
-    def _loop(self, one: Kernel, more: Kernel, r: Dat, *arguments: Any, **constants: Any) -> Loop:
-        entries = self.matrix.values[self.matrix.pattern.to_entries]
-        name = f"{self.name}.{one.name}"
-        if not r.shape:
-            return Loop(one, self.matrix.rows, entries, *arguments, name=name, **constants)
-        return Loop(more, self.matrix.rows, entries, *arguments, name=name, systems=r.shape[0], **constants)
+    def _loop(self, kernels: tuple[Kernel, Kernel], x: Dat, *arguments: Any, **constants: Any) -> Loop:
+        return self.matrix.row_loop(kernels, x, *arguments, name=f"{self.name}.{kernels[0].name}", **constants)

@@ -113,11 +113,8 @@ class ShiftedMatrix:
     def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global) -> Loop:
         if x.shape != (self.systems,):
             raise SolverError(f"{self.name}: {x.name!r} has shape {x.shape}; there are {self.systems} systems")
-        matrix = self.matrix
-        return Loop(
-            what, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern], x, self.weight,
-            self._shifts, *arguments, name=f"{self.name}.{name}", systems=self.systems,
-        )  # fmt: skip
+        own = (x, x, self.weight, self._shifts, *arguments)
+        return self.matrix.row_loop((what, what), *own, name=f"{self.name}.{name}")
 
     def member(self, shift: float) -> SparseMatrix:
         """Return ``A + shift W`` as a matrix of its own: to make a preconditioner for it.

@@ -175,13 +175,8 @@ def _vector(over: Set, r: Dat, name: str) -> Dat:
 
 def _prolong(matrix: SparseMatrix, x: Dat, z: Dat, out: Dat) -> Loop:
     """Return the loop ``out = z + P x``; ``out`` may be ``z``."""
-    more: dict[str, Any] = {"systems": x.shape[0]} if x.shape else {}
-    if out is z:
-        chosen, ends = (prolong_more if more else prolong), (z,)
-    else:
-        chosen, ends = (prolong_to_more if more else prolong_to), (z, out)
-    entries, name = matrix.values[matrix.pattern.to_entries], f"{matrix.pattern.name}.{chosen.name}"
-    return Loop(chosen, matrix.rows, entries, x[matrix.pattern], *ends, name=name, **more)
+    kernels, ends = ((prolong, prolong_more), (z,)) if out is z else ((prolong_to, prolong_to_more), (z, out))
+    return matrix.row_loop(kernels, x, *ends, name=f"{matrix.pattern.name}.{kernels[0].name}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,17 +118,12 @@ class Algebra:
 
     def spmv_onto(self, matrix: SparseMatrix, x: Dat, y: Dat, scale: Global | None = None) -> Loop:
         """Return the loop ``y = A x + s y``, by default with ``s = 1``."""
-        return Loop(
-            spmv_onto, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern],
-            scale if scale is not None else self.one, y, name=f"{matrix.pattern.name}.onto",
-        )  # fmt: skip
+        scale = scale if scale is not None else self.one
+        return matrix.row_loop((spmv_onto, spmv_onto), x, scale, y, name=f"{matrix.pattern.name}.onto")
 
     def spmv_from(self, matrix: SparseMatrix, x: Dat, start: Dat, y: Dat) -> Loop:
         """Return the loop ``y = z + A x``."""
-        return Loop(
-            spmv_from, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern], start, y,
-            name=f"{matrix.pattern.name}.from",
-        )  # fmt: skip
+        return matrix.row_loop((spmv_from, spmv_from), x, start, y, name=f"{matrix.pattern.name}.from")
 
     def axpy(
         self, a: Global, x: Dat, y: Dat, b: Global | None = None, *,
