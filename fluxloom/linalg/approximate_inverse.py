@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import PYTHON_ONLY
@@ -20,9 +20,6 @@ from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, real_type, square, stored_places
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 __all__ = ["ApproximateInverse", "FactorisedInverse"]
 
@@ -161,8 +158,6 @@ def _fits(rows: Set, factor: csr_array, transposed: csr_array) -> bool:
 
 def _wider(matrix: SparseMatrix, factor: csr_array, transposed: csr_array) -> Set:
     """Return a set of the same rows with the halo that both factors need. Collective."""
-    from scipy.sparse import csr_array
-
     rows = matrix.rows
     numbers = numbers_of(rows)[: rows.size]
     ones = [csr_array((np.ones(f.nnz), f.indices, f.indptr), shape=f.shape) for f in (factor, transposed)]

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.core.activity import Work, activity
@@ -298,8 +299,6 @@ def _on_device(
     context: Context, rows: LocalRows, dense: Reals | None, layout: RaggedLayout, dtype: Any, name: str
 ) -> tuple[SparseMatrix, Index]:
     """Return a matrix (or a dense one in its place) on the device, and which of the rows each of the set is."""
-    from scipy.sparse import csr_array
-
     given = rows.matrix if dense is None else csr_array(dense)
     if not context.ranked:
         return SparseMatrix.from_scipy(context, given, layout=layout, dtype=dtype, name=name), np.arange(rows.owned)
