@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,6 +13,7 @@ from fluxloom.core.strategies import PYTHON_ONLY
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.inverse_factor import inverse_factor
 from fluxloom.linalg.local_rows import refuse
@@ -115,11 +115,8 @@ class ApproximateInverse(Preconditioner, name="approximate_inverse"):
     rank_independent = True  # bit for bit
 
     def __post_init__(self) -> None:
-        if not isinstance(self.level, int | np.integer) or isinstance(self.level, bool) or self.level < 1:
-            raise SolverError(f"ApproximateInverse: level is a whole number of at least 1, not {self.level!r}")
-        number = isinstance(self.drop, int | float | np.floating) and isfinite(self.drop)
-        if not number or not 0 <= self.drop < 1:
-            raise SolverError(f"ApproximateInverse: drop is a number of at least 0 and below 1, not {self.drop!r}")
+        whole(self.level, "ApproximateInverse: level", 1)
+        real(self.drop, "ApproximateInverse: drop", "a number of at least 0 and below 1", 0.0, 1.0, closed=True)
         if self.layout is not None and not isinstance(self.layout, RaggedLayout):
             layouts = "CSR(), ELL() or SlicedELL()"
             raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.jacobi import scale
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
@@ -155,15 +155,10 @@ class Chebyshev(Smoother, name="chebyshev"):
     rank_independent = True  # the bound of the eigenvalues is one number
 
     def __post_init__(self) -> None:
-        _at_least_one("Chebyshev: degree", self.degree)
-        if not isinstance(self.ratio, int | float | np.number) or not 1.0 < self.ratio < np.inf:
-            raise SolverError(
-                f"Chebyshev: ratio is a number above 1 (largest over least eigenvalue), not {self.ratio!r}"
-            )
-        if not isinstance(self.largest, int | float | np.number) or not 0.0 <= self.largest < np.inf:
-            raise SolverError(
-                f"Chebyshev: largest is an eigenvalue of D^-1 A, or 0 for an estimate, not {self.largest!r}"
-            )
+        whole(self.degree, "Chebyshev: degree", 1)
+        real(self.ratio, "Chebyshev: ratio", "a number above 1 (largest over least eigenvalue)", 1.0)
+        wanted = "an eigenvalue of D^-1 A, or 0 for an estimate"
+        real(self.largest, "Chebyshev: largest", wanted, 0.0, closed=True)
 
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``alpha_k, c_k`` for the interval up to a bound, or up to ``largest``."""
@@ -205,9 +200,8 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     rank_independent = True  # the bound of the eigenvalues is one number
 
     def __post_init__(self) -> None:
-        _at_least_one("DampedJacobi: sweeps", self.sweeps)
-        if not isinstance(self.weight, int | float | np.number) or not 0.0 < self.weight < 2.0:
-            raise SolverError(f"DampedJacobi: weight is a number between 0 and 2, not {self.weight!r}")
+        whole(self.sweeps, "DampedJacobi: sweeps", 1)
+        real(self.weight, "DampedJacobi: weight", "a number between 0 and 2", 0.0, 2.0)
 
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``0, weight / bound`` for each sweep."""
@@ -216,11 +210,6 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""
         return _built(self, matrix, "DampedJacobi", False)
-
-
-def _at_least_one(what: str, number: object) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise SolverError(f"{what} is a whole number of at least 1, not {number!r}")
 
 
 def inverse_diagonal(rows: LocalRows, what: str) -> Reals:

@@ -34,6 +34,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, zeros
+from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import chains_of, sequence
 from fluxloom.linalg.exact_sums import exactly, with_exact_sums
 from fluxloom.linalg.krylov import Krylov
@@ -267,9 +268,7 @@ class GMRES(Krylov):
     forgets = (*Krylov.forgets, "correct")
 
     def __init__(self, matrix: Operator, b: Dat, x: Dat, *, vectors: int = 30, **choices: Any) -> None:
-        if isinstance(vectors, bool) or not isinstance(vectors, int | np.integer) or vectors < 1:
-            raise SolverError(f"GMRES: vectors is a whole number of at least 1, not {vectors!r}")
-        self.vectors = int(vectors)
+        self.vectors = whole(vectors, "GMRES: vectors", 1)
         super().__init__(matrix, b, x, **choices)
 
     def _prepare(self) -> None:

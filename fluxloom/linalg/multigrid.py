@@ -38,6 +38,7 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother, like
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
@@ -236,13 +237,10 @@ class SmoothedAggregation(Preconditioner, name="smoothed_aggregation"):
         if getattr(self.smoother, "largest", 0.0):
             raise SolverError(f"{_TITLE}: smoother: levels have eigenvalues of their own; leave out largest=")
         for name, low, high in (("theta", 0.0, 1.0), ("weight", 0.0, 2.0)):
-            value: Any = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not low <= value < high:
-                raise SolverError(f"{_TITLE}: {name} is a number from {low:g} to below {high:g}, not {value!r}")
+            wanted = f"a number from {low:g} to below {high:g}"
+            real(getattr(self, name), f"{_TITLE}: {name}", wanted, low, high, closed=True)
         for name, least in (("coarse", 1), ("levels", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise SolverError(f"{_TITLE}: {name} is a whole number of at least {least}, not {value!r}")
+            whole(getattr(self, name), f"{_TITLE}: {name}", least)
 
     def build(self, matrix: Operator) -> Multigrid:
         """Return the preconditioner of a matrix. Collective."""

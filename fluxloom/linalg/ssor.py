@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -18,6 +17,7 @@ from fluxloom.dsl.sets import Set
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 from fluxloom.kernel.frontend import Kernel
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.jacobi import diagonal_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
@@ -149,10 +149,8 @@ class SSOR(Preconditioner, name="ssor"):
     omega: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sweeps, int | np.integer) or isinstance(self.sweeps, bool) or self.sweeps < 1:
-            raise SolverError(f"SSOR: sweeps is a whole number of at least 1, not {self.sweeps!r}")
-        if not isinstance(self.omega, int | float | np.floating) or not 0 < self.omega < 2:
-            raise SolverError(f"SSOR: omega is a number above 0 and below 2, not {self.omega!r}")
+        whole(self.sweeps, "SSOR: sweeps", 1)
+        real(self.omega, "SSOR: omega", "a number above 0 and below 2", 0.0, 2.0)
 
     def build(self, matrix: Operator) -> ColouredRelaxation:
         """Return the preconditioner of a matrix. Collective."""

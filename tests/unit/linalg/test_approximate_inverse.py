@@ -209,7 +209,7 @@ def test_ranks_have_the_factor_of_one(ranks: int, level: int) -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"level": 0}, "level is a whole number of at least 1, not 0"),
+        ({"level": 0}, "level is a whole number, at least 1, not 0"),
         ({"level": 1.5}, "level is a whole number"),
         ({"level": True}, "level is a whole number"),
         ({"drop": -0.1}, "drop is a number of at least 0 and below 1, not -0.1"),

@@ -336,8 +336,8 @@ def unsymmetric() -> Any:
 WRONG = [
     ({"spacing": 0.0}, "spacing is a positive length, not 0.0"),
     ({"spacing": float("nan")}, "spacing is a positive length, not nan"),
-    ({"planes": 0}, "planes is a whole number of at least 1, not 0"),
-    ({"planes": 2.5}, "planes is a whole number of at least 1, not 2.5"),
+    ({"planes": 0}, "planes is a whole number, at least 1, not 0"),
+    ({"planes": 2.5}, "planes is a whole number, at least 1, not 2.5"),
     ({"method": "cg"}, r"extruded: method: a method of plane systems is wanted.*method=PlaneGradients\(\)"),
     ({"width": 3}, "width is an even number of systems"),
     ({"groups": 2}, "1 ranks cannot be divided into 2 teams"),

@@ -140,7 +140,7 @@ def test_ranks(deterministic: Any) -> None:
 
 def test_wrong_choices() -> None:
     a, context = laplacian(2), fl.Context("cpu", tuning=False)
-    with pytest.raises(SolverError, match="vectors is a whole number of at least 1, not 0"):
+    with pytest.raises(SolverError, match="vectors is a whole number, at least 1, not 0"):
         made(a, np.ones(4), vectors=0)
     matrix = SparseMatrix.from_scipy(context, a)
     b, x = (context.dat(matrix.rows, name=name, shape=(2,)) for name in "bx")

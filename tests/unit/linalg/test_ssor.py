@@ -336,7 +336,7 @@ def test_matrix_on_the_cells_of_a_mesh(context: fl.Context, recipe: Any, covers:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"sweeps": 0}, "sweeps is a whole number of at least 1, not 0"),
+        ({"sweeps": 0}, "sweeps is a whole number, at least 1, not 0"),
         ({"sweeps": 1.5}, "sweeps is a whole number"),
         ({"sweeps": True}, "sweeps is a whole number"),
         ({"omega": 0.0}, "omega is a number above 0 and below 2, not 0.0"),
