@@ -29,25 +29,17 @@ __all__ = ["ShiftedMatrix", "diagonals"]
 
 
 @kernel
-def shifted_product(a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, *, systems: Const[int]):
-    """One row of ``y_k = (A + shift_k W) x_k``."""
-    total = zeros(systems)
-    add_rows(a, x, total, systems)
-    for k in range(systems):
-        y[k] = total[k] + shift[k] * weight[0] * own[k]
-
-
-@kernel
-def shifted_product_dot(
-    a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, result: Inc, *, systems: Const[int]
-):
-    """The same, and ``result_k += x_k . y_k``."""
+def shifted_product(
+    a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, result: Inc | None, *, systems: Const[int]
+):  # fmt: skip
+    """One row of ``y_k = (A + shift_k W) x_k``, and where it is wanted ``result_k += x_k . y_k``."""
     total = zeros(systems)
     add_rows(a, x, total, systems)
     for k in range(systems):
         v = total[k] + shift[k] * weight[0] * own[k]
         y[k] = v
-        result[k] += own[k] * v
+        if result is not None:
+            result[k] += own[k] * v
 
 
 @kernel
@@ -100,17 +92,17 @@ class ShiftedMatrix:
 
     def product(self, x: Dat, y: Dat) -> Step:
         """Return the loop ``y_k = A_k x_k``."""
-        return self._loop(shifted_product, "product", x, y)
+        return self._loop(shifted_product, "product", x, y, None)
 
     def product_dot(self, x: Dat, y: Dat, result: Global) -> Step:
         """Return the loop ``y_k = A_k x_k``, ``result_k += x_k . y_k``."""
-        return self._loop(shifted_product_dot, "product_dot", x, y, result)
+        return self._loop(shifted_product, "product_dot", x, y, result)
 
     def residual(self, x: Dat, b: Dat, r: Dat) -> Step:
         """Return the loop ``r_k = b_k - A_k x_k``."""
         return self._loop(shifted_residual, "residual", x, b, r)
 
-    def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global) -> Loop:
+    def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global | None) -> Loop:
         if x.shape != (self.systems,):
             raise SolverError(f"{self.name}: {x.name!r} has shape {x.shape}; there are {self.systems} systems")
         own = (x, x, self.weight, self._shifts, *arguments)

@@ -200,7 +200,7 @@ class SparseMatrix:
         return self.row_loop((spmv_residual, spmm_residual), x, b, r, name=name, schedule=schedule)
 
     def row_loop(
-        self, kernels: tuple[Kernel, Kernel], x: Dat, *arguments: Dat | Argument | Global, name: str,
+        self, kernels: tuple[Kernel, Kernel], x: Dat, *arguments: Dat | Argument | Global | None, name: str,
         schedule: Schedule | None = None, **constants: Any,
     ) -> Loop:  # fmt: skip
         """Return a loop over the rows, whose first arguments are their entries and what these meet of a vector.
