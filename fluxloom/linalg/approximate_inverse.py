@@ -20,6 +20,7 @@ from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, real_type, square, stored_places
+from fluxloom.linalg.vectors import like
 
 __all__ = ["ApproximateInverse", "FactorisedInverse"]
 
@@ -52,22 +53,12 @@ class FactorisedInverse:
 
     def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
         """Return the loops ``z = G^T (G r)``, with vectors of their own between them."""
-        t = self._work("t", r)
-        if self._there is None or self._back is None:
+        t, there, back = like(r, f"{_NAME}.t", self.factor.rows), self._there, self._back
+        if there is None or back is None:
             return self.factor.product(r, t), self.transposed.product(t, z)
-        s, u = self._work("s", r), self._work("u", r)
-        return (
-            self._there.product(r, s),
-            self.factor.product(s, t),
-            self.transposed.product(t, u),
-            self._back.product(u, z),
-        )
-
-    def _work(self, name: str, like: Dat) -> Dat:
-        rows = self.factor.rows
-        return rows.context.dat(
-            rows, name=f"{_NAME}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
-        )
+        s, u = (like(r, f"{_NAME}.{name}", self.factor.rows) for name in "su")
+        inner = self.factor.product(s, t), self.transposed.product(t, u)
+        return there.product(r, s), *inner, back.product(u, z)
 
 
 @dataclass(frozen=True)

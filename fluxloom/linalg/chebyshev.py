@@ -36,8 +36,9 @@ from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.products import begin_rows, less_row, less_rows
 from fluxloom.linalg.ring_rows import Reals
 from fluxloom.linalg.square import real_type, square
+from fluxloom.linalg.vectors import like
 
-__all__ = ["Chebyshev", "DampedJacobi", "Polynomial", "Smoother", "inverse_diagonal", "like"]
+__all__ = ["Chebyshev", "DampedJacobi", "Polynomial", "Smoother", "inverse_diagonal"]
 
 Coefficients = tuple[tuple[float, float], ...]
 
@@ -238,11 +239,6 @@ def _built(recipe: Smoother, matrix: Operator, what: str, known: bool) -> Polyno
 
 
 # ------------------------------------------------------------------------------------------- what is built
-
-
-def like(r: Dat, name: str) -> Dat:
-    """Return a work vector like another."""
-    return r.context.dat(r.set, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
 
 
 class Polynomial:

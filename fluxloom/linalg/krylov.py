@@ -24,7 +24,7 @@ from fluxloom.linalg.operators import BuiltPreconditioner, Operator, Preconditio
 from fluxloom.linalg.preconditioning import applied, made_for
 from fluxloom.linalg.restart import Restart, Start, held
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
-from fluxloom.linalg.vectors import copy, shifted, total
+from fluxloom.linalg.vectors import copy, like, shifted, total
 
 __all__ = ["Krylov", "Nullspace", "usual_interval"]
 
@@ -162,10 +162,7 @@ class Krylov:
     # ------------------------------------------------------------------------------------ parts for methods
     def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:
         """Return a vector like ``x``; ``dtype`` is another type."""
-        like = self.x
-        return like.context.dat(
-            like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=dtype or like.scalar.numpy, layout=like.layout
-        )
+        return like(self.x, f"{self.name}.{name}", dtype=dtype)
 
     def sums(self, name: str) -> Global:
         """Return a number a system."""

@@ -35,11 +35,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import RaggedLayout
-from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.linalg.arguments import real, whole
-from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother, like
+from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
@@ -48,6 +47,7 @@ from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.products import add_row, add_rows, begin_rows
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import real_type, square
+from fluxloom.linalg.vectors import like
 
 __all__ = ["Hierarchy", "Multigrid", "SmoothedAggregation"]
 
@@ -157,7 +157,7 @@ class Multigrid:
         level = self.levels[number]
         work = like(b, f"amg{number}.work")
         below = level.restriction.rows
-        down, up = _vector(below, b, f"amg{number + 1}.b"), _vector(below, b, f"amg{number + 1}.z")
+        down, up = (like(b, f"amg{number + 1}.{name}", below) for name in "bz")
         odd = level.smoother.steps % 2 == 1
         start, other = (work, z) if odd else (z, work)
         return [
@@ -168,11 +168,6 @@ class Multigrid:
             _prolong(level.prolongation, up, z, start),
             *level.smoother.again(b, start, other),
         ]
-
-
-def _vector(over: Set, r: Dat, name: str) -> Dat:
-    """Return a vector on another set, for as many systems."""
-    return over.context.dat(over, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
 
 
 def _prolong(matrix: SparseMatrix, x: Dat, z: Dat, out: Dat) -> Loop:
