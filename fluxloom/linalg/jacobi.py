@@ -17,7 +17,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step, instead
 from fluxloom.linalg.square import numbers_of
 
-__all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of"]
+__all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of", "regular_diagonal"]
 
 
 @kernel
@@ -44,6 +44,25 @@ def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
     own = matrix.pattern.indices[:end] == row
     values = matrix.values.read()[:end][own]
     return np.bincount(row[own], weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def regular_diagonal(matrix: Operator, what: str) -> npt.NDArray[np.float64]:
+    """Return the diagonal of a square matrix, all of whose numbers have an inverse. Collective.
+
+    Raises
+    ------
+    SolverError
+        On every rank, if one is zero, missing or not finite on some rank.
+    """
+    values = diagonal_of(matrix)
+    bad = np.flatnonzero(~((np.abs(values) > 0) & np.isfinite(values)))
+    here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
+    found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
+    if found:
+        row, value, _ = min(found)
+        count = sum(number for *_, number in found)
+        raise SolverError(f"{what}: the diagonal of row {row} is {value}; {count} rows are like that")
+    return values
 
 
 class Diagonal:
@@ -83,14 +102,7 @@ class Jacobi(Preconditioner, name="jacobi"):
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return the preconditioner of a matrix."""
-        values = diagonal_of(matrix)
-        bad = np.flatnonzero(~((np.abs(values) > 0) & np.isfinite(values)))
-        here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
-        found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
-        if found:
-            row, value, _ = min(found)
-            count = sum(number for *_, number in found)
-            raise SolverError(f"Jacobi: the diagonal of row {row} is {value}; {count} rows are like that")
+        values = regular_diagonal(matrix, "Jacobi")
         return Diagonal(matrix.rows.context.dat(matrix.rows, 1.0 / values, "jacobi"))
 
 

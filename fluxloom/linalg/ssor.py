@@ -18,12 +18,11 @@ from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.arguments import real, whole
-from fluxloom.linalg.jacobi import diagonal_of
-from fluxloom.linalg.local_rows import refuse
+from fluxloom.linalg.jacobi import regular_diagonal
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.relaxation import again, agains, backward, backwards, first, forward, forwards
-from fluxloom.linalg.square import numbers_of, real_type, square
+from fluxloom.linalg.square import real_type, square
 
 __all__ = ["SSOR", "ColouredRelaxation"]
 
@@ -156,11 +155,7 @@ class SSOR(Preconditioner, name="ssor"):
         """Return the preconditioner of a matrix. Collective."""
         given = square(matrix, "SSOR")
         rows, context = given.rows, given.rows.context
-        diagonal = diagonal_of(given)
-        bad = np.flatnonzero(~((np.abs(diagonal) > 0) & np.isfinite(diagonal)))
-        refuse(context.comm, "" if not bad.size else
-               f"SSOR: the diagonal of row {numbers_of(rows)[bad[0]]} is {diagonal[bad[0]]}; "
-               f"{bad.size} rows are like that")  # fmt: skip
+        diagonal = regular_diagonal(given, "SSOR")
         row, column, values = _inner_entries(given)
         pattern = Csr(_offsets(row, rows.size), column)
         found = colour_rows(pattern)

@@ -35,6 +35,7 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.square import global_rows, numbers_of
 from fluxloom.linalg.status import Status
@@ -209,7 +210,7 @@ class GatheredSolver:
             problem = f"a distributed SparseMatrix, or rows of SciPy, are wanted, not {type(matrix).__name__}"
         elif matrix.shape != (self.b.set.size, self.b.set.total):
             problem = f"rows of shape {matrix.shape} for {self.b.set.size} of {self.b.set.total} rows"
-        self._agree(problem)
+        refuse(self.context.comm, problem and f"{self.name}: {problem}")
         return rows, numbers
 
     def _opened(self, device: str | Device | Sequence[str] | Make) -> Context | None:
@@ -220,14 +221,8 @@ class GatheredSolver:
                 found = _context(device, self.masters)
             except FluxloomError as error:
                 problem = str(error)
-        self._agree(problem)
+        refuse(self.context.comm, problem and f"{self.name}: {problem}")
         return found
-
-    def _agree(self, problem: str) -> None:
-        """Raise `SolverError` on every rank if one of them has a problem. Collective."""
-        for rank, text in enumerate(self.context.comm.allgather(problem)):
-            if text:
-                raise SolverError(f"{self.name}, rank {rank}: {text}")
 
     def _make(
         self, context: Context, gathered: GroupRows, method: type[Krylov], layout: RaggedLayout | None, reorder: bool,
