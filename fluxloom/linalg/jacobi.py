@@ -37,13 +37,10 @@ def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
     """
     if not isinstance(matrix, SparseMatrix) or matrix.rows is not matrix.columns:
         raise SolverError(f"the diagonal of a square SparseMatrix is wanted, not of {instead(matrix)}")
-    size = matrix.rows.size
-    offsets = matrix.pattern.offsets[: size + 1]  # a pattern may have rows of the halo, too
-    end = int(offsets[-1])
+    size, (offsets, columns, values) = matrix.rows.size, matrix.owned()
     row = np.repeat(np.arange(size), np.diff(offsets))
-    own = matrix.pattern.indices[:end] == row
-    values = matrix.values.read()[:end][own]
-    return np.bincount(row[own], weights=values, minlength=size).astype(np.float64, copy=False)
+    own = columns == row
+    return np.bincount(row[own], weights=values[own], minlength=size).astype(np.float64, copy=False)
 
 
 def regular_diagonal(matrix: Operator, what: str) -> npt.NDArray[np.float64]:

@@ -96,15 +96,14 @@ class LocalRows:
         from scipy.sparse import csr_array
 
         comm, part = matrix.rows.context.comm, matrix.rows.part
-        owned = matrix.rows.size
-        offsets = matrix.pattern.offsets[: owned + 1]
-        columns, total = matrix.pattern.indices[: offsets[-1]], owned
+        offsets, columns, stored = matrix.owned()
+        owned = total = matrix.rows.size
         if part is not None:
             counts = comm.allgather(owned)
             numbers = sum(counts[: comm.rank]) + np.arange(part.stored, dtype=np.int64)
             refresh_host(comm, part, numbers)
             columns, total = numbers[columns], sum(counts)
-        values = matrix.values.read()[: offsets[-1]].astype(np.float64)
+        values = stored.astype(np.float64)
         refuse_strange(matrix, values)
         rows = csr_array((values, columns.astype(np.int32), offsets.astype(np.int32)), (owned, total))
         return cls(comm, _added_up(rows))

@@ -230,6 +230,12 @@ class SparseMatrix:
             raise LoopError(f"{name}: {x.name!r} has shape {x.shape} and {y.name!r} {y.shape}: give both () or (n,)")
         return name
 
+    def owned(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the compressed rows that this rank owns, offsets, local columns and values: there may be others."""
+        offsets = self.pattern.offsets[: self.rows.size + 1]
+        end = int(offsets[-1])
+        return offsets, self.pattern.indices[:end], self.values.read()[:end]
+
     def to_scipy(self) -> csr_array:
         """Return the matrix as a SciPy array in compressed rows, entries in their logical order."""
         from scipy.sparse import csr_array

@@ -174,12 +174,10 @@ class SSOR(Preconditioner, name="ssor"):
 
 def _inner_entries(matrix: SparseMatrix) -> tuple[Any, Any, Any]:
     """Return row, column and value of the entries between different rows of this rank."""
-    size = matrix.rows.size
-    offsets = matrix.pattern.offsets[: size + 1]
-    end = int(offsets[-1])
-    row, column = np.repeat(np.arange(size), np.diff(offsets)), matrix.pattern.indices[:end]
+    size, (offsets, column, values) = matrix.rows.size, matrix.owned()
+    row = np.repeat(np.arange(size), np.diff(offsets))
     kept = (column != row) & (column < size)
-    return row[kept], np.ascontiguousarray(column[kept]), matrix.values.read()[:end][kept]
+    return row[kept], np.ascontiguousarray(column[kept]), values[kept]
 
 
 def _offsets(row: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
