@@ -33,8 +33,9 @@ from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import read_data, refine
 from fluxloom.mesh.cluster import Clustering, cluster
+from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.problems.wing import wing_mesh
 from fluxloom_lab.verify.wing_case import ALPHA, AREA, Wing

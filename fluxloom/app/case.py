@@ -61,10 +61,10 @@ class Table(BaseModel):
         if not (isinstance(given, dict) and cls.moved.keys() & given.keys()):
             return given
         table = {key: value for key, value in given.items() if key not in cls.moved}
-        for key, choice in cls.moved.items():
-            if key in given and not (key in cls.zero_is_default and given[key] == 0):
-                before = table.get(choice, cls.model_fields[choice].default)
-                table[choice] = _with_number(before, choice, key, given[key])
+        for choice in dict.fromkeys(cls.moved[key] for key in given if key in cls.moved):
+            numbers = {key: value for key, value in given.items() if cls.moved.get(key) == choice}
+            if numbers := {key: n for key, n in numbers.items() if not (key in cls.zero_is_default and n == 0)}:
+                table[choice] = _with_numbers(table.get(choice, cls.model_fields[choice].default), choice, numbers)
         return table
 
     def changed(self, names: Iterable[str]) -> list[str]:
@@ -73,17 +73,18 @@ class Table(BaseModel):
         return [name for name in names if getattr(self, name) != fields[name].default]
 
 
-def _with_number(choice: Any, name: str, key: str, value: Any) -> Any:
-    """Return a choice with one of its numbers."""
+def _with_numbers(choice: Any, name: str, numbers: dict[str, Any]) -> Any:
+    """Return a choice with some of its numbers."""
+    key = next(iter(numbers))
     words = strategy_words(choice) if isinstance(choice, Strategy) else choice
     if words is None or words == "none":
         raise ValueError(f"{key} is a number of {name}, which is none: write {name} = {{ type = ..., {key} = ... }}")
     words = {"type": words} if isinstance(words, str) else words
     if not isinstance(words, dict):
         return words  # nonsense, which the check of the choice tells
-    if key in words and not isinstance(choice, Strategy):
-        raise ValueError(f"give only one of {key} and {name}.{key}")
-    return words | {key: value}
+    if (both := numbers.keys() & words.keys()) and not isinstance(choice, Strategy):
+        raise ValueError(f"give only one of {min(both)} and {name}.{min(both)}")
+    return words | numbers
 
 
 def _known_device(name: Any) -> Any:

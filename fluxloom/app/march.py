@@ -19,7 +19,7 @@ from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import unconverged
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import LoopCheckError, SolverError
+from fluxloom.core.errors import LoopCheckError, PreconditionerError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
@@ -198,7 +198,8 @@ def march(
 
 def _failed(error: SolverError, step: int, runner: Runner, guards: Guards | None, ranks: Comm) -> Outcome:
     """Return how a run ended whose step has raised an error."""
-    if guards is not None and not isinstance(error, LoopCheckError):  # that one says all there is to say
+    says_all = isinstance(error, LoopCheckError | PreconditionerError)
+    if guards is not None and not says_all:
 
         def caught() -> Violation:
             """Return what the fields show."""

@@ -26,6 +26,7 @@ __all__ = [
     "OtherRankFailed",
     "OutOfMemory",
     "PlanError",
+    "PreconditionerError",
     "SolverError",
     "did_you_mean",
 ]
@@ -170,6 +171,10 @@ class LoopCheckError(SolverError):
         self.loop, self.kernel, self.what = loop, kernel, what
         self.filename, self.line, self.element = filename, line, element
         super().__init__(message)
+
+
+class PreconditionerError(SolverError):
+    """A preconditioner is wrong, and neither the matrix nor the flow is."""
 
 
 class OutOfMemory(SolverError):

@@ -13,6 +13,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.dsl.dats import Dat
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -105,17 +106,16 @@ class Extrusion:
         matrix, b, x
             The matrix in SciPy; right-hand side and solution.
         **choices
-            As in `fluxloom.linalg.extruded.ExtrudedPoisson`: ``stop``, ``preconditioner``, ``tuning`` ...
+            As in `fluxloom.linalg.extruded.ExtrudedPoisson`: ``stop``, ``method`` ...
 
         Raises
         ------
         MeshError, SolverError
             If something does not fit.
         """
-        return ExtrudedPoisson(
-            b.context, self.plane(matrix), self._scale(matrix) * self.areas, planes=self.planes, spacing=self.spacing,
-            order=self.order, b=b, x=x, **choices,
-        )  # fmt: skip
+        areas = self._scale(matrix) * self.areas
+        extruded = ExtrudedMatrix(self.plane(matrix), areas, planes=self.planes, spacing=self.spacing)
+        return ExtrudedPoisson(b.context, extruded, order=self.order, b=b, x=x, **choices)
 
 
 def extrusion_of(volumes: ControlVolumes, axis: int | None = None) -> Extrusion:

@@ -1,13 +1,10 @@
-r"""Loops of Newton's method with Krylov spaces for a compressible flow.
+r"""Loops of Newton's method with Krylov spaces (`fluxloom.linalg.gmres`) for a compressible flow.
 
 The vectors are residuals, their components divided by their sizes: ``rows`` has one number a component by which
-residuals are multiplied. Vectors of a Krylov space are met four at a time, ``a``, ``b``, ``c`` and ``e``: a new one is
-made orthogonal to each four of them in turn (modified Gram and Schmidt of groups), and loses to the four before what is
-found of it as it meets the next.
+residuals are multiplied.
 
 References
 ----------
-Y. Saad: *Iterative Methods for Sparse Linear Systems*, 2nd ed., SIAM 2003, sec. 6.3 and 6.5.
 D. A. Knoll, D. E. Keyes: *Jacobian-free Newton-Krylov methods: a survey of approaches and applications*. J. Comput.
 Phys. 193, 2004, sec. 2.3.
 """
@@ -20,17 +17,12 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
 __all__ = [
-    "combine",
-    "deduct",
     "derivative",
-    "direction",
     "keep",
     "measure",
     "moved",
     "pace",
-    "pass_on",
     "perturb",
-    "project",
     "scaled",
     "shorten",
     "sizes",
@@ -71,15 +63,6 @@ def scaled(base: Read, rows: Read, y: Write, square: Inc, *, nv: Const[int]):
         x = base[v] * rows[v]
         y[v] = x
         square[0] += x * x
-
-
-@kernel
-def direction(y: Read, rows: Read, q: Write, r: Write, *, norm: float, nv: Const[int]):
-    """``q = y / norm``, a vector of the basis, and ``r``, the residual that it stands for."""
-    for v in range(nv):
-        x = y[v] / norm
-        q[v] = x
-        r[v] = x / rows[v]
 
 
 @kernel
@@ -124,56 +107,6 @@ def derivative(
     time_term(w, z, f, rate[0], gamma, nv, d)
     for v in range(nv):
         y[v] = rows[v] * (f[v] - (res[v] - base[v]) / eps)
-
-
-@func
-def add_products(a, b, c, e, y, h, live, nv):
-    """Add ``q . y`` of the first ``live`` of four vectors to ``h``."""
-    sums = zeros(4)
-    for i in range(4):
-        sums[i] = 0.0
-    for v in range(nv):
-        sums[0] += a[v] * y[v]
-        sums[1] += b[v] * y[v]
-        sums[2] += c[v] * y[v]
-        sums[3] += e[v] * y[v]
-    for i in range(4):
-        h[i] += select(i < live, sums[i], 0.0)
-
-
-@kernel
-def project(a: Read, b: Read, c: Read, e: Read, y: Read, h: Inc, *, live: int, nv: Const[int]):
-    """``h_i = q_i . y`` for the first ``live`` of four vectors, 0 for the others."""
-    add_products(a, b, c, e, y, h, live, nv)
-
-
-@kernel
-def pass_on(
-    a: Read, b: Read, c: Read, e: Read, h: Read, a2: Read, b2: Read, c2: Read, e2: Read, y: RW, next: Inc,
-    *, live: int, nv: Const[int],
-):  # fmt: skip
-    """``y -= sum_i h_i q_i`` for four vectors, and `project` to the next four."""
-    x = zeros(nv)
-    for v in range(nv):
-        x[v] = y[v] - h[0] * a[v] - h[1] * b[v] - h[2] * c[v] - h[3] * e[v]
-        y[v] = x[v]
-    add_products(a2, b2, c2, e2, x, next, live, nv)
-
-
-@kernel
-def deduct(a: Read, b: Read, c: Read, e: Read, h: Read, y: RW, square: Inc, *, nv: Const[int]):
-    """``y -= sum_i h_i q_i`` for four vectors, and the square of what is left."""
-    for v in range(nv):
-        x = y[v] - h[0] * a[v] - h[1] * b[v] - h[2] * c[v] - h[3] * e[v]
-        y[v] = x
-        square[0] += x * x
-
-
-@kernel
-def combine(a: Read, b: Read, c: Read, e: Read, h: Read, rows: Read, r: RW, *, nv: Const[int]):
-    """``r += sum_i h_i q_i`` for four vectors, as a residual."""
-    for v in range(nv):
-        r[v] += (h[0] * a[v] + h[1] * b[v] + h[2] * c[v] + h[3] * e[v]) / rows[v]
 
 
 @kernel

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from fluxloom.linalg.conjugate_gradient import ConjugateGradient
     from fluxloom.linalg.distribute import distributed_matrix
     from fluxloom.linalg.extruded import ExtrudedPoisson
+    from fluxloom.linalg.extruded_batch import PlaneGradients
+    from fluxloom.linalg.extruded_plane import ExtrudedMatrix
     from fluxloom.linalg.extruded_tuning import ExtrudedTuning
+    from fluxloom.linalg.gmres import GMRES
     from fluxloom.linalg.hybrid import HybridMatrix
     from fluxloom.linalg.hybrid_balance import balance_kernel, balance_rows
     from fluxloom.linalg.jacobi import Jacobi
@@ -28,17 +31,20 @@ if TYPE_CHECKING:
     from fluxloom.linalg.two_level_rows import nested_parts, spread_rows
 
 __all__ = [
+    "GMRES",
     "SSOR",
     "ApproximateInverse",
     "BiCGStab",
     "Chebyshev",
     "ConjugateGradient",
     "DampedJacobi",
+    "ExtrudedMatrix",
     "ExtrudedPoisson",
     "ExtrudedTuning",
     "GatheredSolver",
     "HybridMatrix",
     "Jacobi",
+    "PlaneGradients",
     "SmoothedAggregation",
     "SparseMatrix",
     "Status",
@@ -62,7 +68,10 @@ if not TYPE_CHECKING:
         "fluxloom.linalg.conjugate_gradient": "ConjugateGradient",
         "fluxloom.linalg.distribute": "distributed_matrix",
         "fluxloom.linalg.extruded": "ExtrudedPoisson",
+        "fluxloom.linalg.extruded_batch": "PlaneGradients",
+        "fluxloom.linalg.extruded_plane": "ExtrudedMatrix",
         "fluxloom.linalg.extruded_tuning": "ExtrudedTuning",
+        "fluxloom.linalg.gmres": "GMRES",
         "fluxloom.linalg.hybrid": "HybridMatrix",
         "fluxloom.linalg.hybrid_balance": "balance_kernel balance_rows",
         "fluxloom.linalg.jacobi": "Jacobi",

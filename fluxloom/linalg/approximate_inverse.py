@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import PYTHON_ONLY
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.inverse_factor import inverse_factor
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, real_type, square, stored_places
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from fluxloom.linalg.vectors import like
 
 __all__ = ["ApproximateInverse", "FactorisedInverse"]
 
@@ -55,22 +53,12 @@ class FactorisedInverse:
 
     def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
         """Return the loops ``z = G^T (G r)``, with vectors of their own between them."""
-        t = self._work("t", r)
-        if self._there is None or self._back is None:
+        t, there, back = like(r, f"{_NAME}.t", self.factor.rows), self._there, self._back
+        if there is None or back is None:
             return self.factor.product(r, t), self.transposed.product(t, z)
-        s, u = self._work("s", r), self._work("u", r)
-        return (
-            self._there.product(r, s),
-            self.factor.product(s, t),
-            self.transposed.product(t, u),
-            self._back.product(u, z),
-        )
-
-    def _work(self, name: str, like: Dat) -> Dat:
-        rows = self.factor.rows
-        return Dat(
-            rows, name=f"{_NAME}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
-        )
+        s, u = (like(r, f"{_NAME}.{name}", self.factor.rows) for name in "su")
+        inner = self.factor.product(s, t), self.transposed.product(t, u)
+        return there.product(r, s), *inner, back.product(u, z)
 
 
 @dataclass(frozen=True)
@@ -118,11 +106,8 @@ class ApproximateInverse(Preconditioner, name="approximate_inverse"):
     rank_independent = True  # bit for bit
 
     def __post_init__(self) -> None:
-        if not isinstance(self.level, int | np.integer) or isinstance(self.level, bool) or self.level < 1:
-            raise SolverError(f"ApproximateInverse: level is a whole number of at least 1, not {self.level!r}")
-        number = isinstance(self.drop, int | float | np.floating) and isfinite(self.drop)
-        if not number or not 0 <= self.drop < 1:
-            raise SolverError(f"ApproximateInverse: drop is a number of at least 0 and below 1, not {self.drop!r}")
+        whole(self.level, "ApproximateInverse: level", 1)
+        real(self.drop, "ApproximateInverse: drop", "a number of at least 0 and below 1", 0.0, 1.0, closed=True)
         if self.layout is not None and not isinstance(self.layout, RaggedLayout):
             layouts = "CSR(), ELL() or SlicedELL()"
             raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")
@@ -161,8 +146,6 @@ def _fits(rows: Set, factor: csr_array, transposed: csr_array) -> bool:
 
 def _wider(matrix: SparseMatrix, factor: csr_array, transposed: csr_array) -> Set:
     """Return a set of the same rows with the halo that both factors need. Collective."""
-    from scipy.sparse import csr_array
-
     rows = matrix.rows
     numbers = numbers_of(rows)[: rows.size]
     ones = [csr_array((np.ones(f.nnz), f.indices, f.indptr), shape=f.shape) for f in (factor, transposed)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.named_device import open_named
 
-__all__ = ["device_of", "floating_of", "whole"]
+__all__ = ["device_of", "floating_of", "real", "whole"]
 
 
 def device_of(given: Device | Context | str | None) -> Device:
@@ -39,6 +40,25 @@ def whole(given: Any, what: str, least: int, meaning: str = "") -> int:
     if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer) or given < least:
         raise SolverError(f"{what} is a whole number, at least {least}{meaning}, not {given!r}")
     return int(given)
+
+
+def real(given: Any, what: str, wanted: str, low: float, high: float = inf, *, closed: bool = False) -> float:
+    """Return a number between two others; ``what`` and ``wanted`` stand in the message.
+
+    Parameters
+    ----------
+    closed
+        Whether it may be the lower one.
+
+    Raises
+    ------
+    SolverError
+        For anything else.
+    """
+    number = isinstance(given, int | float | np.number) and not isinstance(given, bool | complex)
+    if not number or not (low < given < high or (closed and given == low)):
+        raise SolverError(f"{what} is {wanted}, not {given!r}")
+    return float(given)
 
 
 def floating_of(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:

@@ -23,18 +23,14 @@ Systems*, 2nd ed., SIAM 2003, algorithm 7.7.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.kernel.frontend import Kernel, func, kernel
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step, steps_of
-from fluxloom.linalg.products import spmm_dot, spmv_dot
+from fluxloom.linalg.products import add_rows, spmm_dot, spmv_dot
 from fluxloom.linalg.vectors import dot, marked, ratio
 
 __all__ = ["BiCGStab"]
@@ -79,9 +75,7 @@ def spmv_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc)
 def spmm_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc, *, systems: Const[int]):
     """The same for several vectors at once."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         t[k] = total[k]
         ts[k] += total[k] * s[k]
@@ -110,54 +104,34 @@ def begin(r: Read, rr: Read, shadow: Write, p: Write, rho: Inc, *, systems: Cons
 
 @kernel
 def half(
-    v: Read, rho: Read, rv: Read, before: Read, bb: Read, r: RW,
-    *, rtol2: float, atol2: float, systems: Const[int],
+    v: Read, d: Read | None, rho: Read, rv: Read, before: Read, bb: Read, r: RW, z: Write | None,
+    *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """``s = r - alpha v``, in the place of ``r``."""
-    for k in range(systems):
-        r[k] -= product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2) * v[k]
-
-
-@kernel
-def half_diagonal(
-    v: Read, d: Read, rho: Read, rv: Read, before: Read, bb: Read, r: RW, z: Write,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same, and ``z = D s``."""
+    """``s = r - alpha v``, in the place of ``r``; with a diagonal ``z = D s`` (`Krylov.each`)."""
     for k in range(systems):
         w = r[k] - product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2) * v[k]
         r[k] = w
-        z[k] = d[0] * w
+        if d is not None and z is not None:
+            z[k] = d[each * k] * w
 
 
 @kernel
 def advance(
-    p: Read, z: Read, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
+    p: Read, z: Read | None, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
     ts: Read, tt: Read, ss: Read, x: RW, r: RW, rr: Inc, new: Inc,
     *, rtol2: float, atol2: float, systems: Const[int],
 ):  # fmt: skip
-    """``x += alpha B p + omega B s``, ``r = s - omega t``, ``rr += r . r``, ``new += r' . r``; p, z: B p, B s."""
+    """``x += alpha B p + omega B s``, ``r = s - omega t``, ``rr += r . r``, ``new += r' . r``; p, z: B p, B s.
+
+    ``z`` is ``s``, the residual, where there is no ``B``.
+    """
     for k in range(systems):
         alpha = product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
         omega = minimal_step(alpha != 0.0, ts[k], tt[k], ss[k])
-        x[k] += alpha * p[k] + omega * z[k]
-        w = r[k] - omega * t[k]
-        r[k] = w
-        rr[k] += marked(w * w, alpha, before[k], bb[k], rtol2, atol2)
-        new[k] += shadow[k] * w
-
-
-@kernel
-def advance_plain(
-    p: Read, t: Read, shadow: Read, rho: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, x: RW, r: RW, rr: Inc, new: Inc,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same with ``B = 1``."""
-    for k in range(systems):
-        alpha = product_step(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
-        omega = minimal_step(alpha != 0.0, ts[k], tt[k], ss[k])
-        x[k] += alpha * p[k] + omega * r[k]
+        if z is not None:
+            x[k] += alpha * p[k] + omega * z[k]
+        else:
+            x[k] += alpha * p[k] + omega * r[k]
         w = r[k] - omega * t[k]
         r[k] = w
         rr[k] += marked(w * w, alpha, before[k], bb[k], rtol2, atol2)
@@ -166,32 +140,19 @@ def advance_plain(
 
 @kernel
 def turn(
-    r: Read, v: Read, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, p: RW,
-    *, rtol2: float, atol2: float, systems: Const[int],
+    r: Read, v: Read, d: Read | None, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
+    ts: Read, tt: Read, ss: Read, p: RW, z: Write | None,
+    *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """``p = r + beta (p - omega v)`` with ``beta = new / (rv omega)``; 0 after ``omega = 0``."""
-    for k in range(systems):
-        live = goes_on(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
-        omega = minimal_step(live, ts[k], tt[k], ss[k])
-        beta = ratio(new[k], rv[k] * omega)
-        p[k] = select(omega != 0.0, r[k] + beta * (p[k] - omega * v[k]), 0.0)
-
-
-@kernel
-def turn_diagonal(
-    r: Read, v: Read, d: Read, rho: Read, new: Read, rv: Read, before: Read, bb: Read,
-    ts: Read, tt: Read, ss: Read, p: RW, z: Write,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """The same, and ``z = D p``."""
+    """``p = r + beta (p - omega v)`` with ``beta = new / (rv omega)``; 0 after ``omega = 0``; ``z = D p``."""
     for k in range(systems):
         live = goes_on(rho[k], rv[k], before[k], bb[k], rtol2, atol2)
         omega = minimal_step(live, ts[k], tt[k], ss[k])
         beta = ratio(new[k], rv[k] * omega)
         w = select(omega != 0.0, r[k] + beta * (p[k] - omega * v[k]), 0.0)
         p[k] = w
-        z[k] = d[0] * w
+        if d is not None and z is not None:
+            z[k] = d[each * k] * w
 
 
 class BiCGStab(Krylov):
@@ -231,46 +192,32 @@ class BiCGStab(Krylov):
         scalars = (old, self.rv, before, self.bb)
         steps = (*scalars, *self.projections)
         turned = (old, new, *steps[1:])
-        what, solution = advance, (self.first, self.second)
-        if self.preconditioner is None:
-            what, solution = advance_plain, (self.p,)
-        d = self.diagonal
-        if d is None:
-            to_second = [self.loop(half, self.v, *scalars, self.r, **self.limits), *self.to_second]
-            to_next = self.loop(turn, self.r, self.v, *turned, self.p, **self.limits)
-        else:
-            to_second = [self.loop(half_diagonal, self.v, d, *scalars, self.r, self.second, **self.limits)]
-            to_next = self.loop(turn_diagonal, self.r, self.v, d, *turned, self.p, self.first, **self.limits)
+        d, limits = self.diagonal, self.limits
+        folded = {"each": self.each, **limits}
+        first, second = (self.first, self.second) if d is not None else (None, None)
+        solution = self.first, None if self.preconditioner is None else self.second
         return [
             *(Reset(one) for one in (self.rv, *self.projections, rr, new)),
             *(self.to_first if d is None else ()),
             *self._first_product(),
-            *to_second,
+            self.loop(half, self.v, d, *scalars, self.r, second, **folded),
+            *(self.to_second if d is None else ()),
             *self._second_product(),
-            self.loop(what, *solution, self.t, self.shadow, *steps, self.x, self.r, rr, new, **self.limits),
-            to_next,
+            self.loop(advance, *solution, self.t, self.shadow, *steps, self.x, self.r, rr, new, **limits),
+            self.loop(turn, self.r, self.v, d, *turned, self.p, first, **folded),
         ]
 
     def _first_product(self) -> list[Step]:
         """Return ``v = A B p``, ``rv = r' . v``: one loop with a matrix, two with another operator."""
         if not isinstance(self.matrix, SparseMatrix):
             return [*steps_of(self.matrix.product(self.first, self.v)), self.loop(dot, self.shadow, self.v, self.rv)]
-        return [self._row_loop(spmv_dot, spmm_dot, self.first, self.shadow, self.v, self.rv)]
+        name = f"{self.name}.spmv_dot"
+        return [self.matrix.row_loop((spmv_dot, spmm_dot), self.first, self.shadow, self.v, self.rv, name=name)]
 
     def _second_product(self) -> list[Step]:
         """Return ``t = A B s`` and its sums."""
         if not isinstance(self.matrix, SparseMatrix):
             sums = self.loop(project, self.r, self.t, *self.projections)
             return [*steps_of(self.matrix.product(self.second, self.t)), sums]
-        return [self._row_loop(spmv_project, spmm_project, self.second, self.r, self.t, *self.projections)]
-
-    def _row_loop(self, one: Kernel, several: Kernel, x: Dat, *arguments: Dat | Global) -> Loop:
-        """Return a loop over the rows of the matrix, with its entries and ``x`` at its columns."""
-        matrix = self.matrix
-        assert isinstance(matrix, SparseMatrix)
-        entries = matrix.values[matrix.pattern.to_entries]
-        constants: dict[str, Any] = {"systems": self.systems} if self.x.shape else {}
-        return Loop(
-            several if self.x.shape else one, matrix.rows, entries, x[matrix.pattern], *arguments,
-            name=f"{self.name}.{one.name}", **constants,
-        )  # fmt: skip
+        vectors = (self.second, self.r, self.t, *self.projections)
+        return [self.matrix.row_loop((spmv_project, spmm_project), *vectors, name=f"{self.name}.spmv_project")]

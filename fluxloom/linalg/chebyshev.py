@@ -24,19 +24,21 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.jacobi import scale
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
+from fluxloom.linalg.products import begin_rows, less_row, less_rows
 from fluxloom.linalg.ring_rows import Reals
 from fluxloom.linalg.square import real_type, square
+from fluxloom.linalg.vectors import like
 
-__all__ = ["Chebyshev", "DampedJacobi", "Polynomial", "Smoother", "inverse_diagonal", "like"]
+__all__ = ["Chebyshev", "DampedJacobi", "Polynomial", "Smoother", "inverse_diagonal"]
 
 Coefficients = tuple[tuple[float, float], ...]
 
@@ -56,19 +58,13 @@ def two(a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float
 @kernel
 def step(a: Read, x: Read, x0: Read, r: Read, d: Read, z: Write, *, alpha: float, keep: float, c: float):
     """One row of ``z = x + alpha (x - keep D r) + c D (r - A x)``."""
-    total = r[0]
-    for j in range(len(a)):
-        total -= a[j] * x[j]
-    z[0] = x0[0] + alpha * (x0[0] - keep * d[0] * r[0]) + c * d[0] * total
+    z[0] = x0[0] + alpha * (x0[0] - keep * d[0] * r[0]) + c * d[0] * less_row(a, x, r[0])
 
 
 @kernel
 def later(a: Read, x: Read, x0: Read, r: Read, d: Read, z: RW, *, alpha: float, c: float):
     """One row of ``z = x + alpha (x - z) + c D (r - A x)``."""
-    total = r[0]
-    for j in range(len(a)):
-        total -= a[j] * x[j]
-    z[0] = x0[0] + alpha * (x0[0] - z[0]) + c * d[0] * total
+    z[0] = x0[0] + alpha * (x0[0] - z[0]) + c * d[0] * less_row(a, x, r[0])
 
 
 # -------------------------------------------------------------------------------------- several vectors
@@ -80,8 +76,7 @@ def two_more(
 ):  # fmt: skip
     """One row of `two` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r0[k]
+    begin_rows(r0, total, systems)
     for j in range(len(a)):
         for k in range(systems):
             total[k] -= a[j] * d[j] * r[j][k]
@@ -96,11 +91,8 @@ def step_more(
 ):  # fmt: skip
     """One row of `step` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] -= a[j] * x[j][k]
+    begin_rows(r, total, systems)
+    less_rows(a, x, total, systems)
     for k in range(systems):
         z[k] = x0[k] + alpha * (x0[k] - keep * d[0] * r[k]) + c * d[0] * total[k]
 
@@ -111,11 +103,8 @@ def later_more(
 ):  # fmt: skip
     """One row of `later` for several vectors."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] -= a[j] * x[j][k]
+    begin_rows(r, total, systems)
+    less_rows(a, x, total, systems)
     for k in range(systems):
         z[k] = x0[k] + alpha * (x0[k] - z[k]) + c * d[0] * total[k]
 
@@ -167,15 +156,10 @@ class Chebyshev(Smoother, name="chebyshev"):
     rank_independent = True  # the bound of the eigenvalues is one number
 
     def __post_init__(self) -> None:
-        _at_least_one("Chebyshev: degree", self.degree)
-        if not isinstance(self.ratio, int | float | np.number) or not 1.0 < self.ratio < np.inf:
-            raise SolverError(
-                f"Chebyshev: ratio is a number above 1 (largest over least eigenvalue), not {self.ratio!r}"
-            )
-        if not isinstance(self.largest, int | float | np.number) or not 0.0 <= self.largest < np.inf:
-            raise SolverError(
-                f"Chebyshev: largest is an eigenvalue of D^-1 A, or 0 for an estimate, not {self.largest!r}"
-            )
+        whole(self.degree, "Chebyshev: degree", 1)
+        real(self.ratio, "Chebyshev: ratio", "a number above 1 (largest over least eigenvalue)", 1.0)
+        wanted = "an eigenvalue of D^-1 A, or 0 for an estimate"
+        real(self.largest, "Chebyshev: largest", wanted, 0.0, closed=True)
 
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``alpha_k, c_k`` for the interval up to a bound, or up to ``largest``."""
@@ -217,9 +201,8 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     rank_independent = True  # the bound of the eigenvalues is one number
 
     def __post_init__(self) -> None:
-        _at_least_one("DampedJacobi: sweeps", self.sweeps)
-        if not isinstance(self.weight, int | float | np.number) or not 0.0 < self.weight < 2.0:
-            raise SolverError(f"DampedJacobi: weight is a number between 0 and 2, not {self.weight!r}")
+        whole(self.sweeps, "DampedJacobi: sweeps", 1)
+        real(self.weight, "DampedJacobi: weight", "a number between 0 and 2", 0.0, 2.0)
 
     def polynomial(self, bound: float) -> Coefficients:
         """Return ``0, weight / bound`` for each sweep."""
@@ -228,11 +211,6 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
     def build(self, matrix: Operator) -> Polynomial:
         """Return the preconditioner of a matrix. Collective."""
         return _built(self, matrix, "DampedJacobi", False)
-
-
-def _at_least_one(what: str, number: object) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise SolverError(f"{what} is a whole number of at least 1, not {number!r}")
 
 
 def inverse_diagonal(rows: LocalRows, what: str) -> Reals:
@@ -261,11 +239,6 @@ def _built(recipe: Smoother, matrix: Operator, what: str, known: bool) -> Polyno
 
 
 # ------------------------------------------------------------------------------------------- what is built
-
-
-def like(r: Dat, name: str) -> Dat:
-    """Return a work vector like another."""
-    return Dat(r.set, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
 
 
 class Polynomial:
@@ -307,11 +280,11 @@ class Polynomial:
         """Return loops from a zero guess to ``z``; ``other`` is for work, and not used by less than three steps."""
         if self.steps == 1:
             systems = r.shape[0] if r.shape else 1
-            return [Loop(scale, r.set, self.inverse, r, z, systems=systems, name=f"{self.name}.scale")]
+            return [Loop(scale, r.set, self.inverse, r, z, systems=systems, each=0, name=f"{self.name}.scale")]
         to, free = (z, other) if self.steps % 2 == 0 else (other, z)
         alpha, c = self.coefficients[1]
-        own = (r[self.matrix.pattern], self.inverse[self.matrix.pattern], r, self.inverse, to)
-        loops = [self._loop(two, two_more, r, *own, alpha=alpha, c=c)]
+        own = (r, self.inverse[self.matrix.pattern], r, self.inverse, to)
+        loops = [self._loop((two, two_more), *own, alpha=alpha, c=c)]
         for number in range(2, self.steps):
             loops.append(self._step(number, r, to, free, keep=1.0 if number == 2 else 0.0))
             to, free = free, to
@@ -328,14 +301,10 @@ class Polynomial:
     def _step(self, number: int, r: Dat, x: Dat, z: Dat, keep: float = 0.0) -> Loop:
         """Return the loop from ``x`` to ``z``, which has the values before ``x`` (or they are ``D^-1 r``: `keep`)."""
         alpha, c = self.coefficients[number]
-        own = (x[self.matrix.pattern], x, r, self.inverse, z)
+        own = (x, x, r, self.inverse, z)
         if alpha == 0.0 or keep:
-            return self._loop(step, step_more, r, *own, alpha=alpha, keep=keep, c=c)
-        return self._loop(later, later_more, r, *own, alpha=alpha, c=c)
+            return self._loop((step, step_more), *own, alpha=alpha, keep=keep, c=c)
+        return self._loop((later, later_more), *own, alpha=alpha, c=c)
 
-    def _loop(self, one: Kernel, more: Kernel, r: Dat, *arguments: Any, **constants: Any) -> Loop:
-        entries = self.matrix.values[self.matrix.pattern.to_entries]
-        name = f"{self.name}.{one.name}"
-        if not r.shape:
-            return Loop(one, self.matrix.rows, entries, *arguments, name=name, **constants)
-        return Loop(more, self.matrix.rows, entries, *arguments, name=name, systems=r.shape[0], **constants)
+    def _loop(self, kernels: tuple[Kernel, Kernel], x: Dat, *arguments: Any, **constants: Any) -> Loop:
+        return self.matrix.row_loop(kernels, x, *arguments, name=f"{self.name}.{kernels[0].name}", **constants)

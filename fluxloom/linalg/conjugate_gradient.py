@@ -17,11 +17,7 @@ Y. Saad: *Iterative Methods for Sparse Linear Systems*, 2nd ed., SIAM 2003, algo
 
 from __future__ import annotations
 
-from typing import Any
-
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.krylov import Krylov
@@ -33,50 +29,37 @@ __all__ = ["ConjugateGradient"]
 
 @kernel
 def advance(
-    p: Read, q: Read, pq: Read, rz: Read, before: Read, bb: Read, x: RW, r: RW, rr: Inc,
-    *, rtol2: float, atol2: float, systems: Const[int],
-):  # fmt: skip
-    """``x += alpha p``, ``r -= alpha q``, ``rr += r . r`` with ``alpha = rz / pq``."""
-    for k in range(systems):
-        alpha = step_length(rz[k], pq[k], before[k], bb[k], rtol2, atol2)
-        x[k] += alpha * p[k]
-        v = r[k] - alpha * q[k]
-        r[k] = v
-        rr[k] += marked(v * v, alpha, before[k], bb[k], rtol2, atol2)
-
-
-@kernel
-def advance_diagonal(
-    p: Read, q: Read, d: Read, pq: Read, rz: Read, before: Read, bb: Read, x: RW, r: RW, rr: Inc, new: Inc,
+    p: Read, q: Read, d: Read | None, pq: Read, rz: Read, before: Read, bb: Read,
+    x: RW, r: RW, rr: Inc, new: Inc | None,
     *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """The same, and ``new += r . D r``; with ``each = 1`` every system has a ``D`` of its own, with 0 all have one."""
+    """``x += alpha p``, ``r -= alpha q``, ``rr += r . r`` with ``alpha = rz / pq``.
+
+    With a diagonal ``new += r . D r`` (`Krylov.each`).
+    """
     for k in range(systems):
         alpha = step_length(rz[k], pq[k], before[k], bb[k], rtol2, atol2)
         x[k] += alpha * p[k]
         v = r[k] - alpha * q[k]
         r[k] = v
         rr[k] += marked(v * v, alpha, before[k], bb[k], rtol2, atol2)
-        new[k] += v * d[each * k] * v
+        if d is not None and new is not None:
+            new[k] += v * d[each * k] * v
 
 
 @kernel
-def turn(z: Read, old: Read, new: Read, p: RW, *, systems: Const[int]):
-    """``p = z + beta p`` with ``beta = new / old``."""
+def turn(z: Read, d: Read | None, old: Read, new: Read, p: RW, *, systems: Const[int], each: Const[int]):
+    """``p = z + beta p`` with ``beta = new / old``; with a diagonal ``p = D z + beta p``."""
     for k in range(systems):
-        p[k] = z[k] + ratio(new[k], old[k]) * p[k]
-
-
-@kernel
-def turn_diagonal(r: Read, d: Read, old: Read, new: Read, p: RW, *, systems: Const[int], each: Const[int]):
-    """``p = D r + beta p``; see `advance_diagonal`."""
-    for k in range(systems):
-        p[k] = d[each * k] * r[k] + ratio(new[k], old[k]) * p[k]
+        if d is not None:
+            p[k] = d[each * k] * z[k] + ratio(new[k], old[k]) * p[k]
+        else:
+            p[k] = z[k] + ratio(new[k], old[k]) * p[k]
 
 
 @kernel
 def begin_diagonal(r: Read, d: Read, p: Write, rz: Inc, *, systems: Const[int], each: Const[int]):
-    """``p = D r``, ``rz += r . p``; see `advance_diagonal`."""
+    """``p = D r``, ``rz += r . p``; see `advance`."""
     for k in range(systems):
         v = d[each * k] * r[k]
         p[k] = v
@@ -110,7 +93,7 @@ class ConjugateGradient(Krylov):
         if self.diagonal is not None:
             return [
                 Reset(self.rz[0]),
-                self.loop(begin_diagonal, self.r, self.diagonal, self.p, self.rz[0], each=self._each),
+                self.loop(begin_diagonal, self.r, self.diagonal, self.p, self.rz[0], each=self.each),
             ]
         return [
             *self.to_z,
@@ -122,25 +105,16 @@ class ConjugateGradient(Krylov):
     def _iteration(self, number: int) -> list[Step]:
         before, rr = self.rr[number - 1], self.rr[number]
         old, new = (before, rr) if self.preconditioner is None else (self.rz[number % 2], self.rz[1 - number % 2])
-        steps = [Reset(self.pq), *steps_of(self.matrix.product_dot(self.p, self.q, self.pq)), Reset(rr)]
+        d, folded = self.diagonal, {"each": self.each}
+        squares = new if d is not None else None
+        inner = [] if self.z is self.r else [*self.to_z, Reset(new), self.loop(dot, self.r, self.z, new)]
         scalars = (self.pq, old, before, self.bb)
-        if self.diagonal is not None:
-            return [*steps, Reset(new), *self._diagonal(scalars, rr, new)]
-        steps.append(self.loop(advance, self.p, self.q, *scalars, self.x, self.r, rr, **self.limits))
-        if self.preconditioner is not None:
-            steps += [*self.to_z, Reset(new), self.loop(dot, self.r, self.z, new)]
-        return [*steps, self.loop(turn, self.z, old, new, self.p)]
-
-    def _diagonal(self, scalars: tuple[Global, ...], rr: Global, new: Global) -> list[Loop]:
-        d: Any = self.diagonal
-        assert isinstance(d, Dat)
-        vectors = (self.x, self.r, rr, new)
         return [
-            self.loop(advance_diagonal, self.p, self.q, d, *scalars, *vectors, **self.limits, each=self._each),
-            self.loop(turn_diagonal, self.r, d, scalars[1], new, self.p, each=self._each),
+            Reset(self.pq),
+            *steps_of(self.matrix.product_dot(self.p, self.q, self.pq)),
+            Reset(rr),
+            *([] if squares is None else [Reset(squares)]),
+            self.loop(advance, self.p, self.q, d, *scalars, self.x, self.r, rr, squares, **self.limits, **folded),
+            *inner,
+            self.loop(turn, self.z, d, old, new, self.p, **folded),
         ]
-
-    @property
-    def _each(self) -> int:
-        """1 where each system has a diagonal of its own, 0 where all have the same."""
-        return int(self.diagonal is not None and self.diagonal.shape != ())

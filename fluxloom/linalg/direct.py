@@ -10,7 +10,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.steps import Reset
 
-__all__ = ["Direct", "Relay", "sequence"]
+__all__ = ["Direct", "Relay", "chains_of", "sequence"]
 
 
 class Direct:
@@ -84,3 +84,8 @@ def sequence(steps: Sequence[Loop | Reset | Direct], name: str, transient: Seque
     """Return steps as one call: a chain, if all of them are loops and resets; ``transient`` as a chain takes them."""
     loops = [step for step in steps if not isinstance(step, Direct)]
     return Chain(loops, transient=transient, name=name) if len(loops) == len(steps) else Relay(steps, name)
+
+
+def chains_of(*parts: Chain | Relay | None) -> list[Chain]:
+    """Return the chains of what `sequence` returned; None is left out."""
+    return [one for part in parts for one in ((part,) if isinstance(part, Chain) else part.chains if part else ())]

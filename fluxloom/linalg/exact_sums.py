@@ -6,30 +6,23 @@ values of the elements instead, whose sum is formed exactly by the host and roun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.exact_sums import exact_total
-from fluxloom.core.access import Access, Write
+from fluxloom.core.access import Access
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.sets import Subset
-from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.direct import Direct
 from fluxloom.linalg.operators import Step
+from fluxloom.linalg.vectors import clear
 
-__all__ = ["total_of_ranks", "with_exact_sums"]
-
-
-@kernel
-def nothing(terms: Write):
-    """``terms = 0``."""
-    for k in range(len(terms)):
-        terms[k] = 0.0
+__all__ = ["exactly", "total_of_ranks", "with_exact_sums"]
 
 
 def total_of_ranks(
@@ -59,6 +52,22 @@ def with_exact_sums(steps: Sequence[Step]) -> list[Step]:
     return out
 
 
+def exactly(loop: Loop) -> Callable[..., None]:
+    """Return what is called as a loop is, constants and all, with the sums of `with_exact_sums`."""
+    steps = with_exact_sums([loop])
+    if len(steps) == 1:
+        return loop
+
+    def run(**constants: float) -> None:
+        for step in steps:
+            if constants and isinstance(step, Loop) and constants.keys() <= step.constants.keys():
+                step(**constants)
+            else:
+                step()
+
+    return run
+
+
 def _sums(step: Step) -> list[Global]:
     """Return the globals of reals to which a loop adds."""
     if not isinstance(step, Loop):
@@ -85,7 +94,7 @@ def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:
             target.value = np.asarray(target.value) + exact_total(context.comm, terms[id(target)].read())
 
     return [
-        *(Loop(nothing, over, dat) for dat in terms.values()),
+        *(Loop(clear, over, dat) for dat in terms.values()),
         Loop(bound.kernel, loop.over, *arguments, name=loop.name, **constants),
         Direct(context, add, f"{loop.name}.sums"),
     ]

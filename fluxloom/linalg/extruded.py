@@ -35,34 +35,28 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import require_strategy
 from fluxloom.device.fft import real_transform
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.runtime import Runtime
-from fluxloom.linalg.direct import Relay
-from fluxloom.linalg.extruded_batch import Batch
+from fluxloom.linalg.extruded_batch import Batch, PlaneGradients, PlaneMethod, PlaneSystems
 from fluxloom.linalg.extruded_columns import Columns, readable, writable
-from fluxloom.linalg.extruded_direct import DirectBatch
-from fluxloom.linalg.extruded_frequencies import WIDTH, Frequencies, batches
-from fluxloom.linalg.extruded_plane import checked_plane, is_singular
+from fluxloom.linalg.extruded_frequencies import WIDTH, batches
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix, checked_plane, is_singular
 from fluxloom.linalg.extruded_teams import Teams
-from fluxloom.linalg.extruded_tuning import Division, ExtrudedTuning, Trial, Tuner, describe_trials
-from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.extruded_tuning import Division, Trial, Tuner, describe_trials
 from fluxloom.linalg.krylov import Nullspace
-from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Status, Stop, judge, worst_of
 
-__all__ = ["ExtrudedPoisson", "Solves"]
+__all__ = ["ExtrudedPoisson"]
 
 _FLOOR = 1e-30
 """Least part of ``b . b`` that is left when the mean is taken away: what is below is round-off."""
 
-Solves = Batch | DirectBatch
-"""What solves for some frequencies."""
-
 
 class ExtrudedPoisson:
-    r"""Solves ``A x = b`` on a uniformly and periodically extruded mesh, ``A = -L`` of the module's description.
+    r"""Batch ``A x = b`` on a uniformly and periodically extruded mesh, ``A = -L`` of the module's description.
 
     It starts from what ``x`` has. A solve ends when :math:`|b - A x| \le \max(\mathrm{rtol} |b|, \mathrm{atol})`, to
     which each frequency contributes an equal share. Frequencies are solved in batches of ``width`` systems; those of a
@@ -74,39 +68,25 @@ class ExtrudedPoisson:
     ----------
     context
         Where ``b`` and ``x`` live.
-    plane
-        ``-L_2d``, a symmetric positive semidefinite matrix of SciPy; on several ranks the rows of this rank,
-        ``(owned, total)`` with global columns.
-    areas : (owned,)
-        The diagonal ``Omega`` (areas of the plane cells), positive.
-    planes, spacing
-        ``N``, any number from 1 on, and ``Delta``.
+    matrix
+        ``A``, or the rows of it that this rank has.
     b, x
-        Right-hand side and solution: dats of shape ``(planes,)`` on a set with an element a row of ``plane``, or
+        Right-hand side and solution: dats of shape ``(planes,)`` on a set with an element a row of the plane, or
         scalars on the cells in the order ``order``. None: made here, of the first kind.
     order : (owned, planes)
         Which cell is plane ``k`` of column ``i``, where ``b`` and ``x`` are scalars; by default ``i planes + k``.
-    rows : (owned,)
-        On several ranks, the global number of each row; by default ranks have consecutive ones.
     stop
         When to end.
     method
-        ``"cg"``: conjugate gradients. ``"direct"``: sparse factors of each frequency, on the host, with an explicit
-        inverse between ranks (`fluxloom.linalg.extruded_direct`), for comparison.
-    preconditioner
-        Of all frequencies; by default `Jacobi`, with a diagonal for each frequency. Another recipe is built once for
-        each batch, for its lowest frequency.
+        How the systems of the plane are solved; by default `PlaneGradients`.
     nullspace
-        ``"constant"`` if constants are in the null space of ``plane``: the mean is taken from ``b`` and from ``x``.
+        ``"constant"`` if constants are in the null space of the plane: the mean is taken from ``b`` and from ``x``.
         ``"auto"``: looks.
     width
         Systems of a batch, even.
     groups
         On several ranks: number of teams of ranks that solve their own frequencies; divides the number of ranks. Ranks
         ``p groups ... (p + 1) groups - 1`` form a part of the plane.
-    tuning
-        How the first solves find out what is fastest: which frequencies each team has, and which batches get a better
-        preconditioner. None: nothing is changed.
     check_every
         As of `fluxloom.linalg.krylov.Krylov`: solves from one to the next whose residual is that of the solution.
     name
@@ -128,7 +108,8 @@ class ExtrudedPoisson:
 
     Examples
     --------
-    >>> solver = ExtrudedPoisson(context, plane, areas, planes=64, spacing=0.1, stop=Stop(rtol=1e-8))
+    >>> matrix = ExtrudedMatrix(plane, areas, planes=64, spacing=0.1)
+    >>> solver = ExtrudedPoisson(context, matrix, stop=Stop(rtol=1e-8))
     >>> solver.b.write(values)                      # (rows, 64)
     >>> status = solver.solve().require("pressure")
     >>> pressure = solver.x.read()
@@ -139,32 +120,25 @@ class ExtrudedPoisson:
     def __init__(
         self,
         context: Runtime,
-        plane: Any,
-        areas: npt.ArrayLike,
+        matrix: ExtrudedMatrix,
         *,
-        planes: int,
-        spacing: float,
         b: Dat | None = None,
         x: Dat | None = None,
         order: npt.ArrayLike | None = None,
-        rows: npt.ArrayLike | None = None,
         stop: Stop | None = None,
-        method: Literal["cg", "direct"] = "cg",
-        preconditioner: Preconditioner | None = None,
+        method: PlaneMethod | None = None,
         nullspace: Nullspace | Literal["auto"] = "auto",
         width: int = WIDTH,
         groups: int = 1,
-        tuning: ExtrudedTuning | None = None,
         check_every: int = 1,
         name: str = "extruded",
     ) -> None:
         self.context, self.name, self.stop = context, name, stop if stop is not None else Stop()
-        self.frequencies, self.width = Frequencies(planes, spacing), width
-        if method not in ("cg", "direct"):
-            raise SolverError(f"{name}: method is 'cg' or 'direct', not {method!r}")
+        self.method = method = method if method is not None else PlaneGradients()
+        require_strategy(f"{name}: method", method, PlaneMethod)
+        self.frequencies, self.width = matrix.frequencies, width
         self.check_every, self.check_next, self._solves = check_every, False, 0
-        self._kind = Batch if method == "cg" else DirectBatch
-        given = checked_plane(context.comm, plane, areas, rows, name)
+        given = checked_plane(context.comm, matrix, name)
         self.columns = Columns(context, given.numbers, given.total, self.frequencies.planes, b, x, order, name)
         self.b, self.x = self.columns.b, self.columns.x
         self.nullspace: Nullspace = nullspace if nullspace != "auto" else is_singular(context.comm, given)
@@ -173,16 +147,19 @@ class ExtrudedPoisson:
         self._order: Any = None
         count = self.frequencies.count
         if groups > count:
-            raise SolverError(f"{name}: {planes} planes have {count} frequencies, too few for {groups} teams")
+            raise SolverError(f"{name}: {matrix.planes} planes have {count} frequencies, too few for {groups} teams")
         scaled = csr_array(given.matrix * self.frequencies.spacing)
         self.matrix, weight = self.teams.matrix(scaled, given.numbers, given.areas)
-        self._weight = Dat(self.matrix.rows, weight, name=f"{name}.areas")
-        self._recipe = preconditioner if preconditioner is not None else Jacobi()
+        self._systems = PlaneSystems(
+            self.matrix, Dat(self.matrix.rows, weight, name=f"{name}.areas"), self.frequencies,
+            replace(self.stop, atol=self.stop.atol / sqrt(self.frequencies.shares)), self.nullspace,
+            self.b.scalar.numpy, name,
+        )  # fmt: skip
         self._transform = real_transform(context.device, context.threads)
-        self.batches: list[Solves] = []
+        self.batches: list[Batch] = []
         start = Division(tuple(count * team // groups for team in range(groups + 1)))
-        self._better, self._timings = tuning, list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]()
-        self._tuner = Tuner(tuning, start, width) if tuning is not None else None
+        self._timings = list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]()
+        self._tuner = Tuner(method.tuning, start, width) if method.tuning is not None else None
         self._take(start)
 
     @property
@@ -217,19 +194,10 @@ class ExtrudedPoisson:
         known = {batch.members: batch for batch in self.batches}
         self.batches = []
         for members in batches(mine, self.width):
-            better = self._better is not None and members.start < division.better
-            recipe = self._better.better if better and self._better is not None else self._recipe
-            batch = known.get(members) or self._batch(members, recipe)
-            batch.use(recipe)
+            batch = known.get(members) or self.method.batch(self._systems, members)
+            batch.use(members.start < division.better)
             self.batches.append(batch)
         self._seen, self._start = -1, False
-
-    def _batch(self, members: range, recipe: Preconditioner) -> Solves:
-        stop = replace(self.stop, atol=self.stop.atol / sqrt(self.frequencies.shares))
-        return self._kind(
-            self.matrix, self._weight, self.frequencies, members, recipe=recipe, stop=stop, nullspace=self.nullspace,
-            dtype=self.b.scalar.numpy, name=self.name,
-        )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------- solving
     def solve(self) -> Status:
@@ -278,7 +246,7 @@ class ExtrudedPoisson:
                 self._forward(columns.guess(transform), "x")
         return square
 
-    def _timed(self, batch: Solves, share: float, checked: bool) -> Status:
+    def _timed(self, batch: Batch, share: float, checked: bool) -> Status:
         start, status = time.perf_counter(), batch.solve(share, checked=checked)
         batch.seconds = time.perf_counter() - start
         return status
@@ -313,7 +281,7 @@ class ExtrudedPoisson:
         f, lines = self.frequencies, [f"{self.name}: {self.size} cells, {self.frequencies.planes} planes"]
         lines += [
             f"  frequencies {batch.members.start}-{batch.members.stop - 1} of {f.count}: {int(batch.systems.sum())} "
-            f"systems, {batch.recipe!r}" for batch in self.batches
+            f"systems, {batch.how!r}" for batch in self.batches
         ]  # fmt: skip
         return "\n".join([*lines, describe_trials(self.trace)] if self.trace else lines)
 
@@ -377,7 +345,7 @@ class ExtrudedPoisson:
                     part[:, batch.columns] = source[self._rows(some), : batch.width]
             out[some] = transform.backward(part, planes)
 
-    def _departing(self, sources: Sequence[tuple[Solves, Any]]) -> npt.NDArray[Any]:
+    def _departing(self, sources: Sequence[tuple[Batch, Any]]) -> npt.NDArray[Any]:
         """Return the columns of this team's frequencies, on the host."""
         first, last = self.bounds[self.teams.team], self.bounds[self.teams.team + 1]
         values = np.zeros((self.matrix.rows.size, 2 * (last - first)), self.b.scalar.numpy)
@@ -398,24 +366,6 @@ class ExtrudedPoisson:
         return replace(worst, residual=sqrt(residual), norm=sqrt(square), each=each)
 
     # ------------------------------------------------------------------------------------------- reports
-    @property
-    def start(self) -> Chain | Relay | None:
-        """The chain before the iterations of this team's first frequency; see `chains` for all."""
-        solver = self.batches[0].solver
-        return None if solver is None else solver.start
-
-    @property
-    def body(self) -> Chain | Relay | None:
-        """The chain of its iterations."""
-        solver = self.batches[0].solver
-        return None if solver is None else solver.body
-
-    @property
-    def end(self) -> Chain | Relay | None:
-        """The chain after them."""
-        solver = self.batches[0].solver
-        return None if solver is None else solver.end
-
     @property
     def chains(self) -> list[Chain]:
         """Every chain of a solve on this rank; transforms stand between them."""

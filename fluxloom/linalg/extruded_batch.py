@@ -1,25 +1,29 @@
-"""A batch of frequencies of an extruded mesh: their systems, solved together by conjugate gradients."""
+"""Batches of frequencies of an extruded mesh: systems that are solved together, by conjugate gradients or otherwise."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.strategies import Strategy
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.extruded_frequencies import Frequencies, padded_systems
-from fluxloom.linalg.extruded_operator import Diagonals, ShiftedMatrix
+from fluxloom.linalg.extruded_operator import ShiftedMatrix, diagonals
+from fluxloom.linalg.extruded_tuning import ExtrudedTuning
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner, Step
+from fluxloom.linalg.preconditioning import made_for
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 
-__all__ = ["Batch", "FrequencyGradient"]
+__all__ = ["Batch", "FrequencyGradient", "GradientBatch", "PlaneGradients", "PlaneMethod", "PlaneSystems"]
 
 
 class FrequencyGradient(ConjugateGradient):
@@ -29,8 +33,6 @@ class FrequencyGradient(ConjugateGradient):
 
     def _prepare(self) -> None:
         self.goal = self.sums("goal")
-        if isinstance(self.preconditioner, Diagonals):
-            self.diagonal = self.preconditioner.values
         super()._prepare()
 
     def _begin(self) -> list[Step]:
@@ -42,6 +44,7 @@ class FrequencyGradient(ConjugateGradient):
         """Solve; as `Krylov.solve`, but a look at the residuals is one comparison for all systems. Collective."""
         checked, self.check_next = self.check_next, False
         found, first, limit = self._pass(self.stop.iterations)
+        self._blame(found)
         made = step = max(status.iterations for status in found)
         while checked and step:
             self.start()
@@ -77,67 +80,68 @@ def _live(squares: npt.NDArray[np.float64], limit: npt.NDArray[np.float64]) -> b
     return bool((squares > limit).any() and (squares >= 0).all() and np.isfinite(squares).all())
 
 
-class Batch:
-    """The systems ``(spacing A + |lambda_k| W) x_k = b_k`` of some frequencies ``k``.
+@dataclass(frozen=True, eq=False)
+class PlaneSystems:
+    """The matrices ``spacing A + |lambda_k| W`` of all frequencies ``k``, and how well their systems are to be solved.
 
-    Parameters
+    Attributes
     ----------
     matrix, weight
         ``spacing A``, and the diagonal of ``W`` on its rows.
     frequencies
         Of the periodic direction.
-    members
-        Which of them: 0 alone, or others.
-    recipe
-        Of the preconditioner. `Jacobi` has a diagonal for each system; any other recipe is built for the matrix of the
-        lowest frequency, which is then a preconditioner of them all.
     stop
-        Of each system, relative to what `solve` is given.
+        Of each system, relative to what `Batch.solve` is given.
     nullspace
         Of frequency 0.
     dtype
         Of the vectors.
     name
-        Of its loops.
+        Of the loops.
+    """
+
+    matrix: SparseMatrix
+    weight: Dat
+    frequencies: Frequencies
+    stop: Stop
+    nullspace: Nullspace
+    dtype: npt.DTypeLike
+    name: str
+
+
+class Batch:
+    """The systems of some frequencies, which are solved together: the base of what methods make.
+
+    Parameters
+    ----------
+    systems
+        Those of all frequencies.
+    members
+        Which of them: 0 alone, or others.
+    stored
+        Vectors that are stored for them.
 
     Attributes
     ----------
     b, x
         Right-hand sides and solutions, in pairs of real and imaginary part; zeros behind them.
+    how
+        What solves them, for reports.
     seconds
         That the last `solve` took.
     """
 
-    def __init__(
-        self,
-        matrix: SparseMatrix,
-        weight: Dat,
-        frequencies: Frequencies,
-        members: range,
-        *,
-        recipe: Preconditioner,
-        stop: Stop,
-        nullspace: Nullspace,
-        dtype: npt.DTypeLike,
-        name: str,
-    ) -> None:
-        self.members, self.stop, self.zero = members, stop, members[0] == 0
+    how: object = None
+
+    def __init__(self, systems: PlaneSystems, members: range, stored: int) -> None:
+        self.members, self.stop, self.zero = members, systems.stop, members[0] == 0
         # One name for all batches of a size: then their loops are one code, which is compiled once.
-        self.name = f"{name}.{1 if self.zero else padded_systems(members)}"
-        self.nullspace: Nullspace = nullspace if self.zero else "none"
-        self.systems = frequencies.systems[members.start : members.stop]
-        shape = () if self.zero else (padded_systems(members),)
-        self.b = Dat(matrix.rows, name=f"{self.name}.b", shape=shape, dtype=dtype)
-        self.x = Dat(matrix.rows, name=f"{self.name}.x", shape=shape, dtype=dtype)
-        self.operator: SparseMatrix | ShiftedMatrix = matrix
-        if not self.zero:
-            shifts = np.zeros(shape)
-            shifts[: 2 * len(members)] = np.repeat(frequencies.eigenvalues[members.start : members.stop], 2)
-            shifts[2 * len(members) :] = shifts[0]
-            self.operator = ShiftedMatrix(matrix, weight, shifts, self.name)
+        self.name = f"{systems.name}.{1 if self.zero else stored}"
+        self.nullspace: Nullspace = systems.nullspace if self.zero else "none"
+        self.systems = systems.frequencies.systems[members.start : members.stop]
+        rows, shape = systems.matrix.rows, () if self.zero else (stored,)
+        self.b, self.x = (Dat(rows, name=f"{self.name}.{what}", shape=shape, dtype=systems.dtype) for what in "bx")
         self.seconds = 0.0
-        self._solvers: dict[Any, FrequencyGradient] = {}
-        self.use(recipe)
 
     @property
     def columns(self) -> slice:
@@ -150,13 +154,100 @@ class Batch:
         return self.columns.stop - self.columns.start
 
     @property
-    def chains(self) -> list[Chain]:
+    def chains(self) -> Sequence[Chain]:
         """The chains of a solve."""
-        return list(self.solver.chains)
+        return ()
 
-    def use(self, recipe: Preconditioner) -> None:
+    def use(self, better: bool) -> None:
+        """Take the better preconditioner of a tuning, or the usual one, where there are some."""
+        del better
+
+    def solve(self, square: float, *, checked: bool = True) -> Status:
+        """Solve for `b`, from what `x` has; ``r . r`` of each system is compared with ``square``. Collective.
+
+        Where it is ``checked``, it goes on until ``b - A x`` is as small itself, while that falls.
+        """
+        raise NotImplementedError
+
+    def measure(self) -> None:
+        """Find ``b - A x``, for `squares`. Collective."""
+        raise NotImplementedError
+
+    def squares(self) -> Reals:
+        """Return ``r . r`` of each system, after `solve` or `measure`."""
+        raise NotImplementedError
+
+    def residual(self) -> float:
+        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
+        counts = np.repeat(self.systems, self.systems)
+        return float((self.squares()[: counts.size] * counts).sum())
+
+
+class PlaneMethod(Strategy, what="method of plane systems", group="fluxloom.plane_methods"):
+    """How the systems of the plane are solved: a member is a frozen dataclass with a method `batch`."""
+
+    tuning: ExtrudedTuning | None = None
+    """How the first solves find out what is fastest; None: they do not."""
+
+    def batch(self, systems: PlaneSystems, members: range) -> Batch:
+        """Return what solves those of some frequencies. Collective."""
+        raise NotImplementedError(f"{type(self).__name__} has to define batch(systems, members)")
+
+
+@dataclass(frozen=True)
+class PlaneGradients(PlaneMethod, name="cg"):
+    """Conjugate gradients.
+
+    Attributes
+    ----------
+    preconditioner
+        Of all frequencies. `Jacobi` has a diagonal for each system; any other recipe is built once for each batch, for
+        its lowest frequency.
+    tuning
+        How the first solves find out which frequencies each team has, and which batches get a better preconditioner;
+        None: nothing is changed.
+    """
+
+    preconditioner: Preconditioner = field(default_factory=Jacobi)
+    tuning: ExtrudedTuning | None = None
+
+    def batch(self, systems: PlaneSystems, members: range) -> Batch:
+        """Return what solves those of some frequencies. Collective."""
+        return GradientBatch(systems, members, self)
+
+
+class GradientBatch(Batch):
+    """Frequencies that are solved by conjugate gradients.
+
+    Parameters
+    ----------
+    systems, members
+        As of `Batch`.
+    method
+        Which has the preconditioners.
+    """
+
+    def __init__(self, systems: PlaneSystems, members: range, method: PlaneGradients) -> None:
+        stored = padded_systems(members)
+        super().__init__(systems, members, stored)
+        self.method = method
+        self.operator: SparseMatrix | ShiftedMatrix = systems.matrix
+        if not self.zero:
+            shifts = np.zeros(stored)
+            shifts[: 2 * len(members)] = np.repeat(systems.frequencies.eigenvalues[members.start : members.stop], 2)
+            shifts[2 * len(members) :] = shifts[0]
+            self.operator = ShiftedMatrix(systems.matrix, systems.weight, shifts, self.name)
+        self._solvers: dict[Preconditioner, FrequencyGradient] = {}
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """The chains of a solve."""
+        return self.solver.chains
+
+    def use(self, better: bool) -> None:
         """Take another preconditioner; one that was taken before is still there."""
-        self.recipe = recipe
+        tuning = self.method.tuning
+        self.how = recipe = tuning.better if better and tuning is not None else self.method.preconditioner
         if recipe not in self._solvers:
             self._solvers[recipe] = self._solver(recipe)
         self.solver = self._solvers[recipe]
@@ -166,28 +257,23 @@ class Batch:
         if isinstance(operator, SparseMatrix):
             built: Any = recipe
         elif isinstance(recipe, Jacobi):
-            built = Diagonals(operator)
+            built = diagonals(operator)
         else:
-            built = recipe.build(operator.member(float(operator.shifts[0])))
+            built = made_for(recipe, operator.member(float(operator.shifts[0])), self.name)
         return FrequencyGradient(
             operator, self.b, self.x, preconditioner=built, stop=self.stop, nullspace=self.nullspace, name=self.name
         )  # fmt: skip
 
     def solve(self, square: float, *, checked: bool = True) -> Status:
-        """Solve for `b`, from what `x` has; ``r . r`` of each system is compared with ``square``. Collective.
-
-        Where it is ``checked``, it goes on until ``b - A x`` is as small itself, while that falls.
-        """
+        """Solve for `b`; see `Batch.solve`. Collective."""
         self.solver.goal.value, self.solver.check_next = square, checked
         status = self.solver.solve()
         return replace(status, each=status.each[: int(self.systems.sum())])
 
     def measure(self) -> None:
-        """Find ``b - A x``, for `residual`. Collective."""
+        """Find ``b - A x``. Collective."""
         self.solver.start()
 
-    def residual(self) -> float:
-        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
-        squares = np.abs(np.atleast_1d(self.solver.rr[-1].value))
-        counts = np.repeat(self.systems, self.systems)
-        return float((squares[: counts.size] * counts).sum())
+    def squares(self) -> Reals:
+        """Return ``r . r`` of each system."""
+        return np.abs(np.atleast_1d(self.solver.rr[-1].value))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.linalg.arguments import real, whole
 
 __all__ = ["WIDTH", "Frequencies", "batches", "padded_systems"]
 
@@ -51,11 +51,8 @@ class Frequencies:
     spacing: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.planes, int | np.integer) or isinstance(self.planes, bool) or self.planes < 1:
-            raise SolverError(f"extruded mesh: planes is a whole number of at least 1, not {self.planes!r}")
-        number = isinstance(self.spacing, int | float | np.number) and isfinite(self.spacing)
-        if not number or self.spacing <= 0:
-            raise SolverError(f"extruded mesh: spacing is a positive length, not {self.spacing!r}")
+        whole(self.planes, "extruded mesh: planes", 1)
+        real(self.spacing, "extruded mesh: spacing", "a positive length", 0.0)
 
     @property
     def count(self) -> int:

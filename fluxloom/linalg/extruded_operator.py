@@ -7,7 +7,6 @@ systems lie one after the other in a row, and the innermost loops are over them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,55 +19,36 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.linalg.jacobi import diagonal_of
+from fluxloom.linalg.jacobi import Diagonal, diagonal_of
+from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step
+from fluxloom.linalg.products import add_rows
 
-__all__ = ["Diagonals", "ShiftedMatrix"]
-
-
-@kernel
-def shifted_product(a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, *, systems: Const[int]):
-    """One row of ``y_k = (A + shift_k W) x_k``."""
-    total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
-    for k in range(systems):
-        y[k] = total[k] + shift[k] * weight[0] * own[k]
+__all__ = ["ShiftedMatrix", "diagonals"]
 
 
 @kernel
-def shifted_product_dot(
-    a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, result: Inc, *, systems: Const[int]
-):
-    """The same, and ``result_k += x_k . y_k``."""
+def shifted_product(
+    a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, result: Inc | None, *, systems: Const[int]
+):  # fmt: skip
+    """One row of ``y_k = (A + shift_k W) x_k``, and where it is wanted ``result_k += x_k . y_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         v = total[k] + shift[k] * weight[0] * own[k]
         y[k] = v
-        result[k] += own[k] * v
+        if result is not None:
+            result[k] += own[k] * v
 
 
 @kernel
 def shifted_residual(a: Read, x: Read, own: Read, weight: Read, shift: Read, b: Read, r: Write, *, systems: Const[int]):
     """One row of ``r_k = b_k - (A + shift_k W) x_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         r[k] = b[k] - total[k] - shift[k] * weight[0] * own[k]
-
-
-@kernel
-def scale_each(d: Read, r: Read, z: Write, *, systems: Const[int]):
-    """``z_k = D_k r_k``."""
-    for k in range(systems):
-        z[k] = d[k] * r[k]
 
 
 class ShiftedMatrix:
@@ -112,24 +92,21 @@ class ShiftedMatrix:
 
     def product(self, x: Dat, y: Dat) -> Step:
         """Return the loop ``y_k = A_k x_k``."""
-        return self._loop(shifted_product, "product", x, y)
+        return self._loop(shifted_product, "product", x, y, None)
 
     def product_dot(self, x: Dat, y: Dat, result: Global) -> Step:
         """Return the loop ``y_k = A_k x_k``, ``result_k += x_k . y_k``."""
-        return self._loop(shifted_product_dot, "product_dot", x, y, result)
+        return self._loop(shifted_product, "product_dot", x, y, result)
 
     def residual(self, x: Dat, b: Dat, r: Dat) -> Step:
         """Return the loop ``r_k = b_k - A_k x_k``."""
         return self._loop(shifted_residual, "residual", x, b, r)
 
-    def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global) -> Loop:
+    def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global | None) -> Loop:
         if x.shape != (self.systems,):
             raise SolverError(f"{self.name}: {x.name!r} has shape {x.shape}; there are {self.systems} systems")
-        matrix = self.matrix
-        return Loop(
-            what, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern], x, self.weight,
-            self._shifts, *arguments, name=f"{self.name}.{name}", systems=self.systems,
-        )  # fmt: skip
+        own = (x, x, self.weight, self._shifts, *arguments)
+        return self.matrix.row_loop((what, what), *own, name=f"{self.name}.{name}")
 
     def member(self, shift: float) -> SparseMatrix:
         """Return ``A + shift W`` as a matrix of its own: to make a preconditioner for it.
@@ -151,34 +128,18 @@ class ShiftedMatrix:
         return SparseMatrix(matrix.pattern, Dat(matrix.pattern.entries, values, name=f"{self.name}.member"))
 
 
-class Diagonals:
-    """Jacobi's preconditioner of each system: ``D_k = 1 / (a_ii + shift_k w_i)``.
-
-    Conjugate gradients of subsets of frequencies fold ``values`` into loops of their own; other solvers use `apply`.
-
-    Parameters
-    ----------
-    operator
-        Of which matrices.
+def diagonals(operator: ShiftedMatrix) -> Diagonal:
+    """Return Jacobi's preconditioner of each system, ``D_k = 1 / (a_ii + shift_k w_i)``. Collective.
 
     Raises
     ------
     SolverError
         If a diagonal entry is not positive.
     """
-
-    diagonal = None
-
-    def __init__(self, operator: ShiftedMatrix) -> None:
-        rows = operator.rows
-        diagonal = diagonal_of(operator.matrix)[:, None] + operator.weight.read()[:, None] * operator.shifts
-        bad = np.flatnonzero(~(diagonal > 0).all(axis=1))
-        found = [text for text in rows.context.comm.allgather(f"{bad[0]}" if bad.size else "") if text]
-        if found:
-            raise SolverError(f"{operator.name}: Jacobi: the diagonal of local row {found[0]} is not positive")
-        dtype = operator.matrix.values.scalar.numpy
-        self.values = Dat(rows, (1.0 / diagonal).astype(dtype), name=f"{operator.name}.jacobi")
-
-    def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
-        """Return the loop ``z_k = D_k r_k``."""
-        return [Loop(scale_each, r.set, self.values, r, z, systems=r.shape[0], name=self.values.name)]
+    rows = operator.rows
+    diagonal = diagonal_of(operator.matrix)[:, None] + operator.weight.read()[:, None] * operator.shifts
+    bad = np.flatnonzero(~(diagonal > 0).all(axis=1))
+    why = f"{operator.name}: Jacobi: the diagonal of local row {bad[0]} is not positive" if bad.size else ""
+    refuse(rows.context.comm, why)
+    dtype = operator.matrix.values.scalar.numpy
+    return Diagonal(Dat(rows, (1.0 / diagonal).astype(dtype), name=f"{operator.name}.jacobi"))

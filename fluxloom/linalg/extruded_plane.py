@@ -1,8 +1,8 @@
-"""The plane of an extruded mesh: its rows on this rank, checked."""
+"""The matrix of an extruded mesh, as it is given, and its rows on this rank, checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,47 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
+from fluxloom.linalg.extruded_frequencies import Frequencies
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.local_rows import refuse
 
-__all__ = ["Plane", "checked_plane", "is_singular"]
+__all__ = ["ExtrudedMatrix", "Plane", "checked_plane", "is_singular"]
 
 _SYMMETRIC = 1e-8
 """How much of ``sqrt(a_ii a_jj)`` two entries may differ that are to be the same."""
 
 _SINGULAR = 1e-8
 """Sums of rows that are smaller, compared with the diagonal, are taken for zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExtrudedMatrix:
+    """``-L`` of a plane mesh that is repeated at equal distances, periodically; see `fluxloom.linalg.extruded`.
+
+    Attributes
+    ----------
+    plane
+        ``-L_2d``, a symmetric positive semidefinite matrix of SciPy; on several ranks the rows of this rank,
+        ``(owned, total)`` with global columns.
+    areas : (owned,)
+        The diagonal ``Omega`` (areas of the plane cells), positive.
+    planes, spacing
+        ``N``, any number from 1 on, and ``Delta``.
+    rows : (owned,)
+        On several ranks, the global number of each row; by default ranks have consecutive ones.
+    """
+
+    plane: Any
+    areas: npt.ArrayLike
+    _: KW_ONLY
+    planes: int
+    spacing: float
+    rows: npt.ArrayLike | None = None
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """Those of the periodic direction, which are refused where there are none."""
+        return Frequencies(self.planes, self.spacing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +73,7 @@ class Plane:
     total: int
 
 
-def checked_plane(comm: Comm, plane: Any, areas: npt.ArrayLike, rows: npt.ArrayLike | None, name: str) -> Plane:
+def checked_plane(comm: Comm, given: ExtrudedMatrix, name: str) -> Plane:
     """Return the rows of this rank. Collective.
 
     Raises
@@ -51,11 +82,12 @@ def checked_plane(comm: Comm, plane: Any, areas: npt.ArrayLike, rows: npt.ArrayL
         On every rank, if on one of them the matrix is none, not square, not symmetric, or has a diagonal that is
         negative, or areas are missing or not positive.
     """
+    plane, rows = given.plane, given.rows
     refuse(comm, "" if hasattr(plane, "tocsr") and getattr(plane, "ndim", 0) == 2 else
            f"{name}: plane is a sparse matrix of SciPy, not {type(plane).__name__}")  # fmt: skip
     matrix: Any = csr_array(plane.tocsr(), copy=True)
     matrix.sum_duplicates()
-    values = np.asarray(areas, dtype=np.float64)
+    values = np.asarray(given.areas, dtype=np.float64)
     owned = matrix.shape[0]
     counts = comm.allgather(owned)
     first, total = sum(counts[: comm.rank]), sum(counts)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
+from fluxloom.linalg.arguments import real, whole
 from fluxloom.linalg.extruded_frequencies import batches
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.perf.tuner import Search
@@ -64,13 +65,9 @@ class ExtrudedTuning:
     def __post_init__(self) -> None:
         if not hasattr(self.better, "build"):
             raise SolverError(f"ExtrudedTuning: better is a recipe such as ApproximateInverse(), not {self.better!r}")
-        if not np.isfinite(self.tolerance) or self.tolerance <= 0:
-            raise SolverError(f"ExtrudedTuning: tolerance is a positive number, not {self.tolerance!r}")
+        real(self.tolerance, "ExtrudedTuning: tolerance", "a positive number", 0.0)
         for name in ("rounds", "solves", "patience"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise SolverError(
-                    f"ExtrudedTuning: {name} is a whole number of at least 1, not {getattr(self, name)!r}"
-                )
+            whole(getattr(self, name), f"ExtrudedTuning: {name}", 1)
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ class HybridMatrix:
         b, x
             Right-hand side and solution.
         method
-            `ConjugateGradient` or `BiCGStab`.
+            `ConjugateGradient`, `BiCGStab` or `GMRES`.
         choices
             ``preconditioner`` (a recipe), ``stop``, ``nullspace``, ``interval`` and ``name``, as for `Krylov`.
         """

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.entries import entries_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.ring_rows import Rings, find_rings
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 __all__ = ["inverse_factor"]
 
@@ -90,8 +87,6 @@ def inverse_factor(
     SolverError
         On every rank, if the matrix is not symmetric and positive definite; names a row.
     """
-    from scipy.sparse import csr_array
-
     rows = _known(find_rings(comm, given, level + 1, numbers))
     refuse(comm, _problem(rows))
     pattern = _pattern(rows, level, drop)
@@ -103,8 +98,6 @@ def inverse_factor(
 
 
 def _known(plan: Rings) -> _Rows:
-    from scipy.sparse import csr_array
-
     order = np.argsort(plan.numbers, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
@@ -136,8 +129,6 @@ def _problem(rows: _Rows) -> str:
 
 def _pattern(rows: _Rows, level: int, drop: float) -> csr_array:
     """Return the pattern of the own rows of the factor, columns in places of `_Rows`, ascending."""
-    from scipy.sparse import csr_array
-
     complete = np.zeros(rows.numbers.size, dtype=bool)
     complete[rows.place[: rows.plan.ends[level - 1]]] = True
     size = np.sqrt(np.abs(rows.matrix.diagonal()))
@@ -162,8 +153,6 @@ def _pattern(rows: _Rows, level: int, drop: float) -> csr_array:
 
 def _lower(rows: _Rows) -> csr_array:
     """Return the lower triangle."""
-    from scipy.sparse import csr_array
-
     entries = rows.matrix.tocoo()
     kept = entries.col <= entries.row
     place = (entries.row[kept], entries.col[kept])
@@ -238,8 +227,6 @@ def _solve_blocks(blocks: Reals) -> tuple[Reals, int]:
 
 def _transposed(comm: Comm, rows: _Rows, pattern: csr_array, values: Reals, shape: tuple[int, int]) -> csr_array:
     """Return the own rows of the transpose: entries travel to the owners of their columns. Collective."""
-    from scipy.sparse import csr_array
-
     owner = np.full(rows.numbers.size, comm.rank)
     for rank, places in rows.plan.receive.items():
         owner[rows.place[places]] = rank

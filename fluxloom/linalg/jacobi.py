@@ -17,14 +17,14 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step, instead
 from fluxloom.linalg.square import numbers_of
 
-__all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of"]
+__all__ = ["Diagonal", "Identity", "Jacobi", "diagonal_of", "regular_diagonal"]
 
 
 @kernel
-def scale(d: Read, r: Read, z: Write, *, systems: Const[int]):
-    """``z = D r``."""
+def scale(d: Read, r: Read, z: Write, *, systems: Const[int], each: Const[int]):
+    """``z = D r``; with ``each = 1`` every system has a ``D`` of its own, with 0 all have one."""
     for k in range(systems):
-        z[k] = d[0] * r[k]
+        z[k] = d[each * k] * r[k]
 
 
 def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
@@ -37,17 +37,33 @@ def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
     """
     if not isinstance(matrix, SparseMatrix) or matrix.rows is not matrix.columns:
         raise SolverError(f"the diagonal of a square SparseMatrix is wanted, not of {instead(matrix)}")
-    size = matrix.rows.size
-    offsets = matrix.pattern.offsets[: size + 1]  # a pattern may have rows of the halo, too
-    end = int(offsets[-1])
+    size, (offsets, columns, values) = matrix.rows.size, matrix.owned()
     row = np.repeat(np.arange(size), np.diff(offsets))
-    own = matrix.pattern.indices[:end] == row
-    values = matrix.values.read()[:end][own]
-    return np.bincount(row[own], weights=values, minlength=size).astype(np.float64, copy=False)
+    own = columns == row
+    return np.bincount(row[own], weights=values[own], minlength=size).astype(np.float64, copy=False)
+
+
+def regular_diagonal(matrix: Operator, what: str) -> npt.NDArray[np.float64]:
+    """Return the diagonal of a square matrix, all of whose numbers have an inverse. Collective.
+
+    Raises
+    ------
+    SolverError
+        On every rank, if one is zero, missing or not finite on some rank.
+    """
+    values = diagonal_of(matrix)
+    bad = np.flatnonzero(~((np.abs(values) > 0) & np.isfinite(values)))
+    here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
+    found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
+    if found:
+        row, value, _ = min(found)
+        count = sum(number for *_, number in found)
+        raise SolverError(f"{what}: the diagonal of row {row} is {value}; {count} rows are like that")
+    return values
 
 
 class Diagonal:
-    """``z = D r`` with a number a row.
+    """``z = D r`` with a number a row, or one for each of several systems.
 
     Parameters
     ----------
@@ -65,8 +81,8 @@ class Diagonal:
 
     def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
         """Return the loop ``z = D r``."""
-        systems = r.shape[0] if r.shape else 1
-        return [Loop(scale, r.set, self._diagonal, r, z, systems=systems, name=self._diagonal.name)]
+        d, systems = self._diagonal, r.shape[0] if r.shape else 1
+        return [Loop(scale, r.set, d, r, z, systems=systems, each=int(d.shape != ()), name=d.name)]
 
 
 @dataclass(frozen=True)
@@ -83,14 +99,7 @@ class Jacobi(Preconditioner, name="jacobi"):
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return the preconditioner of a matrix."""
-        values = diagonal_of(matrix)
-        bad = np.flatnonzero(~((np.abs(values) > 0) & np.isfinite(values)))
-        here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
-        found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
-        if found:
-            row, value, _ = min(found)
-            count = sum(number for *_, number in found)
-            raise SolverError(f"Jacobi: the diagonal of row {row} is {value}; {count} rows are like that")
+        values = regular_diagonal(matrix, "Jacobi")
         return Diagonal(Dat(matrix.rows, 1.0 / values, name="jacobi"))
 
 

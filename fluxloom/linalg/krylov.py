@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,13 @@ from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
-from fluxloom.linalg.direct import Relay, sequence
+from fluxloom.linalg.direct import chains_of, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.operators import BuiltPreconditioner, Operator, Preconditioner, Step, instead, steps_of
+from fluxloom.linalg.preconditioning import applied, made_for
 from fluxloom.linalg.restart import Restart, Start, held
 from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
-from fluxloom.linalg.vectors import copy, shifted, total
+from fluxloom.linalg.vectors import copy, like, shifted, total
 
 __all__ = ["Krylov", "Nullspace", "usual_interval"]
 
@@ -116,7 +117,7 @@ class Krylov:
         self.context = b.context
         self.systems = x.shape[0] if x.shape else 1
         self.interval = interval or usual_interval(self.context)
-        self.preconditioner = self._built(preconditioner)
+        self.recipe, self.preconditioner = preconditioner, made_for(preconditioner, matrix, self.name)
         self.diagonal = None if self.preconditioner is None else self.preconditioner.diagonal
         self.b = b if nullspace == "none" else self.work("b")
         self.r = self.work("r")
@@ -158,34 +159,21 @@ class Krylov:
             self._restart = Restart(self)
         return self._restart
 
-    def _built(self, given: Any) -> BuiltPreconditioner | None:
-        """Return the preconditioner; a recipe makes it."""
-        if isinstance(given, Preconditioner) and type(given).build is Preconditioner.build:
-            raise SolverError(f"{self.name}: {type(given).__name__} has no method build(matrix), which makes it")
-        made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
-        fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
-        if made is not given and not fits:
-            raise SolverError(
-                f"{self.name}: {type(given).__name__}.build returned {made!r}: an object with an attribute `diagonal` "
-                "(a dat, or None) and a method `apply(r, z)`, which returns a list of loops, is wanted"
-            )
-        if made is not None and not fits:
-            raise SolverError(f"{self.name}: a preconditioner such as Jacobi() is wanted, not {given!r}")
-        return cast("BuiltPreconditioner | None", made)
-
     # ------------------------------------------------------------------------------------ parts for methods
     def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:
         """Return a vector like ``x``; ``dtype`` is another type."""
-        like = self.x
-        return Dat(
-            like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=dtype or like.scalar.numpy, layout=like.layout
-        )
+        return like(self.x, f"{self.name}.{name}", dtype=dtype)
 
     def sums(self, name: str) -> Global:
         """Return a number a system."""
         return Global(self.x.context, np.zeros(self.x.shape), name=f"{self.name}.{name}", dtype="float64")
 
-    def loop(self, what: Kernel, *arguments: Dat | Global, **constants: Any) -> Loop:
+    @property
+    def each(self) -> int:
+        """1 where each system has a diagonal of its own, 0 where all have the same: ``D_k`` is ``d[each * k]``."""
+        return int(self.diagonal is not None and self.diagonal.shape != ())
+
+    def loop(self, what: Kernel, *arguments: Dat | Global | None, **constants: Any) -> Loop:
         """Return a loop over the rows."""
         return Loop(
             what, self.x.set, *arguments, name=f"{self.name}.{what.name}", systems=self.systems, **constants
@@ -199,7 +187,7 @@ class Krylov:
         if self.preconditioner is None:
             return given, []
         result = self.work(name)
-        return result, list(self.preconditioner.apply(given, result))
+        return result, applied(self.preconditioner, given, result, self.name)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -221,6 +209,10 @@ class Krylov:
         """
         raise NotImplementedError
 
+    def _body(self) -> Sequence[Step]:
+        """Return the loops of all iterations of a chain."""
+        return [step for number in range(self.interval) for step in self._iteration(number)]
+
     # --------------------------------------------------------------------------------------------- solving
     def _chains(self) -> None:
         start: list[Step] = []
@@ -238,16 +230,14 @@ class Krylov:
             *steps_of(self.matrix.residual(self.x, self.b, self.r)), Reset(self.bb), Reset(last),
             self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
         ]  # fmt: skip
-        body = [step for number in range(self.interval) for step in self._iteration(number)]
         self.start = sequence(with_exact_sums(start), f"{self.name}.start")
-        self.body = sequence(with_exact_sums(body), self.name)
+        self.body = sequence(with_exact_sums(self._body()), self.name)
         self.end = sequence(with_exact_sums(end), f"{self.name}.end") if end else None
 
     @property
     def chains(self) -> Sequence[Chain]:
         """What `solve` runs: the beginning, some iterations, the end; but for direct steps between them."""
-        parts = [part for part in (self.start, self.body, self.end) if part is not None]
-        return [chain for part in parts for chain in (part.chains if isinstance(part, Relay) else [part])]
+        return chains_of(self.start, self.body, self.end)
 
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
@@ -260,6 +250,7 @@ class Krylov:
             now, ready = self._measured()
         start = now if ready else self.restart.begin(now, balanced=False)
         found = self._iterated(start, self.stop.iterations)
+        self._blame(found)
         if checked or not ready:
             self.restart.end()
             found = self._finished(found, start)
@@ -269,6 +260,11 @@ class Krylov:
         if self.end is not None:
             self.end()
         return status
+
+    def _blame(self, found: Sequence[Status]) -> None:
+        """Raise `PreconditionerError` where iterations have ended without numbers because of it. Collective."""
+        if self.preconditioner is not None and any(status.reason == "not finite" for status in found):
+            self.restart.blame()
 
     def verify(self) -> Status:
         """Return what the solution is by the residual ``b - A x`` of itself, without an iteration. Collective.

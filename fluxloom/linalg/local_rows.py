@@ -12,7 +12,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.ring_rows import Index, Reals, fetch
+from fluxloom.linalg.ring_rows import Index, Reals, fetch, find_rings
 
 __all__ = ["LocalRows", "refuse", "refuse_strange"]
 
@@ -82,15 +82,10 @@ class LocalRows:
         self.send: list[Index] = []
         if comm.size == 1:
             return
-        columns, first = matrix.indices.astype(np.int64), self.first
-        mine = (columns >= first) & (columns < first + self.owned)
-        halo = np.unique(columns[~mine])
-        owner = np.searchsorted(self.starts, halo, side="right") - 1
-        asked = comm.exchange([halo[owner == rank] for rank in range(comm.size)])
-        self.send = [numbers - first for numbers in asked]
-        places = np.where(mine, columns - first, self.owned + np.searchsorted(halo, columns)).astype(np.int32)
-        shape = (self.owned, self.owned + halo.size)
-        self.local = type(matrix)((matrix.data, places, matrix.indptr), shape=shape, copy=True)  # SciPy may sort it
+        plan, none = find_rings(comm, matrix, 1), np.zeros(0, dtype=np.int64)
+        self.send = [plan.send.get(rank, none) for rank in range(comm.size)]
+        parts = (matrix.data, plan.indices.astype(np.int32), matrix.indptr)
+        self.local = type(matrix)(parts, shape=(self.owned, plan.numbers.size), copy=True)  # SciPy may sort it
 
     @classmethod
     def of(cls, matrix: SparseMatrix) -> LocalRows:
@@ -101,15 +96,14 @@ class LocalRows:
         from scipy.sparse import csr_array
 
         comm, part = matrix.rows.context.comm, matrix.rows.part
-        owned = matrix.rows.size
-        offsets = matrix.pattern.offsets[: owned + 1]
-        columns, total = matrix.pattern.indices[: offsets[-1]], owned
+        offsets, columns, stored = matrix.owned()
+        owned = total = matrix.rows.size
         if part is not None:
             counts = comm.allgather(owned)
             numbers = sum(counts[: comm.rank]) + np.arange(part.stored, dtype=np.int64)
             refresh_host(comm, part, numbers)
             columns, total = numbers[columns], sum(counts)
-        values = matrix.values.read()[: offsets[-1]].astype(np.float64)
+        values = stored.astype(np.float64)
         refuse_strange(matrix, values)
         rows = csr_array((values, columns.astype(np.int32), offsets.astype(np.int32)), (owned, total))
         return cls(comm, _added_up(rows))

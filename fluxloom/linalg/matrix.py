@@ -15,6 +15,7 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
+from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.products import spmm, spmm_dot, spmm_residual, spmv, spmv_dot, spmv_residual
 
 if TYPE_CHECKING:
@@ -185,30 +186,40 @@ class SparseMatrix:
         LoopError
             If a vector does not fit, or both are the same.
         """
-        name, more = self._checked("product", x, y)
-        chosen = spmm if more else spmv
-        return Loop(chosen, self.rows, self._entries, x[self.pattern], y, schedule=schedule, name=name, **more)
+        return self.row_loop((spmv, spmm), x, y, name=self._checked("product", x, y), schedule=schedule)
 
     def product_dot(self, x: Dat, y: Dat, result: Global, schedule: Schedule | None = None) -> Loop:
         """Return the loop ``y = A x``, ``result += x . y``, of a square matrix; see `product`."""
-        name, more = self._checked("product_dot", x, y, square=True)
-        chosen = spmm_dot if more else spmv_dot
-        return Loop(
-            chosen, self.rows, self._entries, x[self.pattern], x, y, result, schedule=schedule, name=name, **more
-        )
+        name = self._checked("product_dot", x, y, square=True)
+        return self.row_loop((spmv_dot, spmm_dot), x, x, y, result, name=name, schedule=schedule)
 
     def residual(self, x: Dat, b: Dat, r: Dat, schedule: Schedule | None = None) -> Loop:
         """Return the loop ``r = b - A x``; ``r`` is neither ``x`` nor ``b``. See `product`."""
-        name, more = self._checked("residual", x, r)
-        chosen = spmm_residual if more else spmv_residual
-        return Loop(chosen, self.rows, self._entries, x[self.pattern], b, r, schedule=schedule, name=name, **more)
+        name = self._checked("residual", x, r)
+        return self.row_loop((spmv_residual, spmm_residual), x, b, r, name=name, schedule=schedule)
 
-    @property
-    def _entries(self) -> Argument:
-        return self.values[self.pattern.to_entries]
+    def row_loop(
+        self, kernels: tuple[Kernel, Kernel], x: Dat, *arguments: Dat | Argument | Global | None, name: str,
+        schedule: Schedule | None = None, **constants: Any,
+    ) -> Loop:  # fmt: skip
+        """Return a loop over the rows, whose first arguments are their entries and what these meet of a vector.
 
-    def _checked(self, what: str, x: Dat, y: Dat, *, square: bool = False) -> tuple[str, dict[str, int]]:
-        """Return the name of a loop and its constants: how many vectors there are, if they are not plain scalars."""
+        Parameters
+        ----------
+        kernels
+            For one vector, and for several at once, whose number is its constant ``systems``.
+        x
+            The vector, on `columns`.
+        *arguments, name, schedule, **constants
+            The others, as of `Loop`.
+        """
+        if x.shape:
+            constants["systems"] = x.shape[0]
+        row = self.values[self.pattern.to_entries], x[self.pattern]
+        return Loop(kernels[bool(x.shape)], self.rows, *row, *arguments, name=name, schedule=schedule, **constants)
+
+    def _checked(self, what: str, x: Dat, y: Dat, *, square: bool = False) -> str:
+        """Return the name of a loop whose vectors fit."""
         name = f"{self.pattern.name}.{what}"
         if x is y:
             raise LoopError(f"{name}: x and y are both {x.name!r}; rows would read what others have written already")
@@ -216,7 +227,13 @@ class SparseMatrix:
             raise LoopError(f"{name}: the matrix has {self.rows} and {self.columns}: a square one is wanted")
         if x.shape != y.shape or len(x.shape) > 1:
             raise LoopError(f"{name}: {x.name!r} has shape {x.shape} and {y.name!r} {y.shape}: give both () or (n,)")
-        return name, ({"systems": x.shape[0]} if x.shape else {})
+        return name
+
+    def owned(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the compressed rows that this rank owns, offsets, local columns and values: there may be others."""
+        offsets = self.pattern.offsets[: self.rows.size + 1]
+        end = int(offsets[-1])
+        return offsets, self.pattern.indices[:end], self.values.read()[:end]
 
     def to_scipy(self) -> csr_array:
         """Return the matrix as a SciPy array in compressed rows, entries in their logical order."""

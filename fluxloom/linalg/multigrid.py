@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.core.activity import Work, activity
@@ -34,17 +35,19 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother, like
+from fluxloom.linalg.arguments import real, whole
+from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
+from fluxloom.linalg.products import add_row, add_rows, begin_rows
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import real_type, square
+from fluxloom.linalg.vectors import like
 
 __all__ = ["Hierarchy", "Multigrid", "SmoothedAggregation"]
 
@@ -54,21 +57,15 @@ _TITLE = "SmoothedAggregation"
 @kernel
 def prolong(p: Read, x: Read, z: RW):
     """One row of ``z = z + P x``."""
-    total = z[0]
-    for j in range(len(p)):
-        total += p[j] * x[j]
-    z[0] = total
+    z[0] = add_row(p, x, z[0])
 
 
 @kernel
 def prolong_more(p: Read, x: Read, z: RW, *, systems: Const[int]):
     """One row of ``Z = Z + P X``, several vectors at once."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = z[k]
-    for j in range(len(p)):
-        for k in range(systems):
-            total[k] += p[j] * x[j][k]
+    begin_rows(z, total, systems)
+    add_rows(p, x, total, systems)
     for k in range(systems):
         z[k] = total[k]
 
@@ -76,21 +73,15 @@ def prolong_more(p: Read, x: Read, z: RW, *, systems: Const[int]):
 @kernel
 def prolong_to(p: Read, x: Read, z: Read, out: Write):
     """One row of ``out = z + P x``."""
-    total = z[0]
-    for j in range(len(p)):
-        total += p[j] * x[j]
-    out[0] = total
+    out[0] = add_row(p, x, z[0])
 
 
 @kernel
 def prolong_to_more(p: Read, x: Read, z: Read, out: Write, *, systems: Const[int]):
     """One row of ``Out = Z + P X``, several vectors at once."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = z[k]
-    for j in range(len(p)):
-        for k in range(systems):
-            total[k] += p[j] * x[j][k]
+    begin_rows(z, total, systems)
+    add_rows(p, x, total, systems)
     for k in range(systems):
         out[k] = total[k]
 
@@ -166,7 +157,7 @@ class Multigrid:
         level = self.levels[number]
         work = like(b, f"amg{number}.work")
         below = level.restriction.rows
-        down, up = _vector(below, b, f"amg{number + 1}.b"), _vector(below, b, f"amg{number + 1}.z")
+        down, up = (like(b, f"amg{number + 1}.{name}", below) for name in "bz")
         odd = level.smoother.steps % 2 == 1
         start, other = (work, z) if odd else (z, work)
         return [
@@ -179,20 +170,10 @@ class Multigrid:
         ]
 
 
-def _vector(over: Set, r: Dat, name: str) -> Dat:
-    """Return a vector on another set, for as many systems."""
-    return Dat(over, name=name, shape=r.shape, dtype=r.scalar.numpy, layout=r.layout)
-
-
 def _prolong(matrix: SparseMatrix, x: Dat, z: Dat, out: Dat) -> Loop:
     """Return the loop ``out = z + P x``; ``out`` may be ``z``."""
-    more: dict[str, Any] = {"systems": x.shape[0]} if x.shape else {}
-    if out is z:
-        chosen, ends = (prolong_more if more else prolong), (z,)
-    else:
-        chosen, ends = (prolong_to_more if more else prolong_to), (z, out)
-    entries, name = matrix.values[matrix.pattern.to_entries], f"{matrix.pattern.name}.{chosen.name}"
-    return Loop(chosen, matrix.rows, entries, x[matrix.pattern], *ends, name=name, **more)
+    kernels, ends = ((prolong, prolong_more), (z,)) if out is z else ((prolong_to, prolong_to_more), (z, out))
+    return matrix.row_loop(kernels, x, *ends, name=f"{matrix.pattern.name}.{kernels[0].name}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,13 +232,10 @@ class SmoothedAggregation(Preconditioner, name="smoothed_aggregation"):
         if getattr(self.smoother, "largest", 0.0):
             raise SolverError(f"{_TITLE}: smoother: levels have eigenvalues of their own; leave out largest=")
         for name, low, high in (("theta", 0.0, 1.0), ("weight", 0.0, 2.0)):
-            value: Any = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not low <= value < high:
-                raise SolverError(f"{_TITLE}: {name} is a number from {low:g} to below {high:g}, not {value!r}")
+            wanted = f"a number from {low:g} to below {high:g}"
+            real(getattr(self, name), f"{_TITLE}: {name}", wanted, low, high, closed=True)
         for name, least in (("coarse", 1), ("levels", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise SolverError(f"{_TITLE}: {name} is a whole number of at least {least}, not {value!r}")
+            whole(getattr(self, name), f"{_TITLE}: {name}", least)
 
     def build(self, matrix: Operator) -> Multigrid:
         """Return the preconditioner of a matrix. Collective."""
@@ -314,8 +292,6 @@ def _on_device(
     context: Runtime, rows: LocalRows, dense: Reals | None, layout: RaggedLayout, dtype: Any, name: str
 ) -> tuple[SparseMatrix, Index]:
     """Return a matrix (or a dense one in its place) on the device, and which of the rows each of the set is."""
-    from scipy.sparse import csr_array
-
     given = rows.matrix if dense is None else csr_array(dense)
     if not context.ranked:
         return SparseMatrix.from_scipy(context, given, layout=layout, dtype=dtype, name=name), np.arange(rows.owned)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, dia_array
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError
@@ -130,8 +131,6 @@ def _prolongator(
     rows: LocalRows, inverse: Reals, candidates: Reals, block: int, estimate: float, limits: Limits
 ) -> tuple[Any, Reals]:
     """Return ``P`` and the candidates of the coarse level; nodes have ``block`` rows each."""
-    from scipy.sparse import csr_array, dia_array
-
     aggregation = require("pyamg.aggregation", "amg", "smoothed aggregation")
     own, count = rows.block, candidates.shape[1]
     everywhere = rows.fill(candidates)
@@ -151,8 +150,6 @@ def _prolongator(
 
 def _aggregates(own: Any, block: int, theta: float) -> Any:
     """Return which aggregate each node of this rank is in, ``(nodes, aggregates)``: one entry a row, or none."""
-    from scipy.sparse import csr_array
-
     aggregation = require("pyamg.aggregation", "amg", "smoothed aggregation")
     strength = require("pyamg.strength", "amg", "smoothed aggregation")
     if not own.shape[0]:
@@ -169,8 +166,6 @@ def _others(rows: LocalRows, everywhere: Reals, aggregates: Any, coarse: Reals, 
     ``X_i`` with ``X_i C = sum_j a_ij B_j`` over the columns ``j`` of other ranks, so that ``P`` still reproduces
     what is in the null space.
     """
-    from scipy.sparse import csr_array
-
     count = everywhere.shape[1]
     halo = rows.local[:, rows.owned :].tocsr()
     outside = halo @ everywhere[rows.owned :]
@@ -187,8 +182,6 @@ def _others(rows: LocalRows, everywhere: Reals, aggregates: Any, coarse: Reals, 
 
 def _galerkin(rows: LocalRows, prolongation: Any) -> LocalRows:
     """Return ``P^T A P``, rows of this rank. A row that nothing reaches gets a diagonal of 1."""
-    from scipy.sparse import csr_array
-
     counts = rows.comm.allgather(int(prolongation.shape[1]))
     first = sum(counts[: rows.comm.rank])
     columns = prolongation.indices + np.int32(first)

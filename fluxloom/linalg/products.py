@@ -7,10 +7,15 @@ With several systems, ``x`` has a component for each, and an entry of the matrix
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
-from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = [
+    "add_row",
+    "add_rows",
+    "begin_rows",
+    "less_row",
+    "less_rows",
     "spmm",
     "spmm_dot",
     "spmm_residual",
@@ -20,13 +25,49 @@ __all__ = [
 ]
 
 
+@func
+def add_row(a, x, total):
+    """A number, plus the product of a row with the values that it meets."""
+    for j in range(len(a)):
+        total += a[j] * x[j]
+    return total
+
+
+@func
+def less_row(a, x, total):
+    """A number, minus that product."""
+    for j in range(len(a)):
+        total -= a[j] * x[j]
+    return total
+
+
+@func
+def add_rows(a, x, total, systems):
+    """``total += A x`` of a row, for several vectors."""
+    for j in range(len(a)):
+        for k in range(systems):
+            total[k] += a[j] * x[j][k]
+
+
+@func
+def less_rows(a, x, total, systems):
+    """``total -= A x``."""
+    for j in range(len(a)):
+        for k in range(systems):
+            total[k] -= a[j] * x[j][k]
+
+
+@func
+def begin_rows(start, total, systems):
+    """``total = start``."""
+    for k in range(systems):
+        total[k] = start[k]
+
+
 @kernel
 def spmv(a: Read, x: Read, y: Write):
     """One row of ``y = A x``."""
-    total = 0.0
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+    y[0] = add_row(a, x, 0.0)
 
 
 @kernel
@@ -42,19 +83,14 @@ def spmv_dot(a: Read, x: Read, own: Read, y: Write, result: Inc):
 @kernel
 def spmv_residual(a: Read, x: Read, b: Read, r: Write):
     """One row of ``r = b - A x``."""
-    total = b[0]
-    for j in range(len(a)):
-        total -= a[j] * x[j]
-    r[0] = total
+    r[0] = less_row(a, x, b[0])
 
 
 @kernel
 def spmm(a: Read, x: Read, y: Write, *, systems: Const[int]):
     """One row of ``Y = A X``, several vectors at once."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         y[k] = total[k]
 
@@ -63,9 +99,7 @@ def spmm(a: Read, x: Read, y: Write, *, systems: Const[int]):
 def spmm_dot(a: Read, x: Read, own: Read, y: Write, result: Inc, *, systems: Const[int]):
     """One row of ``Y = A X``, and its part of ``result_k += x_k . y_k``."""
     total = zeros(systems)
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] += a[j] * x[j][k]
+    add_rows(a, x, total, systems)
     for k in range(systems):
         y[k] = total[k]
         result[k] += own[k] * total[k]
@@ -75,10 +109,7 @@ def spmm_dot(a: Read, x: Read, own: Read, y: Write, result: Inc, *, systems: Con
 def spmm_residual(a: Read, x: Read, b: Read, r: Write, *, systems: Const[int]):
     """One row of ``R = B - A X``."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = b[k]
-    for j in range(len(a)):
-        for k in range(systems):
-            total[k] -= a[j] * x[j][k]
+    begin_rows(b, total, systems)
+    less_rows(a, x, total, systems)
     for k in range(systems):
         r[k] = total[k]

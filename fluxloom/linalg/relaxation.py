@@ -9,6 +9,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.linalg.products import add_row, add_rows, begin_rows, less_row, less_rows
 
 __all__ = ["again", "agains", "backward", "backwards", "first", "forward", "forwards"]
 
@@ -23,21 +24,15 @@ def first(d: Read, r: Read, z: Write, *, factor: float, systems: Const[int]):
 @kernel
 def forward(lower: Read, y: Read, d: Read, r: Read, z: Write, *, factor: float):
     """``z = factor d (r - L y)``."""
-    total = r[0]
-    for j in range(len(lower)):
-        total -= lower[j] * y[j]
-    z[0] = factor * d[0] * total
+    z[0] = factor * d[0] * less_row(lower, y, r[0])
 
 
 @kernel
 def forwards(lower: Read, y: Read, d: Read, r: Read, z: Write, *, factor: float, systems: Const[int]):
     """``z = factor d (r - L y)``."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(lower)):
-        for k in range(systems):
-            total[k] -= lower[j] * y[j][k]
+    begin_rows(r, total, systems)
+    less_rows(lower, y, total, systems)
     for k in range(systems):
         z[k] = factor * d[0] * total[k]
 
@@ -45,19 +40,14 @@ def forwards(lower: Read, y: Read, d: Read, r: Read, z: Write, *, factor: float,
 @kernel
 def backward(upper: Read, y: Read, d: Read, z: RW, *, keep: float):
     """``z = keep z - d U y``."""
-    total = 0.0
-    for j in range(len(upper)):
-        total += upper[j] * y[j]
-    z[0] = keep * z[0] - d[0] * total
+    z[0] = keep * z[0] - d[0] * add_row(upper, y, 0.0)
 
 
 @kernel
 def backwards(upper: Read, y: Read, d: Read, z: RW, *, keep: float, systems: Const[int]):
     """``z = keep z - d U y``."""
     total = zeros(systems)
-    for j in range(len(upper)):
-        for k in range(systems):
-            total[k] += upper[j] * y[j][k]
+    add_rows(upper, y, total, systems)
     for k in range(systems):
         z[k] = keep * z[k] - d[0] * total[k]
 
@@ -67,12 +57,7 @@ def again(
     lower: Read, y: Read, upper: Read, w: Read, d: Read, r: Read, z: RW, *, factor: float, omega: float
 ):  # fmt: skip
     """``z += factor (d (r - L y - U w) - omega z)``; ``y`` and ``w`` are one vector."""
-    total = r[0]
-    for j in range(len(lower)):
-        total -= lower[j] * y[j]
-    for j in range(len(upper)):
-        total -= upper[j] * w[j]
-    z[0] += factor * (d[0] * total - omega * z[0])
+    z[0] += factor * (d[0] * less_row(upper, w, less_row(lower, y, r[0])) - omega * z[0])
 
 
 @kernel
@@ -82,13 +67,8 @@ def agains(
 ):  # fmt: skip
     """``z += factor (d (r - L y - U w) - omega z)``; ``y`` and ``w`` are one vector."""
     total = zeros(systems)
-    for k in range(systems):
-        total[k] = r[k]
-    for j in range(len(lower)):
-        for k in range(systems):
-            total[k] -= lower[j] * y[j][k]
-    for j in range(len(upper)):
-        for k in range(systems):
-            total[k] -= upper[j] * w[j][k]
+    begin_rows(r, total, systems)
+    less_rows(lower, y, total, systems)
+    less_rows(upper, w, total, systems)
     for k in range(systems):
         z[k] += factor * (d[0] * total[k] - omega * z[k])

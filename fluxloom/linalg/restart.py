@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
+from fluxloom.core.errors import PreconditionerError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs
@@ -26,6 +29,7 @@ from fluxloom.linalg.direct import Relay, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step, steps_of
+from fluxloom.linalg.preconditioning import applied, place_of
 from fluxloom.linalg.status import Reals
 
 __all__ = ["Restart", "Start", "held"]
@@ -235,17 +239,10 @@ class Restart:
         A part of the residual, its mean, is then that of the right-hand side for every solution.
         """
         m = self.method
-        signs = np.random.default_rng(m.context.comm.rank).choice([-1.0, 1.0], m.x.set.size)
-        vectors = np.stack([np.ones(m.x.set.size), signs])
+        vectors = [np.ones((m.x.set.size, *m.x.shape)), self._signs()]
         b = m.b.read().reshape(m.x.set.size, -1).astype(np.float64)
         mean = m.context.comm.reduce(b.sum(axis=0), "sum") / m.total**0.5
-        probe, image = m.work("probe"), m.work("image")
-        product = sequence(list(steps_of(m.matrix.product(probe, image))), f"{m.name}.probe")
-        sizes = []
-        for vector in vectors:
-            probe.write(np.broadcast_to(vector.reshape(-1, *[1] * len(m.x.shape)), probe.read().shape))
-            product()
-            sizes.append(float(m.context.comm.reduce(np.array([abs(image.read()).max(initial=0.0)]), "max")[0]))
+        sizes = self._images(lambda probe, image: list(steps_of(m.matrix.product(probe, image))), vectors)
         if sizes[0] > _NULL[m.x.scalar.size] * sizes[1] or not (abs(mean) > limits).any():
             return ""
         return (
@@ -253,9 +250,52 @@ class Restart:
             "gives: fix a value, or give nullspace='constant', which takes the mean away"
         )
 
+    def blame(self) -> None:
+        """Raise where the preconditioner makes NaN or infinity of finite numbers. Collective.
+
+        They are signs, and the right-hand side divided by its largest number, where that is finite.
+
+        Raises
+        ------
+        PreconditionerError
+            Which names its class, file and line.
+        """
+        m = self.method
+        b = m.b.read().astype(np.float64)
+        most = float(m.context.comm.reduce(np.array([_largest(b)]), "max")[0])
+        vectors = [self._signs(), *([b / most] if 0.0 < most < np.inf else [])]
+        if not np.isfinite(self._images(lambda r, z: applied(m.preconditioner, r, z, m.name), vectors)).all():
+            kind = type(m.recipe)
+            raise PreconditionerError(
+                f"{m.name}: the preconditioner {kind.__name__} ({place_of(kind)}) makes NaN or infinity of finite "
+                "numbers: look at its formula, and at what `build` made of the matrix"
+            )
+
+    def _signs(self) -> Reals:
+        """Return a sign for each row, the same in all systems."""
+        x = self.method.x
+        signs = np.random.default_rng(x.context.comm.rank).choice([-1.0, 1.0], x.set.size)
+        return np.broadcast_to(signs.reshape(-1, *[1] * len(x.shape)), (x.set.size, *x.shape))
+
+    def _images(self, make: Callable[[Dat, Dat], Sequence[Step]], vectors: Sequence[Reals]) -> Reals:
+        """Return the largest number of what steps make of each of some vectors, infinity for NaN. Collective."""
+        m, sizes = self.method, []
+        probe, image = m.work("probe"), m.work("image")
+        run = sequence(make(probe, image), f"{m.name}.probe")
+        for vector in vectors:
+            probe.write(vector)
+            run()
+            sizes.append(_largest(image.read()))
+        return m.context.comm.reduce(np.array(sizes), "max")
+
     def _give(self, *factors: Reals) -> None:
         for target, values in zip(self._factors, factors, strict=True):
             target.value = self.method.shaped(values)
+
+
+def _largest(values: npt.NDArray[Any]) -> float:
+    """Return the largest magnitude, infinity where one is NaN."""
+    return float(np.nan_to_num(abs(values), nan=np.inf, posinf=np.inf).max(initial=0.0))
 
 
 def _powers(sizes: Reals, size: int) -> Reals:

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Channel, Comm, Message
-from fluxloom.core.access import Read, Write
 from fluxloom.core.errors import CommError, DatError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -26,18 +25,12 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
-from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.products import spmv
 from fluxloom.linalg.ring_rows import Index, Rings, agree, find_rings
+from fluxloom.linalg.vectors import copy
 
 __all__ = ["RingProduct"]
-
-
-@kernel
-def pick(source: Read, target: Write):
-    """Copy one value."""
-    target[0] = source[0]
 
 
 class RingProduct:
@@ -248,8 +241,9 @@ class _Messages:
 
     def loops(self, x: Dat) -> tuple[Loop | None, Loop | None]:
         """Return the loops that fill the outgoing message from a vector, and write the one that came into it."""
-        pack = Loop(pick, self._out.set, x[self._out_map[0]], self._out, name="pack") if self._out.set.size else None
-        unpack = Loop(pick, self._in.set, self._in, x[self._in_map[0]], name="unpack") if self._in.set.size else None
+        out, into = self._out.set, self._in.set
+        pack = Loop(copy, out, x[self._out_map[0]], self._out, systems=1, name="pack") if out.size else None
+        unpack = Loop(copy, into, self._in, x[self._in_map[0]], systems=1, name="unpack") if into.size else None
         return pack, unpack
 
     def start(self, pack: Loop | None) -> None:

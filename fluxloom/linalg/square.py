@@ -56,13 +56,10 @@ def global_rows(matrix: SparseMatrix) -> csr_array:
     """Return the rows of this rank, ``(owned, total)``, with the numbers of all ranks for columns."""
     from scipy.sparse import csr_array
 
-    rows, pattern = matrix.rows, matrix.pattern
-    offsets = pattern.offsets[: rows.size + 1]
-    end = int(offsets[-1])
-    columns = numbers_of(matrix.columns)[pattern.indices[:end]]
-    values = matrix.values.read()[:end].astype(np.float64)
+    offsets, local, stored = matrix.owned()
+    values = stored.astype(np.float64)
     refuse_strange(matrix, values)
-    return csr_array((values, columns, offsets), shape=(rows.size, rows.total))
+    return csr_array((values, numbers_of(matrix.columns)[local], offsets), shape=(matrix.rows.size, matrix.rows.total))
 
 
 def stored_places(rows: Set, numbers: Index) -> Index:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
@@ -18,12 +17,12 @@ from fluxloom.dsl.sets import Set, Subset
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.linalg.jacobi import diagonal_of
-from fluxloom.linalg.local_rows import refuse
+from fluxloom.linalg.arguments import real, whole
+from fluxloom.linalg.jacobi import regular_diagonal
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 from fluxloom.linalg.relaxation import again, agains, backward, backwards, first, forward, forwards
-from fluxloom.linalg.square import numbers_of, real_type, square
+from fluxloom.linalg.square import real_type, square
 
 __all__ = ["SSOR", "ColouredRelaxation"]
 
@@ -149,20 +148,14 @@ class SSOR(Preconditioner, name="ssor"):
     omega: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sweeps, int | np.integer) or isinstance(self.sweeps, bool) or self.sweeps < 1:
-            raise SolverError(f"SSOR: sweeps is a whole number of at least 1, not {self.sweeps!r}")
-        if not isinstance(self.omega, int | float | np.floating) or not 0 < self.omega < 2:
-            raise SolverError(f"SSOR: omega is a number above 0 and below 2, not {self.omega!r}")
+        whole(self.sweeps, "SSOR: sweeps", 1)
+        real(self.omega, "SSOR: omega", "a number above 0 and below 2", 0.0, 2.0)
 
     def build(self, matrix: Operator) -> ColouredRelaxation:
         """Return the preconditioner of a matrix. Collective."""
         given = square(matrix, "SSOR")
         rows, context = given.rows, given.rows.context
-        diagonal = diagonal_of(given)
-        bad = np.flatnonzero(~((np.abs(diagonal) > 0) & np.isfinite(diagonal)))
-        refuse(context.comm, "" if not bad.size else
-               f"SSOR: the diagonal of row {numbers_of(rows)[bad[0]]} is {diagonal[bad[0]]}; "
-               f"{bad.size} rows are like that")  # fmt: skip
+        diagonal = regular_diagonal(given, "SSOR")
         row, column, values = _inner_entries(given)
         pattern = Csr(_offsets(row, rows.size), column)
         found = colour_rows(pattern)
@@ -181,12 +174,10 @@ class SSOR(Preconditioner, name="ssor"):
 
 def _inner_entries(matrix: SparseMatrix) -> tuple[Any, Any, Any]:
     """Return row, column and value of the entries between different rows of this rank."""
-    size = matrix.rows.size
-    offsets = matrix.pattern.offsets[: size + 1]
-    end = int(offsets[-1])
-    row, column = np.repeat(np.arange(size), np.diff(offsets)), matrix.pattern.indices[:end]
+    size, (offsets, column, values) = matrix.rows.size, matrix.owned()
+    row = np.repeat(np.arange(size), np.diff(offsets))
     kept = (column != row) & (column < size)
-    return row[kept], np.ascontiguousarray(column[kept]), matrix.values.read()[:end][kept]
+    return row[kept], np.ascontiguousarray(column[kept]), values[kept]
 
 
 def _offsets(row: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:

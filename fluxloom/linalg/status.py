@@ -157,7 +157,8 @@ _ADVICE = {
     "iterations": "allow more with Stop(iterations=...), or take a better preconditioner",
     "stagnated": "the residual b - A x falls no further: ask for less with Stop(rtol=...), or store x in float64",
     "breakdown": "a division by zero; conjugate gradients need a symmetric matrix and preconditioner, both positive "
-    "definite (or a right-hand side in their range, see nullspace=), BiCGStab another initial guess or preconditioner",
+    "definite (or a right-hand side in their range, see nullspace=), BiCGStab another initial guess or preconditioner, "
+    "GMRES a regular matrix",
     "not finite": "NaN or infinity: look at the matrix, the right-hand side and the initial guess",
 }
 

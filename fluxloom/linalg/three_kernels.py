@@ -24,7 +24,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.products import spmv
+from fluxloom.linalg.products import add_row, spmv
 from fluxloom.linalg.vectors import dot, ratio
 
 __all__ = ["Algebra", "KernelCalls", "axpy", "axpy_apart", "kind_of", "spmv_from", "spmv_onto"]
@@ -33,19 +33,13 @@ __all__ = ["Algebra", "KernelCalls", "axpy", "axpy_apart", "kind_of", "spmv_from
 @kernel
 def spmv_onto(a: Read, x: Read, scale: Read, y: RW):
     """One row of ``y = A x + s y``."""
-    total = scale[0] * y[0]
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+    y[0] = add_row(a, x, scale[0] * y[0])
 
 
 @kernel
 def spmv_from(a: Read, x: Read, start: Read, y: Write):
     """One row of ``y = z + A x``."""
-    total = start[0]
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+    y[0] = add_row(a, x, start[0])
 
 
 @kernel
@@ -124,17 +118,12 @@ class Algebra:
 
     def spmv_onto(self, matrix: SparseMatrix, x: Dat, y: Dat, scale: Global | None = None) -> Loop:
         """Return the loop ``y = A x + s y``, by default with ``s = 1``."""
-        return Loop(
-            spmv_onto, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern],
-            scale if scale is not None else self.one, y, name=f"{matrix.pattern.name}.onto",
-        )  # fmt: skip
+        scale = scale if scale is not None else self.one
+        return matrix.row_loop((spmv_onto, spmv_onto), x, scale, y, name=f"{matrix.pattern.name}.onto")
 
     def spmv_from(self, matrix: SparseMatrix, x: Dat, start: Dat, y: Dat) -> Loop:
         """Return the loop ``y = z + A x``."""
-        return Loop(
-            spmv_from, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern], start, y,
-            name=f"{matrix.pattern.name}.from",
-        )  # fmt: skip
+        return matrix.row_loop((spmv_from, spmv_from), x, start, y, name=f"{matrix.pattern.name}.from")
 
     def axpy(
         self, a: Global, x: Dat, y: Dat, b: Global | None = None, *,

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, Message
-from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.errors import FluxloomError, PreconditionerError, SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -35,6 +35,7 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.square import global_rows, numbers_of
 from fluxloom.linalg.status import Status
@@ -125,7 +126,7 @@ class GatheredSolver:
         What a master solves on: a name as in ``"cuda:0"`` or ``"cpu:4"``, one a group, or a function of the
         communicator of the masters that returns a context with it.
     method
-        `ConjugateGradient` or `BiCGStab`.
+        `ConjugateGradient`, `BiCGStab` or `GMRES`.
     layout
         How the masters store the matrix.
     reorder
@@ -209,7 +210,7 @@ class GatheredSolver:
             problem = f"a distributed SparseMatrix, or rows of SciPy, are wanted, not {type(matrix).__name__}"
         elif matrix.shape != (self.b.set.size, self.b.set.total):
             problem = f"rows of shape {matrix.shape} for {self.b.set.size} of {self.b.set.total} rows"
-        self._agree(problem)
+        refuse(self.context.comm, problem and f"{self.name}: {problem}")
         return rows, numbers
 
     def _opened(self, device: str | Device | Sequence[str] | Make) -> Context | None:
@@ -220,14 +221,8 @@ class GatheredSolver:
                 found = _context(device, self.masters)
             except FluxloomError as error:
                 problem = str(error)
-        self._agree(problem)
+        refuse(self.context.comm, problem and f"{self.name}: {problem}")
         return found
-
-    def _agree(self, problem: str) -> None:
-        """Raise `SolverError` on every rank if one of them has a problem. Collective."""
-        for rank, text in enumerate(self.context.comm.allgather(problem)):
-            if text:
-                raise SolverError(f"{self.name}, rank {rank}: {text}")
 
     def _make(
         self, context: Context, gathered: GroupRows, method: type[Krylov], layout: RaggedLayout | None, reorder: bool,
@@ -301,17 +296,19 @@ class GatheredSolver:
 
     def _asked(self, ask: Callable[[Krylov], Status]) -> Status:
         """Return what the solver of the master says, on every rank of its group."""
-        status: Status | str = ""
+        status: Status | FluxloomError | None = None
         if self._master is not None:
             try:
                 status = ask(self._master.solver)
             except FluxloomError as error:
-                status = str(error)
+                kind = PreconditionerError if isinstance(error, PreconditionerError) else SolverError
+                status = kind(f"{self.name}: {error}")
         if self._rest:
             self.group.rest()
         status = self.group.broadcast(status)
-        if isinstance(status, str):
-            raise SolverError(f"{self.name}: {status}")
+        assert status is not None
+        if isinstance(status, FluxloomError):
+            raise status
         return status
 
     def _gather(self) -> None:

@@ -6,11 +6,22 @@ each with scalars of its own. A system that has converged stands still, its step
 
 from __future__ import annotations
 
+import numpy.typing as npt
+
 from fluxloom.core.access import RW, Const, Inc, Read, Write
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select
 
-__all__ = ["copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
+__all__ = ["clear", "copy", "dot", "like", "marked", "ratio", "shifted", "step_length", "total"]
+
+
+def like(given: Dat, name: str, over: Set | None = None, dtype: npt.DTypeLike | None = None) -> Dat:
+    """Return a vector of zeros like another, maybe on another set, or of another type."""
+    where = given.set if over is None else over
+    kind = given.scalar.numpy if dtype is None else dtype
+    return Dat(where, name=name, shape=given.shape, dtype=kind, layout=given.layout)
 
 
 @func
@@ -48,6 +59,13 @@ def total(x: Read, result: Inc, *, systems: Const[int]):
     """``result += sum x``."""
     for k in range(systems):
         result[k] += x[k]
+
+
+@kernel
+def clear(x: Write):
+    """``x = 0``."""
+    for k in range(len(x)):
+        x[k] = 0.0
 
 
 @kernel

@@ -1,23 +1,162 @@
-"""How cycles of multigrid for a compressible flow are made."""
+"""How cycles of multigrid for a compressible flow are made: which levels they visit, and what smooths on these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, isfinite
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy, require_strategy
+from fluxloom.fv.time_schemes import RK5First
 from fluxloom.graph.agglomerate import Grouping
 from fluxloom.solvers.compressible_shares import Following
 
-__all__ = ["CYCLES", "SMOOTHERS", "Multigrid"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.compressible import CompressibleFlow
+    from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
-CYCLES = {"V": 1, "W": 2}
-"""How often each level visits the next coarser one."""
+__all__ = [
+    "Cycle", "ExplicitSmoother", "ImplicitSmoother", "LevelSmoother", "LevelSteps", "Multigrid", "VCycle", "WCycle",
+]  # fmt: skip
 
-SMOOTHERS = ("sweeps", "stages")
-"""Implicit stages solved by sweeps, and explicit ones."""
+
+class Cycle(Strategy, what="cycle", group="fluxloom.multigrid_cycles"):
+    """How often each level visits the next coarser one."""
+
+    visits: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class VCycle(Cycle, name="V"):
+    """Each level visits the next coarser one once."""
+
+
+@dataclass(frozen=True)
+class WCycle(Cycle, name="W"):
+    """Each level visits the next coarser one twice, which is less robust."""
+
+    visits = 2
+
+
+class LevelSteps(Protocol):
+    """Makes steps of a level."""
+
+    def step(self) -> None:
+        """Make a step."""
+        ...
+
+    def pace(self, part: float) -> None:
+        """Take a part of the CFL number from here on."""
+        ...
+
+
+class LevelSmoother(Strategy, what="smoother", group="fluxloom.compressible_smoothers"):
+    """What the steps of all levels are: a member is a frozen dataclass with its numbers, and a method `build`."""
+
+    explicit: ClassVar[bool] = False
+    """Whether steps of the flow itself are those of its scheme."""
+
+    def build(self, level: CompressibleFlow) -> LevelSteps:
+        """Return what makes the steps of a level."""
+        raise NotImplementedError(f"{type(self).__name__} has to define build(level)")
+
+    def coarse_scheme(self, scheme: CompressibleScheme) -> CompressibleScheme:
+        """Return the scheme of the coarse levels, whose fluxes are of first order, for that of the flow."""
+        return replace(scheme, order=1, time=RK5First())
+
+    def advice(self) -> str:
+        """Return which of its numbers to lower when a solution is lost, as case files call them."""
+        return ""
+
+
+@dataclass(frozen=True)
+class ImplicitSmoother(LevelSmoother, name="sweeps"):
+    """Implicit stages solved by sweeps (`fluxloom.solvers.compressible_smoothers`).
+
+    Attributes
+    ----------
+    cfl
+        The CFL number on all levels; the step of each cell is as in `CompressibleScheme`.
+    sweeps
+        Forward and backward sweeps of each stage.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range.
+    """
+
+    cfl: float = 50.0
+    sweeps: int = 2
+
+    def __post_init__(self) -> None:
+        _positive("ImplicitSmoother: cfl", self.cfl)
+        _count("ImplicitSmoother: sweeps", self.sweeps)
+        if self.sweeps == 0:
+            raise SolverError("ImplicitSmoother: sweeps is 0: an implicit stage needs one, give at least 1")
+
+    def build(self, level: CompressibleFlow) -> LevelSteps:
+        """Return what makes the steps of a level."""
+        from fluxloom.solvers.compressible_smoothers import ImplicitStages
+
+        return ImplicitStages(level, self.cfl, self.sweeps)
+
+    def advice(self) -> str:
+        """Return its CFL number."""
+        return f"multigrid.smoother.cfl (now {self.cfl:g})"
+
+
+@dataclass(frozen=True)
+class ExplicitSmoother(LevelSmoother, name="stages"):
+    """Explicit stages, which need less memory and many times as many cycles.
+
+    Those of the flow are those of its scheme, for which ``time="rk5"`` with ``cfl`` about 1 is meant; on coarse levels
+    they are the five that are made for fluxes of first order (``"rk5-first"``).
+
+    Attributes
+    ----------
+    coarse_cfl
+        The CFL number on the coarse levels.
+
+    Raises
+    ------
+    SolverError
+        If it is out of range.
+    """
+
+    coarse_cfl: float = 2.5
+
+    explicit = True
+
+    def __post_init__(self) -> None:
+        _positive("ExplicitSmoother: coarse_cfl", self.coarse_cfl)
+
+    def build(self, level: CompressibleFlow) -> LevelSteps:
+        """Return what makes the steps of a level."""
+        from fluxloom.solvers.compressible_smoothers import Stages
+
+        return Stages(level)
+
+    def coarse_scheme(self, scheme: CompressibleScheme) -> CompressibleScheme:
+        """Return the scheme of the coarse levels, with their CFL number."""
+        return replace(super().coarse_scheme(scheme), cfl=self.coarse_cfl)
+
+    def advice(self) -> str:
+        """Return both CFL numbers."""
+        return f"time.cfl or multigrid.smoother.coarse_cfl (now {self.coarse_cfl:g})"
+
+
+def _positive(what: str, value: float) -> None:
+    if not (isfinite(value) and value > 0.0):
+        raise SolverError(f"{what}: a number above 0 is wanted, not {value!r}")
+
+
+def _count(what: str, value: int) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
+        raise SolverError(f"{what} is a whole number of at least 0, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -29,17 +168,11 @@ class Multigrid:
     levels
         Coarse levels, at most: fewer, where groups would be too few.
     cycle
-        ``"V"``: each level visits the next coarser one once; ``"W"``: twice, which is less robust.
+        How often each level visits the next coarser one.
     before, after
         Steps of the level before and after that.
     smoother
-        What steps are: ``"sweeps"``: implicit stages (`fluxloom.solvers.compressible_smoothers`); ``"stages"``:
-        explicit ones, which need less memory and many times as many cycles; those of the flow are those of its
-        scheme, for which ``time="rk5"`` with ``cfl`` about 1 is meant.
-    cfl, sweeps
-        Of implicit stages on all levels: the CFL number, and forward and backward sweeps in a stage.
-    coarse_cfl
-        Of explicit stages on the coarse levels, whose fluxes are of first order: five made for such (``"rk5-first"``).
+        What the steps of all levels are.
     smoothing
         Sweeps of Jacobi through the corrections from a coarser level: W cycles may want two where the lines of a mesh
         meet in very unequal cells.
@@ -65,17 +198,14 @@ class Multigrid:
     Raises
     ------
     SolverError
-        If a name is unknown or a number out of range.
+        If a choice is none or a number out of range.
     """
 
     levels: int = 4
-    cycle: str = "V"
+    cycle: Cycle = VCycle()
     before: int = 1
     after: int = 1
-    smoother: str = "sweeps"
-    cfl: float = 50.0
-    sweeps: int = 2
-    coarse_cfl: float = 2.5
+    smoother: LevelSmoother = ImplicitSmoother()
     smoothing: int = 0
     change: float = 0.5
     recall: int = 8
@@ -88,24 +218,14 @@ class Multigrid:
     patience: int = 200
 
     def __post_init__(self) -> None:
-        for name, given, known in (("cycle", self.cycle, CYCLES), ("smoother", self.smoother, SMOOTHERS)):
-            if given not in known:
-                raise SolverError(
-                    f"Multigrid: {name} {given!r} is unknown{did_you_mean(given, known)} ({', '.join(known)})"
-                )
-        for name in ("levels", "before", "after", "sweeps", "smoothing", "recall", "start"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-                raise SolverError(f"Multigrid: {name} is a whole number of at least 0, not {value!r}")
+        require_strategy("Multigrid: cycle", self.cycle, Cycle)
+        require_strategy("Multigrid: smoother", self.smoother, LevelSmoother)
+        for name in ("levels", "before", "after", "smoothing", "recall", "start"):
+            _count(f"Multigrid: {name}", getattr(self, name))
         if self.before + self.after == 0:
             raise SolverError("Multigrid: before and after are both 0: each level needs a step, set one of them to 1")
-        if self.sweeps == 0:
-            raise SolverError("Multigrid: sweeps is 0: an implicit stage needs one, give at least 1")
-        for name, most in (("cfl", inf), ("coarse_cfl", inf), ("change", 1.0)):
-            value = getattr(self, name)
-            if not (isfinite(value) and 0.0 < value < most):
-                wanted = "above 0" if most == inf else f"between 0 and {most:g}"
-                raise SolverError(f"Multigrid: {name}: a number {wanted} is wanted, not {value!r}")
+        if not (isfinite(self.change) and 0.0 < self.change < 1.0):
+            raise SolverError(f"Multigrid: change: a number between 0 and 1 is wanted, not {self.change!r}")
         _ = self.following
 
     @property

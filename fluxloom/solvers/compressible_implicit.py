@@ -15,11 +15,12 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.newton_kernels import keep, moved, pace, shorten, sizes, unsteady
 from fluxloom.fv.sides import Sides
+from fluxloom.linalg.status import Status
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
 from fluxloom.solvers.compressible_shares import Shares
 from fluxloom.solvers.compressible_sweeps import Sweeps
-from fluxloom.solvers.krylov_space import KrylovSpace, Solved
+from fluxloom.solvers.newton_system import NewtonSystem
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
@@ -131,7 +132,7 @@ class SteadySteps:
         self._now = np.ones(nv)
         self._chains()
         self.weights = context.scalar(np.ones(nv), "weights")
-        self._krylov = None if self.implicit.krylov == 0 else KrylovSpace(
+        self._krylov = None if self.implicit.krylov == 0 else NewtonSystem(
             flow, self.sweeps, self.weights, self.columns, self.base, self.trial, self._find, self.implicit.krylov,
             self.cells, _PART if self.implicit.fronts and flow.turbulent else 1e-7,
         )  # fmt: skip
@@ -244,7 +245,7 @@ class SteadySteps:
         level = sqrt(switch) if self._newton else switch
         return self._krylov is not None and (self.total <= level * self.highest or self.shares.weight == 0.0)
 
-    def _next(self, cfl: float, ratio: float, balance: float, solved: Solved, newton: bool) -> float:
+    def _next(self, cfl: float, ratio: float, balance: float, solved: Status, newton: bool) -> float:
         """Return the next CFL number after a step with a ratio of the residuals and a balance; choose the sweeps."""
         how = self.implicit
         factor = max(_LESS, _AIM / ratio) if ratio > 0.0 else how.growth
@@ -272,7 +273,7 @@ class SteadySteps:
             found.append(self.step().total)
         return found
 
-    def _solve(self, newton: bool) -> Solved:
+    def _solve(self, newton: bool) -> Status:
         if newton and self._krylov is not None:
             self.sweeps.sweeps = self.preconditioning
             self._balance()
@@ -280,7 +281,7 @@ class SteadySteps:
         self.sweeps.sweeps = self.implicit.sweeps
         self._right()
         self.sweeps.solve()
-        return Solved(0, 0.0)
+        return Status(True, 0, 0.0, 1.0, np.zeros(1), "converged")
 
     def _search(self, share: float, norms: Array, left: float) -> tuple[float, Array, float]:
         """Take a quarter of the increments, and of that, where the balance of a step is too bad; return as `_look`."""

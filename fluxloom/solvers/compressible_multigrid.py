@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite, sqrt
 
 import numpy as np
@@ -25,16 +24,14 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.agglomeration import Coarse, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
-from fluxloom.fv.time_schemes import RK5First
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import CYCLES, SMOOTHERS, Multigrid
+from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_levels import CoarseBalance, Passage
 from fluxloom.solvers.compressible_mixing import Mixing
 from fluxloom.solvers.compressible_shares import Shares
-from fluxloom.solvers.compressible_smoothers import ImplicitStages, Smoother, Stages
 
-__all__ = ["CYCLES", "SMOOTHERS", "Multigrid", "MultigridSteps"]
+__all__ = ["MultigridSteps"]
 
 Array = npt.NDArray[np.float64]
 
@@ -107,7 +104,7 @@ class MultigridSteps:
             Passage(fine, coarse, found, how.smoothing, how.change)
             for fine, coarse, found in zip(self.levels[:-1], self.levels[1:], self.coarse, strict=True)
         ]
-        self.smoothers = [self._smoother(level) for level in self.levels]
+        self.smoothers = [how.smoother.build(level) for level in self.levels]
         self.cycles, self.refused, self.part = 0, 0, 1.0
         self._first = self._last = 0.0
         nv, shared = flow.components, flow.volumes.shared
@@ -139,18 +136,12 @@ class MultigridSteps:
 
     def _level(self, coarse: Coarse) -> CompressibleFlow:
         """Return the flow on groups of cells."""
-        flow, cells, stages = self.flow, coarse.volumes.cells, self.multigrid.smoother == "stages"
-        scheme = replace(flow.scheme, order=1, time=RK5First(), cfl=self.multigrid.coarse_cfl)
+        flow, cells, smoother = self.flow, coarse.volumes.cells, self.multigrid.smoother
         distance = np.ones(cells) if flow.turbulent else None  # nothing that needs it is computed there
         return CompressibleFlow(
-            flow.context, coarse.volumes, flow.boundaries, flow.gas, scheme, distance, np.zeros(flow.components),
-            balance=CoarseBalance(coarse, stages),
+            flow.context, coarse.volumes, flow.boundaries, flow.gas, smoother.coarse_scheme(flow.scheme), distance,
+            np.zeros(flow.components), balance=CoarseBalance(coarse, smoother.explicit),
         )  # fmt: skip
-
-    def _smoother(self, level: CompressibleFlow) -> Smoother:
-        """Return what makes the steps of a level."""
-        how = self.multigrid
-        return Stages(level) if how.smoother == "stages" else ImplicitStages(level, how.cfl, how.sweeps)
 
     # --------------------------------------------------------------------------------------- running
     def start(self) -> None:
@@ -317,7 +308,7 @@ class MultigridSteps:
         if last:
             return
         self.passages[level].down()
-        for _ in range(CYCLES[how.cycle] if level + 2 < len(self.levels) else 1):
+        for _ in range(how.cycle.visits if level + 2 < len(self.levels) else 1):
             self._cycle(level + 1)
         self.passages[level].up()
         for _ in range(how.after):

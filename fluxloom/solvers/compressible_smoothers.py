@@ -18,8 +18,6 @@ equations*. J. Comput. Phys. 224, 2007 (implicit stages, a linearisation of firs
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_multigrid import paced, part_of, stepped
@@ -27,24 +25,12 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_sweeps import Sweeps
 
-__all__ = ["ImplicitStages", "Smoother", "Stages"]
+__all__ = ["ImplicitStages", "Stages"]
 
 _PARTS = (0.4, 1.0)
 """Of the residual, one a stage."""
 _CHANGE = 0.3
 """Part of themselves by which density and pressure change at most in a stage."""
-
-
-class Smoother(Protocol):
-    """Makes steps of a level."""
-
-    def step(self) -> None:
-        """Make a step."""
-        ...
-
-    def pace(self, part: float) -> None:
-        """Take a part of the CFL number from here on."""
-        ...
 
 
 class Stages:

@@ -24,11 +24,11 @@ from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_batch import Batch
+from fluxloom.linalg.extruded_batch import GradientBatch, PlaneGradients
 from fluxloom.linalg.extruded_frequencies import WIDTH
 from fluxloom.linalg.extruded_operator import ShiftedMatrix
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from fluxloom.linalg.extruded_tuning import ExtrudedTuning
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
@@ -36,6 +36,8 @@ from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest, stopwatch, summed
 from fluxloom_lab.problems.boxes import usual_side
+from fluxloom_lab.problems.matrices import lattice_laplacian
+from fluxloom_lab.strategies.sparse_factors import SparseFactors
 
 __all__ = ["ExtrudedBench"]
 
@@ -67,10 +69,8 @@ class _Problem:
 
     def solver(self, **choices: Any) -> ExtrudedPoisson:
         """Return a solver with the right-hand side."""
-        found = ExtrudedPoisson(
-            self.context, self.plane, self.areas, planes=self.planes, spacing=self.spacing,
-            stop=Stop(rtol=TOLERANCE, iterations=MOST), **choices,
-        )  # fmt: skip
+        matrix = ExtrudedMatrix(self.plane, self.areas, planes=self.planes, spacing=self.spacing)
+        found = ExtrudedPoisson(self.context, matrix, stop=Stop(rtol=TOLERANCE, iterations=MOST), **choices)
         found.b.write(self.right)
         return found
 
@@ -150,7 +150,7 @@ def _parts(problem: _Problem, tell: Tell) -> dict[str, Any]:
     """Return what a product and an iteration take with one matrix for a batch, and with one for each system."""
     solver = problem.solver()
     batch = max(solver.batches, key=lambda one: one.width)
-    if not isinstance(batch, Batch) or not isinstance(batch.operator, ShiftedMatrix):
+    if not isinstance(batch, GradientBatch) or not isinstance(batch.operator, ShiftedMatrix):
         return {}
     operator, rows, context = batch.operator, batch.operator.rows, problem.context
     width, random = operator.systems, np.random.default_rng(_SEED)
@@ -207,20 +207,21 @@ def _repeated(context: Context, steps: list[Any]) -> float:
 def _methods(problem: _Problem, options: ExtrudedOptions, tell: Tell) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return what solves the problem, by name."""
     rounds, ranks = options.rounds or ROUNDS, problem.context.comm.size
-    recipes = {"": None, ", approximate inverse": ApproximateInverse()}
+    recipes = {"": Jacobi(), ", approximate inverse": ApproximateInverse()}
+    tuned = PlaneGradients(tuning=ExtrudedTuning())
     found = {
-        f"transforms and conjugate gradients{name}": _call(_solved, problem, rounds, {"preconditioner": recipe})
+        f"transforms and conjugate gradients{name}": _call(_solved, problem, rounds, {"method": PlaneGradients(recipe)})
         for name, recipe in recipes.items()
     }
-    found["the same, tuned"] = _call(_tuned, problem, rounds, {"tuning": ExtrudedTuning()}, tell)
+    found["the same, tuned"] = _call(_tuned, problem, rounds, {"method": tuned}, tell)
     if ranks > 1:
         groups = max(k for k in range(1, ranks + 1) if ranks % k == 0 and k <= problem.planes // 2 + 1)
         found[f"the same in {groups} teams"] = _call(_solved, problem, rounds, {"groups": groups})
         found[f"tuned in {groups} teams"] = _call(
-            _tuned, problem, rounds, {"groups": groups, "tuning": ExtrudedTuning()}, tell
+            _tuned, problem, rounds, {"groups": groups, "method": tuned}, tell
         )  # fmt: skip
     if problem.plane.shape[1] <= DIRECT_MOST:
-        found["transforms and sparse factors"] = _call(_solved, problem, rounds, {"method": "direct"})
+        found["transforms and sparse factors"] = _call(_solved, problem, rounds, {"method": SparseFactors()})
     found["conjugate gradients for the whole"] = _call(_whole, problem, rounds)
     return found
 

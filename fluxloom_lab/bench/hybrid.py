@@ -16,7 +16,6 @@ from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import available_threads
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
-from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.hybrid import HybridMatrix, OrderedRows, ordered_rows
 from fluxloom.linalg.hybrid_balance import KINDS, balance_kernel
 from fluxloom.linalg.hybrid_report import KernelBalance
@@ -29,6 +28,7 @@ from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest
 from fluxloom_lab.options import option
+from fluxloom_lab.problems.matrices import tet_dual
 
 __all__ = ["HybridBench", "rows_from_text"]
 

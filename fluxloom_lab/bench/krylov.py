@@ -18,7 +18,6 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid import SmoothedAggregation
@@ -31,6 +30,7 @@ from fluxloom_lab.bench.rounds import stopwatch, summed
 from fluxloom_lab.options import option
 from fluxloom_lab.peers.krylov_peers import LinearSystem, krylov_peers
 from fluxloom_lab.problems.boxes import lattice_matrix, usual_side
+from fluxloom_lab.problems.matrices import lattice_laplacian
 
 __all__ = ["KrylovBench"]
 

@@ -157,7 +157,7 @@ def _sizes(text: str) -> Iterator[int]:
 
 def _measure(context: Context, comm: Comm, rows: int, options: RingsOptions) -> Iterator[_Row]:
     """Yield the times of all numbers of rings for one size."""
-    from fluxloom.linalg.generate import GENERATORS
+    from fluxloom_lab.problems.matrices import GENERATORS
 
     matrix: Any = GENERATORS["laplacian3d"](15 * rows * comm.size, 1)
     total = matrix.shape[0]

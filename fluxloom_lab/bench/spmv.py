@@ -117,7 +117,7 @@ def _wanted(text: str, default: float) -> tuple[int, list[Path]]:
 
 def _matrices(text: str, default: float) -> Iterator[tuple[str, Any]]:
     """Yield name and matrix: each generated one, then the dual graph of each mesh file."""
-    from fluxloom.linalg.generate import GENERATORS
+    from fluxloom_lab.problems.matrices import GENERATORS
 
     entries, files = _wanted(text, default)
     for name, generate in GENERATORS.items():

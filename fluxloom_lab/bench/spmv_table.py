@@ -18,7 +18,6 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.reorder import permuted, reorder
 from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
@@ -28,6 +27,7 @@ from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.spmv import time_calls
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import Peer, mkl_library, usual_library
+from fluxloom_lab.problems.matrices import tet_dual
 from fluxloom_lab.studies.traffic import minimum_bytes
 
 __all__ = ["THESIS_BYTES", "SpmvTableBench"]

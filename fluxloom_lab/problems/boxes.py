@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.distribute import distributed_matrix
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom_lab.problems.matrices import lattice_laplacian
 
 __all__ = ["lattice_matrix", "usual_side"]
 

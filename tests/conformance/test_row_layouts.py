@@ -13,8 +13,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import PlanError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
-from fluxloom.linalg.generate import tet_dual
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
+from fluxloom_lab.problems.matrices import tet_dual
 
 from .harness import DEVICES, compare, context, everywhere, expected, same, variants
 

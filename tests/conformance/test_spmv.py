@@ -11,8 +11,8 @@ from scipy.io import mmread
 
 import fluxloom as fl
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
+from fluxloom_lab.problems.matrices import GENERATORS
 
 LAYOUTS = {
     "csr": fl.CSR(),

@@ -19,7 +19,8 @@ from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_cycles import ExplicitSmoother, Multigrid
+from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 MESH = box2d(12, 10, perturb=0.1)
@@ -58,7 +59,7 @@ def run(comm: Comm, groups: list[np.ndarray] | None) -> tuple[Any, ...]:
         coarse.append(grouped(level, group, coarse[-1].wetted if coarse else None))
         level = coarse[-1].volumes
     coarse = coarse or hierarchy(volumes, 2, fewest=4)
-    steps = MultigridSteps(flow, Multigrid(levels=2, start=1, smoother="stages"), coarse)
+    steps = MultigridSteps(flow, Multigrid(levels=2, start=1, smoother=ExplicitSmoother()), coarse)
     steps.start()
     steps.step()
     steps.step()

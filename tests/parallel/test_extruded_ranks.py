@@ -12,9 +12,12 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ApproximateInverse, Status, Stop
-from fluxloom.linalg.extruded import ExtrudedPoisson, Solves
+from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_batch import Batch, PlaneGradients
 from fluxloom.linalg.extruded_columns import unshared
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from fluxloom.linalg.extruded_tuning import ExtrudedTuning, Trial
+from fluxloom_lab.strategies.sparse_factors import SparseFactors
 from tests.parallel.launch import mpiexec
 from tests.unit.linalg.test_krylov import laplacian, neumann
 
@@ -39,9 +42,8 @@ def made(
     context = fl.Context("cpu", threads=1, comm=comm, tuning=False)
     rows = share(comm, mixed)
     given: dict[str, Any] = {"stop": STOP} | choices
-    solver = kind(
-        context, plane[rows], AREAS[rows], planes=PLANES, spacing=0.3, rows=rows, groups=groups, **given
-    )  # fmt: skip
+    matrix = ExtrudedMatrix(plane[rows], AREAS[rows], planes=PLANES, spacing=0.3, rows=rows)
+    solver = kind(context, matrix, groups=groups, **given)
     solver.b.write(RIGHT[rows])
     return rows, solver
 
@@ -85,7 +87,7 @@ def test_solution_of_one_rank(ranks: int, groups: int, mixed: bool) -> None:
 def test_other_preconditioners(ranks: int, groups: int) -> None:
     plane = laplacian(SIDE)
     want, status = together(1, plane, 1, preconditioner=ApproximateInverse())
-    x, other = together(ranks, plane, groups, preconditioner=ApproximateInverse())
+    x, other = together(ranks, plane, groups, method=PlaneGradients(ApproximateInverse()))
     np.testing.assert_array_equal(other.each, status.each)
     np.testing.assert_allclose(x, want, rtol=1e-9, atol=1e-11)
 
@@ -94,7 +96,7 @@ def test_other_preconditioners(ranks: int, groups: int) -> None:
 @pytest.mark.parametrize("make", [laplacian, neumann])
 def test_direct_as_conjugate_gradients(make: Any, ranks: int, groups: int) -> None:
     want, _ = together(1, make(SIDE), 1, stop=Stop(rtol=1e-13))
-    x, status = together(ranks, make(SIDE), groups, True, method="direct")
+    x, status = together(ranks, make(SIDE), groups, True, method=SparseFactors())
     assert status.converged
     assert status.relative < 1e-13
     np.testing.assert_allclose(x, want, rtol=1e-9, atol=1e-11)
@@ -113,10 +115,8 @@ def test_cells_in_an_order_of_their_own() -> None:
         scattered = np.empty(order.size)
         scattered[order] = RIGHT[rows]
         b, x = context.dat(cells, scattered, "b"), context.dat(cells, name="x", shape=())
-        solver = ExtrudedPoisson(
-            context, plane[rows], AREAS[rows], planes=PLANES, spacing=0.3, rows=rows, groups=2, b=b, x=x, order=order,
-            stop=STOP,
-        )  # fmt: skip
+        matrix = ExtrudedMatrix(plane[rows], AREAS[rows], planes=PLANES, spacing=0.3, rows=rows)
+        solver = ExtrudedPoisson(context, matrix, groups=2, b=b, x=x, order=order, stop=STOP)
         for _ in range(2):
             assert solver.solve().converged
         return rows, x.read()[order]
@@ -150,7 +150,7 @@ def test_frequencies_given_by_hand() -> None:
 class SlowTeam(ExtrudedPoisson):
     """A solver whose first team takes ten times as long."""
 
-    def _timed(self, batch: Solves, share: float, checked: bool) -> Status:
+    def _timed(self, batch: Batch, share: float, checked: bool) -> Status:
         status = super()._timed(batch, share, checked)
         batch.seconds = len(batch.members) * (10.0 if self.teams.team == 0 else 1.0)
         return status
@@ -159,7 +159,7 @@ class SlowTeam(ExtrudedPoisson):
 def test_work_leaves_a_slow_team() -> None:
     def run(comm: Comm) -> tuple[list[Trial], tuple[int, ...], np.ndarray, np.ndarray]:
         tuning = ExtrudedTuning(solves=1, tolerance=0.2)
-        rows, solver = made(comm, laplacian(SIDE), 2, kind=SlowTeam, tuning=tuning)
+        rows, solver = made(comm, laplacian(SIDE), 2, kind=SlowTeam, method=PlaneGradients(tuning=tuning))
         for _ in range(30):
             assert solver.solve().converged
             if solver.tuned:

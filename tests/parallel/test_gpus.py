@@ -21,6 +21,7 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg import Jacobi, SmoothedAggregation, Stop, distributed_matrix
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom.solvers.incompressible import Incompressible
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
@@ -162,10 +163,9 @@ def test_extruded_poisson(transport: str, planes_parted: bool) -> None:
     def work(context: fl.Context) -> Any:
         comm = context.comm
         rows = np.array_split(np.arange(side * side), comm.size)[comm.rank]
-        solver = ExtrudedPoisson(
-            context, plane[rows], areas[rows], planes=planes, spacing=0.3, rows=rows,
-            groups=comm.size if planes_parted else 1, stop=Stop(rtol=1e-11),
-        )  # fmt: skip
+        matrix = ExtrudedMatrix(plane[rows], areas[rows], planes=planes, spacing=0.3, rows=rows)
+        groups = comm.size if planes_parted else 1
+        solver = ExtrudedPoisson(context, matrix, groups=groups, stop=Stop(rtol=1e-11))
         solver.b.write(right[rows])
         for _ in range(3):
             solver.x.write(np.zeros((rows.size, planes)))

@@ -15,7 +15,7 @@ PROGRAM = """
     import numpy as np
     import fluxloom as fl
     from fluxloom.linalg import SparseMatrix
-    from fluxloom.linalg.generate import GENERATORS
+    from fluxloom_lab.problems.matrices import GENERATORS
     from fluxloom.linalg.rings import RingProduct
 
     times, context = 4, fl.Context("cpu", threads=1)

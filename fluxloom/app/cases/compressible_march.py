@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -69,6 +70,8 @@ class ImplicitTable(strategy_table(Implicit)):
 
 class MultigridTable(strategy_table(Multigrid)):
     """``[multigrid]``: the names and defaults of `fluxloom.solvers.compressible_cycles.Multigrid`."""
+
+    moved = MappingProxyType(dict.fromkeys(("cfl", "sweeps", "coarse_cfl"), "smoother"))
 
 
 class RotationTable(Table):

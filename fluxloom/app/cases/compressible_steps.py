@@ -313,9 +313,8 @@ class MultigridRun:
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         how = self.steps.multigrid
-        if how.smoother == "stages":
-            return f"lower time.cfl or multigrid.coarse_cfl (now {how.coarse_cfl:g})"
-        return f"lower multigrid.cfl (now {how.cfl:g}), or multigrid.levels (now {how.levels})"
+        numbers = [how.smoother.advice(), *([] if how.smoother.explicit else [f"multigrid.levels (now {how.levels})"])]
+        return f"lower {', or '.join(text for text in numbers if text)}"
 
     def stalled(self) -> str:
         """Return that the CFL numbers are held low."""

@@ -344,12 +344,11 @@ class CompressibleCase(CaseModel):
                 raise ValueError(f'[{name}] is there but time.integrator is "{chosen}": set it to "{name}"')
         if chosen == "implicit" and self.scheme.changed(("time",)):
             raise ValueError('scheme.time is of explicit steps: leave it out with time.integrator = "implicit"')
-        smoother = (self.multigrid or MultigridTable()).model_dump()["smoother"]
-        if chosen == "multigrid" and smoother != "stages":
+        if chosen == "multigrid" and not (self.multigrid or MultigridTable()).value.smoother.explicit:
             for name, table, key in (("scheme", self.scheme, "time"), ("time", self.time, "cfl")):
                 if table.changed((key,)):
                     raise ValueError(
-                        f'{name}.{key} is of explicit steps: leave it out, give multigrid.cfl, or take '
+                        f'{name}.{key} is of explicit steps: leave it out, give multigrid.smoother.cfl, or take '
                         'multigrid.smoother = "stages"'
                     )
 

@@ -15,7 +15,7 @@ from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_reports import merged_reports
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.stall import Stall
-from fluxloom.core.errors import Divergence, SolverError
+from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -236,6 +236,8 @@ class FlowRunner:
             status = flow.step(dt)
         except SolverError as error:  # maybe on this rank alone: nothing that needs the others
             self._residual = float("nan")
+            if isinstance(error, PreconditionerError):
+                raise
             if isinstance(error, Divergence):
                 raise error.with_more(f": {self.advice()}") from None
             raise SolverError(f"{error}: {self.advice()}") from None

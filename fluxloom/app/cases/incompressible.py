@@ -31,6 +31,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.linalg.extruded_batch import PlaneGradients
 from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import PressureSolver
@@ -133,8 +134,9 @@ def _solver(
 
     def fourier(flow: Incompressible) -> PressureSolver:
         return extrusion_of(volumes).poisson(
-            flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe, check_every=STEPS_CHECKED
-        )
+            flow.matrices.poisson, flow.b, flow.phi, stop=stop, method=PlaneGradients(recipe),
+            check_every=STEPS_CHECKED,
+        )  # fmt: skip
 
     with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
         return Incompressible(

@@ -20,8 +20,8 @@ from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.agglomeration import Grouping
+from fluxloom.solvers.compressible_cycles import ExplicitSmoother, ImplicitSmoother, Multigrid, WCycle
 from fluxloom.solvers.compressible_implicit import Implicit
-from fluxloom.solvers.compressible_multigrid import Multigrid
 
 CASE = """
 [case]
@@ -101,6 +101,17 @@ def test_arrays_and_tables_within_a_table() -> None:
     assert found == Multigrid(walls=("wing",), grouping=Grouping(1))
 
 
+def test_numbers_of_the_smoother_by_their_keys_of_before() -> None:
+    """They were those of the table, one for all smoothers."""
+    for given, wanted in (
+        ({"cfl": 3.0, "sweeps": 4}, ImplicitSmoother(3.0, 4)),
+        ({"smoother": "stages", "coarse_cfl": 1.5}, ExplicitSmoother(1.5)),
+        ({"smoother": {"type": "sweeps", "sweeps": 1}}, ImplicitSmoother(sweeps=1)),
+    ):
+        assert strategy_of(Multigrid, MultigridTable.model_validate(given)).smoother == wanted
+    assert strategy_of(Multigrid, MultigridTable.model_validate({"cycle": "W"})).cycle == WCycle()
+
+
 def test_implicit(tmp_path: Path) -> None:
     """A steady state in few steps, and what is said of them."""
     whole = run(IMPLICIT, tmp_path / "whole")
@@ -176,7 +187,9 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
         (IMPLICIT, "drop = 1e-9", "cfl = 2.0", "time: cfl is of explicit steps"),
         (IMPLICIT, "drop = 1e-9", "ramp = 3", 'time: ramp is of integrator = "explicit"'),
         (IMPLICIT, "[history]", '[scheme]\ntime = "rk5"\n[history]', "scheme.time is of explicit steps"),
-        (MULTIGRID, "levels = 2", 'cycle = "X"', "multigrid: cycle 'X' is unknown"),
+        (MULTIGRID, "levels = 2", 'cycle = "X"', "multigrid.cycle: unknown cycle 'X'"),
+        (MULTIGRID, "levels = 2", "sweeps = 0", "multigrid.smoother: sweeps: sweeps is 0"),
+        (MULTIGRID, "levels = 2", 'cfl = 3.0\nsmoother = "stages"', "multigrid.smoother: stages: no key 'cfl'"),
         (MULTIGRID, "drop = 1e-7", "drop = 1e-7\ncfl = 1.0", "time.cfl is of explicit steps: leave it out, give mult"),
         (MULTIGRID, "levels = 2", "levels = 0", "multigrid: no coarse level"),
         (MULTIGRID, "levels = 2", 'walls = ["ymn"]', "multigrid: agglomeration: no patch 'ymn'; did you mean 'ymin'?"),

@@ -13,7 +13,7 @@ import pytest
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
 from fluxloom.app.loading import applications, load_case
-from fluxloom.core.errors import CaseError, FluxloomError, SolverError
+from fluxloom.core.errors import CaseError, FluxloomError, PreconditionerError, SolverError
 from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
 from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import DampedJacobi, SmoothedAggregation
@@ -300,6 +300,15 @@ def test_preconditioners_have_numbers(channel: Write) -> None:
     assert isinstance(found, SmoothedAggregation)
     assert (found.theta, found.smoother) == (0.1, DampedJacobi(2))
     assert case.divided.startswith('pressure.preconditioner = "smoothed_aggregation" works rank by rank')
+
+
+def test_a_preconditioner_that_makes_no_numbers_is_blamed_for_them(channel: Write) -> None:
+    """And not the length of the step, which would have to be smaller were the flow lost."""
+    runner = build(channel(('"jacobi"', '"tests.unit.linalg.test_preconditioning:NoNumber"')))
+    said = r"pressure: the preconditioner NoNumber \(test_preconditioning.py:\d+\) makes NaN"
+    with pytest.raises(PreconditionerError, match=said) as error:
+        runner.advance()
+    assert "dt" not in str(error.value)
 
 
 def test_scheme_and_model(channel: Write) -> None:

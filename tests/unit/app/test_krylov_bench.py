@@ -10,11 +10,11 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom_lab.bench.krylov import KrylovBench, KrylovOptions
 from fluxloom_lab.bench.registry import benches
 from fluxloom_lab.cli.bench import _print_table
+from fluxloom_lab.problems.matrices import lattice_laplacian
 
 
 class Broken:

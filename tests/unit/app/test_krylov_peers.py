@@ -20,7 +20,6 @@ from fluxloom.app.cli.verbs import build
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CommError, CompileError, DeviceUnavailable, FluxloomError
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom_lab.bench import krylov
 from fluxloom_lab.bench.krylov import KrylovOptions
@@ -30,6 +29,7 @@ from fluxloom_lab.peers import krylov_peers
 from fluxloom_lab.peers.krylov_peers import LinearSystem
 from fluxloom_lab.peers.petsc import Petsc, find_petsc, read_vector, write_system
 from fluxloom_lab.peers.programs import build_program, launched, peers_from_text, run_program
+from fluxloom_lab.problems.matrices import lattice_laplacian
 
 FAKE = """
     import json, sys

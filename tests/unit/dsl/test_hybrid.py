@@ -17,8 +17,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.hybrid import Measured, RankedProgram, Team, TimedComm, balance
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.rings import RingProduct
+from fluxloom_lab.problems.matrices import GENERATORS
 
 # --------------------------------------------------------------------------------- balance: known costs
 

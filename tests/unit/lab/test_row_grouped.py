@@ -7,8 +7,8 @@ import pytest
 
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.ragged import CSR, RaggedStore, SlicedELL
-from fluxloom.linalg.generate import power_law
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
+from fluxloom_lab.problems.matrices import power_law
 
 
 def store(lengths: list[int] | np.ndarray, layout: RowGroupedCSR | SlicedELL | CSR) -> RaggedStore:

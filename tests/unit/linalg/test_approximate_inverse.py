@@ -17,9 +17,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.approximate_inverse import ApproximateInverse, FactorisedInverse
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.status import Status
+from fluxloom_lab.problems.matrices import GENERATORS
 from tests.unit.linalg.test_rings import Rows, scattered, slices
 
 Array = npt.NDArray[np.float64]
@@ -209,7 +209,7 @@ def test_ranks_have_the_factor_of_one(ranks: int, level: int) -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"level": 0}, "level is a whole number of at least 1, not 0"),
+        ({"level": 0}, "level is a whole number, at least 1, not 0"),
         ({"level": 1.5}, "level is a whole number"),
         ({"level": True}, "level is a whole number"),
         ({"drop": -0.1}, "drop is a number of at least 0 and below 1, not -0.1"),

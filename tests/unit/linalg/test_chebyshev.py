@@ -195,7 +195,7 @@ def test_ranks_estimate_the_same() -> None:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: Chebyshev(0), "degree is a whole number of at least 1, not 0"),
+        (lambda: Chebyshev(0), "degree is a whole number, at least 1, not 0"),
         (lambda: Chebyshev(2.5), "degree"),
         (lambda: Chebyshev(True), "degree"),
         (lambda: Chebyshev(2, ratio=1.0), "ratio is a number above 1"),

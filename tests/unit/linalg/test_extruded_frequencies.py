@@ -11,7 +11,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.device.fft import HostTransform
 from fluxloom.linalg import BiCGStab, ConjugateGradient, SparseMatrix, Stop
 from fluxloom.linalg.extruded_frequencies import Frequencies, batches, padded_systems
-from fluxloom.linalg.extruded_operator import Diagonals, ShiftedMatrix
+from fluxloom.linalg.extruded_operator import ShiftedMatrix, diagonals
 from tests.unit.linalg.test_extruded import circulant
 from tests.unit.linalg.test_krylov import laplacian
 
@@ -78,19 +78,19 @@ def test_products_with_a_shift_each(device: str, systems: int) -> None:
     for k, shift in enumerate(shifts):
         one = operator.member(shift).to_scipy()
         np.testing.assert_allclose(one @ given[:, k], want[:, k], atol=1e-13)
-    diagonals = Diagonals(operator)
-    np.testing.assert_allclose(diagonals.values.read(), 1 / (plane.diagonal()[:, None] + shifts * areas[:, None]))
+    inverse = diagonals(operator).diagonal.read()
+    np.testing.assert_allclose(inverse, 1 / (plane.diagonal()[:, None] + shifts * areas[:, None]))
 
 
-def test_diagonal_of_each_system_folded_or_not() -> None:
-    """BiCGStab, and conjugate gradients that do not know of several diagonals, apply them by a loop."""
+def test_diagonal_of_each_system() -> None:
+    """By both methods, which are told of several diagonals by their shape."""
     context, plane = fl.Context("cpu", threads=1, tuning=False), laplacian(8)
     matrix = SparseMatrix.from_scipy(context, plane)
     operator = ShiftedMatrix(matrix, context.dat(matrix.rows, np.ones(64)), [0.0, 1.0, 20.0, 400.0])
     b = context.dat(matrix.rows, np.random.default_rng(0).standard_normal((64, 4)))
     for method in (ConjugateGradient, BiCGStab):
         x = context.dat(matrix.rows, shape=(4,))
-        status = method(operator, b, x, preconditioner=Diagonals(operator), stop=Stop(rtol=1e-10)).solve()
+        status = method(operator, b, x, preconditioner=diagonals(operator), stop=Stop(rtol=1e-10)).solve()
         assert status.converged
         left = b.read() - plane @ x.read() - x.read() * [0.0, 1.0, 20.0, 400.0]
         assert np.linalg.norm(left) < 1e-8
@@ -109,7 +109,7 @@ def test_wrong_operators() -> None:
     with pytest.raises(SolverError, match="there are 2 systems"):
         operator.product(x, y)
     with pytest.raises(SolverError, match="the diagonal of local row 0 is not positive"):
-        Diagonals(ShiftedMatrix(matrix, weight, [-100.0]))
+        diagonals(ShiftedMatrix(matrix, weight, [-100.0]))
     hollow = SparseMatrix.from_scipy(context, sparse.csr_array(np.ones((2, 2)) - np.eye(2)))
     with pytest.raises(SolverError, match="2 rows have no entry on the diagonal"):
         ShiftedMatrix(hollow, context.dat(hollow.rows, np.ones(2)), [1.0]).member(1.0)

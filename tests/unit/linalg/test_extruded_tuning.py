@@ -11,7 +11,9 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ApproximateInverse, Jacobi, Stop
-from fluxloom.linalg.extruded import ExtrudedPoisson, Solves
+from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_batch import Batch, PlaneGradients
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from fluxloom.linalg.extruded_tuning import (
     Division,
     ExtrudedTuning,
@@ -132,9 +134,9 @@ def test_same_answers_make_the_same_choices() -> None:
 class Priced(ExtrudedPoisson):
     """A solver whose batches take times that were made up: half with the better preconditioner, for the first."""
 
-    def _timed(self, batch: Solves, share: float, checked: bool) -> Any:
+    def _timed(self, batch: Batch, share: float, checked: bool) -> Any:
         status = super()._timed(batch, share, checked)
-        better = isinstance(batch.recipe, ApproximateInverse)
+        better = isinstance(batch.how, ApproximateInverse)
         batch.seconds = len(batch.members) * ((0.5 if batch.members.start < 5 else 2.0) if better else 1.0)
         return status
 
@@ -142,8 +144,9 @@ class Priced(ExtrudedPoisson):
 def test_solves_are_tuned() -> None:
     plain = solver(laplacian(6), 20)
     context, b = plain.context, values(20)
-    found = Priced(context, laplacian(6), plain.columns.b.context.dat(plain.matrix.rows, np.ones(36)).read(),
-                   planes=20, spacing=0.3, stop=Stop(rtol=1e-9), tuning=ExtrudedTuning(solves=1))  # fmt: skip
+    matrix = ExtrudedMatrix(laplacian(6), np.ones(36), planes=20, spacing=0.3)
+    method = PlaneGradients(tuning=ExtrudedTuning(solves=1))
+    found = Priced(context, matrix, stop=Stop(rtol=1e-9), method=method)
     found.b.write(b)
     assert not found.tuned
     answers = []
@@ -156,7 +159,7 @@ def test_solves_are_tuned() -> None:
     assert found.tuned
     for answer in answers[1:]:
         np.testing.assert_allclose(answer, answers[0], rtol=1e-5, atol=1e-7)
-    kinds = [type(batch.recipe) for batch in found.batches]
+    kinds = [type(batch.how) for batch in found.batches]
     assert [batch.members.start for batch in found.batches] == [0, 1, 2, 4, 8]
     assert kinds == [*[ApproximateInverse] * 4, Jacobi]
     assert [trial.division.better for trial in found.trace] == [0, 1, 2, 4, 8, 11]

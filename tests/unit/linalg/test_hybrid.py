@@ -13,12 +13,12 @@ import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError, LoopError, SolverError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.named_device import open_named
-from fluxloom.linalg import BiCGStab, ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.linalg.generate import lattice_laplacian, tet_dual
+from fluxloom.linalg import GMRES, BiCGStab, ConjugateGradient, Jacobi, SparseMatrix, Stop
 from fluxloom.linalg.hybrid import HybridMatrix, HybridPart, ordered_rows
 from fluxloom.linalg.hybrid_balance import balance_rows
 from fluxloom.linalg.hybrid_rows import check_shares, row_bounds, row_slices
 from fluxloom.linalg.hybrid_team import DeviceTeam
+from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 from tests.unit.linalg.test_krylov import MATRICES, random
 
 TWO = ["cpu:1", "cpu:1"]
@@ -101,7 +101,7 @@ def test_products(shares: tuple[float, ...], reorder: bool) -> None:
         np.testing.assert_array_equal(x, random(a.shape[0]), "the array of the caller was changed")
 
 
-@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab])
+@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab, GMRES])
 @pytest.mark.parametrize("shares", SPLITS)
 def test_solves_as_one_device(shares: tuple[float, float], method: Any) -> None:
     a = MATRICES["cg" if method is ConjugateGradient else "bicgstab"](20)

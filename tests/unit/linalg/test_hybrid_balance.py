@@ -12,11 +12,11 @@ import pytest
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.dsl.hybrid import Attempt, Balanced, Measured, balance
 from fluxloom.linalg import Jacobi
-from fluxloom.linalg.generate import lattice_laplacian, tet_dual
 from fluxloom.linalg.hybrid import HybridMatrix
 from fluxloom.linalg.hybrid_balance import _PROGRAMS, KINDS, Kind, balance_kernel, balance_rows
 from fluxloom.linalg.hybrid_report import KernelBalance
 from fluxloom.linalg.hybrid_team import DeviceTeam
+from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 
 TWO = ["cpu:1", "cpu:1"]
 

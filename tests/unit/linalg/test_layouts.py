@@ -13,9 +13,9 @@ import fluxloom as fl
 from fluxloom.core import registry
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, layouts
-from fluxloom.linalg.generate import power_law, tet_dual
 from fluxloom.linalg.layouts import fastest_layouts, layouts_of, product_schedules
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
+from fluxloom_lab.problems.matrices import power_law, tet_dual
 from tests.golden.fake import FakeItems
 
 

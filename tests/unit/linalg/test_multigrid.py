@@ -305,8 +305,8 @@ def test_ranks_keep_the_null_space() -> None:
         ({"smoother": Chebyshev(2, largest=2.0)}, "leave out largest="),
         ({"theta": -0.1}, "theta is a number from 0 to below 1"),
         ({"weight": 2.0}, "weight is a number from 0 to below 2"),
-        ({"coarse": 0}, "coarse is a whole number of at least 1, not 0"),
-        ({"levels": 1}, "levels is a whole number of at least 2, not 1"),
+        ({"coarse": 0}, "coarse is a whole number, at least 1, not 0"),
+        ({"levels": 1}, "levels is a whole number, at least 2, not 1"),
     ],
 )
 def test_wrong_choices(choices: dict[str, Any], what: str) -> None:

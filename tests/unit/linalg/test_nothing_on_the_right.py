@@ -8,15 +8,25 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.linalg import BiCGStab, Chebyshev, ConjugateGradient, Jacobi, SmoothedAggregation, SparseMatrix, Stop
+from fluxloom.linalg import (
+    GMRES,
+    BiCGStab,
+    Chebyshev,
+    ConjugateGradient,
+    Jacobi,
+    SmoothedAggregation,
+    SparseMatrix,
+    Stop,
+)
 from fluxloom.linalg.extruded import ExtrudedPoisson
+from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 from tests.unit.linalg.test_krylov import laplacian, neumann
 
 GUESSES = (0.0, 1.0, 1e-30, np.nan)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab])
+@pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab, GMRES])
 @pytest.mark.parametrize("recipe", [None, Jacobi(), Chebyshev(), SmoothedAggregation()], ids=type)
 def test_every_method(method: Any, recipe: Any, dtype: str) -> None:
     context = fl.Context("cpu", threads=1, tuning=False)
@@ -50,7 +60,7 @@ def test_one_of_several_systems(method: Any) -> None:
 
 def test_extruded() -> None:
     context = fl.Context("cpu", threads=1, tuning=False)
-    solver = ExtrudedPoisson(context, laplacian(6), np.ones(36), planes=4, spacing=0.3)
+    solver = ExtrudedPoisson(context, ExtrudedMatrix(laplacian(6), np.ones(36), planes=4, spacing=0.3))
     for guess in (0.0, 1.0, 1e-30):
         solver.b.write(0.0)
         solver.x.write(guess)

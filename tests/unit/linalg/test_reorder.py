@@ -13,8 +13,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.reorder import permuted, reorder
+from fluxloom_lab.problems.matrices import GENERATORS
 
 
 def shuffled(a: sparse.csr_array, seed: int = 0) -> sparse.csr_array:

@@ -14,9 +14,9 @@ from fluxloom.comm.base import Channel, Comm, Message, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, DatError
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.ring_rows import Rings, find_rings
 from fluxloom.linalg.rings import RingProduct
+from fluxloom_lab.problems.matrices import GENERATORS
 
 Rows = list[npt.NDArray[np.int64]]
 

@@ -14,12 +14,12 @@ from fluxloom.core.errors import CaseError, PlanError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.generate import GENERATORS, laplacian2d
 from fluxloom.mesh import box3d, write
 from fluxloom.perf.ragged import LANES, Grouping
 from fluxloom_lab.bench import spmv
 from fluxloom_lab.bench.registry import benches
 from fluxloom_lab.bench.spmv import SpmvBench, SpmvOptions, exhaustive, time_calls
+from fluxloom_lab.problems.matrices import GENERATORS, laplacian2d
 
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:

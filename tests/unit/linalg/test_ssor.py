@@ -22,9 +22,9 @@ from fluxloom.graph.csr import Csr
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.ssor import SSOR, ColouredRelaxation
+from fluxloom_lab.problems.matrices import GENERATORS
 from tests.golden.fake import FakeItems
 from tests.unit.linalg.test_approximate_inverse import irregular, laplacian, solve
 from tests.unit.linalg.test_rings import Rows, scattered, slices, unsymmetric
@@ -336,7 +336,7 @@ def test_matrix_on_the_cells_of_a_mesh(context: fl.Context, recipe: Any, covers:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"sweeps": 0}, "sweeps is a whole number of at least 1, not 0"),
+        ({"sweeps": 0}, "sweeps is a whole number, at least 1, not 0"),
         ({"sweeps": 1.5}, "sweeps is a whole number"),
         ({"sweeps": True}, "sweeps is a whole number"),
         ({"omega": 0.0}, "omega is a number above 0 and below 2, not 0.0"),

@@ -17,7 +17,6 @@ from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflo
 from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import Stop
 from fluxloom.linalg.counted_gradient import CountedGradient
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 from fluxloom.mesh import box2d, box3d
@@ -27,6 +26,7 @@ from fluxloom.perf.les_model import OUTSIDE
 from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.problems.matrices import lattice_laplacian
 
 Array = np.ndarray
 XZ = [("xmin", "xmax"), ("zmin", "zmax")]

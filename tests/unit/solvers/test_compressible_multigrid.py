@@ -21,7 +21,16 @@ from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_cycles import (
+    Cycle,
+    ExplicitSmoother,
+    ImplicitSmoother,
+    LevelSmoother,
+    Multigrid,
+    VCycle,
+    WCycle,
+)
+from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 
 STREAM = [1.0, 0.5 * 1.4**0.5, 0.0, 1.0]
@@ -66,8 +75,8 @@ def solved_of(how: Multigrid) -> MultigridSteps:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("cycle", "smoother"), [("V", "sweeps"), ("W", "stages")])
-def test_a_cycle_leaves_a_solution_alone(cycle: str, smoother: str) -> None:
+@pytest.mark.parametrize(("cycle", "smoother"), [(VCycle(), ImplicitSmoother()), (WCycle(), ExplicitSmoother())])
+def test_a_cycle_leaves_a_solution_alone(cycle: Cycle, smoother: LevelSmoother) -> None:
     steps = solved_of(Multigrid(levels=2, cycle=cycle, smoother=smoother))
     before = steps.flow.states().copy()
     steps.step()
@@ -100,9 +109,9 @@ def test_nothing_is_lost_between_levels(kind: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cycle", ["V", "W"])
-def test_ten_steps_of_the_flow_alone_do_less_than_a_cycle_of_stages(cycle: str) -> None:
-    how = Multigrid(levels=2, cycle=cycle, smoother="stages", smoothing=2)
+@pytest.mark.parametrize("cycle", [VCycle(), WCycle()])
+def test_ten_steps_of_the_flow_alone_do_less_than_a_cycle_of_stages(cycle: Cycle) -> None:
+    how = Multigrid(levels=2, cycle=cycle, smoother=ExplicitSmoother(), smoothing=2)
     steps = MultigridSteps(flow_of(box2d(32, 16, (2.0, 1.0))), how)
     norms = steps.solve(1e-9, 20)
     alone = flow_of(box2d(32, 16, (2.0, 1.0)))
@@ -154,7 +163,7 @@ def test_a_cycle_that_makes_things_worse_is_refused(
     scheme = CompressibleScheme(time=RK5(), cfl=40.0)
     flow = flow_of(box2d(9, 8, kind="triangle", perturb=0.2), scheme=scheme, source=None)
     flow.start(lambda x: np.array(STREAM) * (1.0 + 0.3 * np.sin(3.0 * x[:, :1])))
-    steps = MultigridSteps(flow, Multigrid(levels=1, smoother="stages"))
+    steps = MultigridSteps(flow, Multigrid(levels=1, smoother=ExplicitSmoother()))
     first, before = steps.total(), flow.states()
     assert steps.step() == first
     np.testing.assert_array_equal(flow.states(), before)
@@ -203,8 +212,8 @@ def test_friction_and_turbulence() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("smoother", "rounding"), [("sweeps", 1e-9), ("stages", 1e-13)])
-def test_reference_device(smoother: str, rounding: float) -> None:
+@pytest.mark.parametrize(("smoother", "rounding"), [(ImplicitSmoother(), 1e-9), (ExplicitSmoother(), 1e-13)])
+def test_reference_device(smoother: LevelSmoother, rounding: float) -> None:
     """The linearisation has differences at boundary faces, with steps of 1e-6, and their rounding."""
     found = []
     for device in ("cpu", "reference"):
@@ -235,18 +244,23 @@ def test_corrections_leave_gas() -> None:
 
 def test_errors() -> None:
     for options, message in (
-        ({"cycle": "F"}, "cycle 'F' is unknown"),
-        ({"smoother": "sweep"}, "did you mean 'sweeps'"),
-        ({"sweeps": 0}, "sweeps is 0"),
-        ({"coarse_cfl": 0.0}, "coarse_cfl: a number above 0"),
+        ({"cycle": "F"}, "cycle: a cycle is wanted"),
+        ({"cycle": "W"}, r"write Multigrid: cycle=WCycle\(\)"),
+        ({"smoother": "sweep"}, r"smoother=ImplicitSmoother\(\)"),
         ({"levels": -1}, "levels is a whole number"),
         ({"before": 0, "after": 0}, "both 0"),
         ({"smoothing": 1.5}, "smoothing is a whole number"),
-        ({"cfl": 0.0}, "cfl: a number above 0"),
         ({"change": 1.0}, "change: a number between 0 and 1"),
     ):
         with pytest.raises(SolverError, match=message):
             Multigrid(**options)  # type: ignore[arg-type]
+    for kind, options, message in (
+        (ImplicitSmoother, {"sweeps": 0}, "sweeps is 0"),
+        (ImplicitSmoother, {"cfl": 0.0}, "cfl: a number above 0"),
+        (ExplicitSmoother, {"coarse_cfl": 0.0}, "coarse_cfl: a number above 0"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            kind(**options)  # type: ignore[arg-type]
     with pytest.raises(SolverError, match="no coarse level"):
         MultigridSteps(flow_of(box2d(3, 2)))
     with pytest.raises(SolverError, match="the mesh turns"):
@@ -268,7 +282,7 @@ def test_explicit_stages_are_guarded() -> None:
     volumes = control_volumes(box2d(24, 12, (2.0, 1.0)))
     flow = CompressibleFlow(context, volumes, sides, Gas(constant=1.0), scheme)
     flow.start(lambda x: np.where(x[:, :1] < 0.5, stream, [1e-3, 0.0, 0.0, 1e-5]))
-    steps = MultigridSteps(flow, Multigrid(levels=1, smoother="stages"))
+    steps = MultigridSteps(flow, Multigrid(levels=1, smoother=ExplicitSmoother()))
     lost = []
     for _ in range(54):
         steps.step()

@@ -19,8 +19,9 @@ from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box2d
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_shares import Following, Shares
 

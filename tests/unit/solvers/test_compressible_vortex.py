@@ -22,9 +22,10 @@ from fluxloom.mesh import box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, dimension=2)

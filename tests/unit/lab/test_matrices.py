@@ -9,8 +9,17 @@ import pytest
 from scipy.sparse import csr_array
 
 from fluxloom.core.errors import DatError
-from fluxloom.linalg import generate
-from fluxloom.linalg.generate import GENERATORS, SHIFT, banded, lagrange2, laplacian2d, laplacian3d, power_law, tet_dual
+from fluxloom_lab.problems import matrices
+from fluxloom_lab.problems.matrices import (
+    GENERATORS,
+    SHIFT,
+    banded,
+    lagrange2,
+    laplacian2d,
+    laplacian3d,
+    power_law,
+    tet_dual,
+)
 
 MESHES = {"laplacian2d": laplacian2d, "laplacian3d": laplacian3d, "tet_dual": tet_dual}
 
@@ -85,14 +94,14 @@ def test_numbering_is_local_but_no_formula() -> None:
     n = round(matrix.shape[0] ** 0.5)
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     distance = np.abs(matrix.indices - row)
-    assert distance.max() <= n + 1 + 2 * generate.WINDOW
+    assert distance.max() <= n + 1 + 2 * matrices.WINDOW
     assert np.unique(distance).size > 100
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_dual_graph_is_that_of_the_tetrahedra(n: int) -> None:
     """The pairs are those tetrahedra that have three points in common, by looking at all of them."""
-    i, j = generate._tet_faces(n, np.random.default_rng(7))
+    i, j = matrices._tet_faces(n, np.random.default_rng(7))
     found = {tuple(sorted(pair)) for pair in zip(i.tolist(), j.tolist(), strict=True)}
     assert len(found) == i.size
     corners = tetrahedra(n, np.random.default_rng(7))

@@ -20,6 +20,7 @@ diagonalisable direction", J. Comput. Phys. 230 (2011) 4723-4741, section 3.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
-from fluxloom.linalg.extruded_frequencies import Frequencies
-from fluxloom.linalg.krylov import Nullspace
+from fluxloom.linalg.extruded_batch import Batch, PlaneMethod, PlaneSystems
 from fluxloom.linalg.local_rows import LocalRows
-from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Preconditioner
-from fluxloom.linalg.status import Status, Stop, judge
+from fluxloom.linalg.status import Status, judge
 
-__all__ = ["DirectBatch", "Interface", "SchurFactors"]
+__all__ = ["DirectBatch", "Interface", "SchurFactors", "SparseFactors"]
 
 Array = npt.NDArray[np.float64]
 
@@ -135,63 +131,37 @@ def _factors(matrix: Any) -> Any:
     )  # fmt: skip
 
 
-class DirectBatch:
-    """Frequencies that are solved by factors of their own; has what `fluxloom.linalg.extruded_batch.Batch` has.
+@dataclass(frozen=True)
+class SparseFactors(PlaneMethod):
+    """Sparse factors of each frequency, on the host, with an explicit inverse between ranks."""
+
+    def batch(self, systems: PlaneSystems, members: range) -> Batch:
+        """Return what solves some frequencies. Collective."""
+        return DirectBatch(systems, members, self)
+
+
+class DirectBatch(Batch):
+    """Frequencies that are solved by factors of their own.
 
     Parameters
     ----------
-    matrix, weight, frequencies, members, recipe, stop, nullspace, dtype, name
-        As there; the recipe is not used.
+    systems, members
+        As of `Batch`.
+    method
+        For reports.
     """
 
-    solver = None
-
-    def __init__(
-        self,
-        matrix: SparseMatrix,
-        weight: Dat,
-        frequencies: Frequencies,
-        members: range,
-        *,
-        recipe: Preconditioner,
-        stop: Stop,
-        nullspace: Nullspace,
-        dtype: npt.DTypeLike,
-        name: str,
-    ) -> None:
-        self.members, self.recipe, self.stop, self.zero = members, recipe, stop, members[0] == 0
-        self.systems = frequencies.systems[members.start : members.stop]
-        self.singular = self.zero and nullspace == "constant"
-        shape = () if self.zero else (2 * len(members),)
-        self.b, self.x = (Dat(matrix.rows, name=f"{name}.{what}", shape=shape, dtype=dtype) for what in "bx")
-        self.seconds = 0.0
-        self._rows = LocalRows.of(matrix)
-        interface, diagonal = Interface(self._rows), weight.read()
+    def __init__(self, systems: PlaneSystems, members: range, method: SparseFactors) -> None:
+        super().__init__(systems, members, 2 * len(members))
+        self.how, self.singular = method, self.nullspace == "constant"
+        self._rows = LocalRows.of(systems.matrix)
+        interface, diagonal = Interface(self._rows), systems.weight.read()
         self._matrices, self._factors = [], []
-        for value in frequencies.eigenvalues[members.start : members.stop]:
+        for value in systems.frequencies.eigenvalues[members.start : members.stop]:
             own = sparse.dia_array((value * diagonal[None, :], [0]), shape=self._rows.local.shape)
             self._matrices.append(csr_array(self._rows.local + own))
             self._factors.append(SchurFactors(self._rows, interface, self._pinned(self._matrices[-1])))
         self._squares = np.zeros(0)
-
-    @property
-    def columns(self) -> slice:
-        """Its columns of a spectrum."""
-        return slice(0, 1) if self.zero else slice(2 * self.members.start, 2 * self.members.stop)
-
-    @property
-    def width(self) -> int:
-        """Number of these columns."""
-        return self.columns.stop - self.columns.start
-
-    @property
-    def chains(self) -> list[Chain]:
-        """Nothing: it works on the host."""
-        return []
-
-    def use(self, recipe: Preconditioner) -> None:
-        """Take another preconditioner: there is none."""
-        self.recipe = recipe
 
     def _pinned(self, matrix: csr_array) -> csr_array:
         """Return a regular matrix: where constants are in the null space, with twice the first diagonal entry.
@@ -205,7 +175,7 @@ class DirectBatch:
         return csr_array(matrix + pin)
 
     def solve(self, square: float, *, checked: bool = True) -> Status:
-        """Solve for `b`; ``square`` is what ``r . r`` of each system is compared with. Collective; always checked."""
+        """Solve for `b`; see `Batch.solve`. Collective; always checked."""
         del checked
         b = self._right()
         x = np.zeros_like(b)
@@ -244,6 +214,6 @@ class DirectBatch:
     def _mean(self, values: Array) -> Array:
         return self._rows.comm.reduce(values.sum(axis=0), "sum") / self._rows.total
 
-    def residual(self) -> float:
-        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
-        return float((self._squares * np.repeat(self.systems, self.systems)).sum())
+    def squares(self) -> Array:
+        """Return ``r . r`` of each system."""
+        return self._squares
