@@ -67,7 +67,7 @@ def shared_dofs(part: MeshPart, order: int) -> Dofs:
     points = _points(numbering, found.numbers[: found.owned])
     order_of = np.argsort(found.numbers)
     patches = {}
-    for name in part.listed.names:
+    for name in part.patches:
         on = order_of[np.searchsorted(found.numbers[order_of], _on_patch(numbering, name))]
         patches[name] = np.sort(on[on < found.owned]).astype(np.int32)
     return Dofs(lagrange, local, points, patches, found)
@@ -268,10 +268,9 @@ def _on_patch(numbering: _Numbering, name: str) -> Long:
     Numbers of the whole mesh.
     """
     part, ranges = numbering.part, numbering.ranges
-    patch, table = part.listed.names.index(name), part.table("boundary_nodes")
-    span = part.listed.offsets[patch : patch + 2]
+    span, table = part.patches[name], part.table("boundary_nodes")
     numbers = part.part("boundary").numbers[: len(table)]
-    chosen = (numbers >= span[0]) & (numbers < span[1])
+    chosen = (numbers >= span.start) & (numbers < span.stop)
     nodes = part.part("nodes").numbers[table[chosen]][:, : len(ranges.lagrange.kind.faces[0])]
     found = [np.unique(nodes)]
     if ranges.inner:

@@ -17,8 +17,8 @@ from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
-from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
+from fluxloom.fv.volumes import warps_of
 from fluxloom.solvers.compressible_scheme import OverFaces
 from fluxloom.solvers.compressible_sectors import SectorLoops
 from fluxloom.solvers.compressible_vortex import FarFieldVortices
