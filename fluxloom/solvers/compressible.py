@@ -279,9 +279,9 @@ class CompressibleFlow:
             common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
             ahead = [
                 Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
-                     a=a, b=b, c=c, **common) if k < len(stages) - 1 else
+                     None, a=a, b=b, c=c, **common) if k < len(stages) - 1 else
                 Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
-                     a=a, b=b, c=c, **common)
+                     None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
             self._found[limited] = ahead, [self.right_hand_side(states[k], limited) for k in range(len(stages))]
