@@ -66,6 +66,13 @@ class Part:
         """Elements of other ranks that are stored here."""
         return sum(int(p.size) for p in self.receive)
 
+    def owners(self, rank: int) -> npt.NDArray[np.int64]:
+        """Return the rank that owns each stored element, ``(stored,)``, on this rank."""
+        found = np.full(self.stored, rank, dtype=np.int64)
+        for other, places in zip(self.neighbours, self.receive, strict=True):
+            found[places] = other
+        return found
+
     @classmethod
     def whole(cls, size: int) -> Part:
         """Return the part of a rank that has everything."""

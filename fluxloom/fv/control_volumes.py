@@ -144,10 +144,7 @@ def _stored_cells(part: MeshPart) -> CellTable:
     for known in together(comm, part.cell_geometry):
         values.append(np.concatenate([known, np.zeros((cells.stored - cells.owned, *known.shape[1:]))]))
         refresh_host(comm, cells, values[-1])
-    owner = np.full(cells.stored, comm.rank, dtype=np.int64)
-    for rank, places in zip(cells.neighbours, cells.receive, strict=True):
-        owner[places] = rank
-    return ascending(CellTable(cells.numbers, owner, *values))
+    return ascending(CellTable(cells.numbers, cells.owners(comm.rank), *values))
 
 
 def _inner_faces(part: MeshPart, known: CellTable) -> tuple[FaceTable, Ragged]:

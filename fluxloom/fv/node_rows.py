@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.fv.volume_tables import Places
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import Ragged
@@ -44,10 +45,8 @@ class NodeRows:
         numbers = part.part("nodes").numbers
 
         def rows(name: str, over: str, wanted: Index) -> Ragged:
-            table = part.table(name)
-            known = part.part(over).numbers[: len(table)]
-            order = np.argsort(known)
-            found = Ragged.from_padded(table[order[np.searchsorted(known, wanted, sorter=order)]])
+            table = part.rows(name)
+            found = table.take(Places(part.part(over).numbers[: len(table)]).of(wanted))
             return Ragged(found.offsets, numbers[found.indices].astype(np.int32))
 
         cells, outer, inner = _numbers(volumes)

@@ -40,9 +40,10 @@ from fluxloom.dsl.parts import Part
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.node_rows import NodeRows
 from fluxloom.fv.sides import Family, Sides
+from fluxloom.fv.volume_tables import Places
 from fluxloom.fv.volumes import ControlVolumes, SharedVolumes
 from fluxloom.mesh.mesh import MeshData, Ragged
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.rows import Post, together
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -291,7 +292,8 @@ def _around(volumes: ControlVolumes, shared: SharedVolumes, rows: NodeRows) -> _
     centres = np.empty((every.size, volumes.dimension))
     centres[np.searchsorted(every, mine)] = volumes.centres[places]
     away = np.flatnonzero(owner != comm.rank)
-    centres[away] = _centres_of_others(comm, every[away], owner[away], mine, volumes.centres[places])
+    post, own_places = Post(comm, owner[away]), Places(mine)
+    centres[away] = post.back(volumes.centres[places][own_places.of(post.forward(every[away]))])
     node, column = np.searchsorted(nodes, node), np.searchsorted(every, element)
     outer = element >= shared.cells.total
     inner = Ragged(rows.inner.offsets, np.searchsorted(nodes, rows.inner.indices).astype(np.int32))
@@ -307,22 +309,16 @@ def _meeting(comm: Comm, nodes: Index, total: int) -> list[Index]:
 
     Each rank keeps a list of who has some of the nodes; they are dealt out by their numbers.
     """
-    keeper = nodes * comm.size // total
-    told = comm.exchange([nodes[keeper == rank] for rank in range(comm.size)])
-    node = np.concatenate(told)
-    rank = np.repeat(np.arange(comm.size), [part.size for part in told])
-    order = np.argsort(node, kind="stable")
-    node, rank = node[order], rank[order]
-    met = [np.empty((0, 2), dtype=np.int64)]
+    told = Post(comm, nodes * comm.size // total).forward(np.stack([nodes, np.full(nodes.size, comm.rank)], axis=1))
+    node, rank = told[np.argsort(told[:, 0], kind="stable")].T
+    met = [np.empty((0, 3), dtype=np.int64)]
     for step in range(1, comm.size):  # ranks of a node lie side by side, ascending
         same = np.flatnonzero(node[step:] == node[:-step])
-        if not same.size:
-            break
-        for one, other in ((same, same + step), (same + step, same)):
-            met.append(np.stack([rank[one] * comm.size + rank[other], node[one]], axis=1))
+        met += [np.stack([rank[one], rank[other], node[one]], axis=1)
+                for one, other in ((same, same + step), (same + step, same))]  # fmt: skip
     pairs = np.concatenate(met)
-    found = np.concatenate(comm.exchange([pairs[pairs[:, 0] // comm.size == r] for r in range(comm.size)]))
-    return [np.unique(found[found[:, 0] % comm.size == r, 1]) for r in range(comm.size)]
+    found = Post(comm, pairs[:, 0]).forward(pairs)
+    return [np.unique(found[found[:, 1] == rank, 2]) for rank in range(comm.size)]
 
 
 def _pairs_of_others(comm: Comm, node: Index, element: Index, meeting: list[Index]) -> list[Index]:
@@ -330,19 +326,7 @@ def _pairs_of_others(comm: Comm, node: Index, element: Index, meeting: list[Inde
     chosen = [np.flatnonzero(np.isin(node, nodes)) for nodes in meeting]
     found = comm.exchange([np.stack([node[some], element[some]], axis=1) for some in chosen])
     rank = np.repeat(np.arange(comm.size), [len(part) for part in found])
-    pairs = np.concatenate(found)
-    return [rank, pairs[:, 0], pairs[:, 1]]
-
-
-def _centres_of_others(comm: Comm, asked: Index, owner: Index, mine: Index, centres: Array) -> Array:
-    """Return centres of elements that other ranks own; ``asked`` and ``mine`` are numbers. Collective."""
-    wanted = comm.exchange([asked[owner == rank] for rank in range(comm.size)])
-    order = np.argsort(mine)
-    answers = comm.exchange([centres[order[np.searchsorted(mine, some, sorter=order)]] for some in wanted])
-    found = np.empty((asked.size, centres.shape[1]))
-    for rank, values in enumerate(answers):
-        found[owner == rank] = values
-    return found
+    return [rank, *np.concatenate(found).T]
 
 
 # ------------------------------------------------------------------------------------------ the wider halo
@@ -363,9 +347,8 @@ def _widened(
     new = np.flatnonzero(~np.isin(away, known))
     numbers = np.empty(away.size, dtype=np.int64)
     numbers[new] = volumes.elements + np.arange(new.size)
-    order = np.argsort(known)
     old = np.setdiff1d(np.arange(away.size), new)
-    numbers[old] = volumes.owned + order[np.searchsorted(known, away[old], sorter=order)]
+    numbers[old] = volumes.owned + Places(known).of(away[old])
     inside = np.zeros(volumes.elements, dtype=bool)
     inside[shared.element_order[: elements.inside]] = True
     inside[: volumes.owned] &= ~meets
@@ -377,15 +360,9 @@ def _widened(
     within, rest = (some[np.argsort(number[some])] for some in (within, rest))
     halo = np.concatenate([np.arange(volumes.owned, volumes.cells), numbers[new]])
     theirs = np.concatenate([number[volumes.owned : volumes.cells], away[new]])
-    owners = np.concatenate([_owners(comm, shared)[volumes.owned : volumes.cells], owner[new]])
+    holder = np.empty(shared.element_order.size, dtype=np.int64)
+    holder[shared.element_order] = elements.owners(comm.rank)
+    owners = np.concatenate([holder[volumes.owned : volumes.cells], owner[new]])
     order = np.lexsort((theirs, owners))
     part = Part.of_reads(comm, number[within], number[rest], theirs[order], owners[order], elements.total)
     return replace(shared, elements=part, element_order=np.concatenate([within, rest, halo[order]])), numbers
-
-
-def _owners(comm: Comm, shared: SharedVolumes) -> Index:
-    """Return who owns each element."""
-    owner = np.full(shared.element_order.size, comm.rank, dtype=np.int64)
-    for rank, places in zip(shared.elements.neighbours, shared.elements.receive, strict=True):
-        owner[shared.element_order[places]] = rank
-    return owner
