@@ -169,4 +169,4 @@ def gathered(
     if w is None:
         speed[0] = 0.5 * waves
     else:
-        speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0])
+        speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0])  # type: ignore[index] - it is there with w

@@ -101,14 +101,14 @@ class Mesh:
     ) -> None:
         self.context, self.renumbering = context, renumbering
         comm = context.comm
-        if isinstance(data, MeshPart) and data.comm.size == comm.size:
+        if isinstance(data, MeshPart):
+            if data.comm.size != comm.size:
+                raise MeshError(f"{data.path}: a part of {data.comm.size} ranks, and the context has {comm.size}")
             self.part: MeshPart = data
-        elif context.ranked and not isinstance(data, MeshPart):
+        elif context.ranked:
             self.part = distribute_mesh(as_slice(comm, data), comm, method=partition, shares=shares, maps=maps)
         elif isinstance(data, MeshData):
             self.part = WholePart(data)
-        elif context.ranked:
-            raise MeshError(f"{data.path}: the mesh is on one rank, and the context has {comm.size}: divide it")
         else:
             raise MeshError(f"a mesh on one rank is bound from its arrays (MeshData), not from {type(data).__name__}")
         self.nodes, self.cells = self._set("nodes"), self._set("cells")
