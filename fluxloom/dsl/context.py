@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from fluxloom.core.errors import DatError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
@@ -59,8 +60,12 @@ class Context(Runtime):
 
     # ------------------------------------------------------------------------------ declarations
     def set(self, size: int | Part, name: str) -> Set:
-        """Declare a set by its size; on several ranks, by this rank's part of it."""
-        return Set(self, size.owned, name, part=size) if isinstance(size, Part) else Set(self, size, name)
+        """Declare a set by its size, or by this rank's part of it: on several ranks it has one."""
+        if not isinstance(size, Part):
+            return Set(self, size, name)
+        if not self.ranked and size.owned != size.total:
+            raise DatError(f"set {name!r}: there is one rank, and the part has {size.owned} of {size.total} elements")
+        return Set(self, size.owned, name, part=size if self.ranked else None)
 
     def grid(
         self,

@@ -66,6 +66,13 @@ class Part:
         """Elements of other ranks that are stored here."""
         return sum(int(p.size) for p in self.receive)
 
+    def owners(self, rank: int) -> npt.NDArray[np.int64]:
+        """Return the rank that owns each stored element, ``(stored,)``, on this rank."""
+        found = np.full(self.stored, rank, dtype=np.int64)
+        for other, places in zip(self.neighbours, self.receive, strict=True):
+            found[places] = other
+        return found
+
     @classmethod
     def whole(cls, size: int) -> Part:
         """Return the part of a rank that has everything."""
@@ -88,10 +95,12 @@ class Part:
         total
             Elements of all ranks.
         """
-        owned = np.concatenate([inside, rest]).astype(np.int64)
-        order = np.argsort(owned, kind="stable")
+        owned = (np.concatenate([inside, rest]) if rest.size else inside).astype(np.int64, copy=False)
         asked = comm.exchange([halo[owner == rank] for rank in range(comm.size)])
-        places = [order[np.searchsorted(owned, numbers, sorter=order)].astype(np.int32) for numbers in asked]
+        places = [np.empty(0, dtype=np.int32)] * comm.size
+        if any(numbers.size for numbers in asked):
+            order = np.argsort(owned, kind="stable")
+            places = [order[np.searchsorted(owned, numbers, sorter=order)].astype(np.int32) for numbers in asked]
         by_rank = np.argsort(owner, kind="stable")
         near = [rank for rank in range(comm.size) if places[rank].size or (owner == rank).any()]
         first = owned.size + np.searchsorted(owner[by_rank], np.arange(comm.size + 1))
@@ -101,7 +110,7 @@ class Part:
             owned=int(owned.size),
             executed=int(owned.size),
             stored=int(owned.size + halo.size),
-            numbers=np.concatenate([owned, halo[by_rank]]),
+            numbers=np.concatenate([owned, halo[by_rank]]) if halo.size else owned,
             total=total,
             neighbours=tuple(near),
             send=tuple(places[rank] for rank in near),

@@ -65,6 +65,11 @@ class Set:
         return self.size if self.part is None else self.part.stored
 
     @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Number of each element, of those that this rank owns, among those of all ranks."""
+        return np.arange(self.size) if self.part is None else self.part.numbers[: self.size]
+
+    @property
     def total(self) -> int:
         """Elements of all ranks together."""
         return self.size if self.part is None else self.part.total

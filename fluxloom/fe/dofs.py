@@ -7,7 +7,7 @@ mesh is numbered that is divided among ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -51,15 +51,15 @@ class Dofs:
     patches
         Name of each patch of the mesh to the dofs on its faces, ascending, int32.
     part
-        Of several ranks, this one's part, whose numbers are those above; ``cells`` are those that it executes then, in
-        local numbers, and ``points`` and ``patches`` are about the dofs that it owns. None on a rank alone.
+        What this rank has of them, whose numbers are those above: on one rank all. Of several ranks ``cells`` are those
+        that it executes, in local numbers, and ``points`` and ``patches`` are about the dofs that it owns.
     """
 
     element: Lagrange
     cells: IntArray
     points: FloatArray
-    patches: Mapping[str, IntArray] = field(default_factory=dict)
-    part: Part | None = None
+    patches: Mapping[str, IntArray]
+    part: Part
 
     @property
     def size(self) -> int:
@@ -155,6 +155,7 @@ def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
         _cells(numbering),
         _points(numbering),
         {name: _on_faces(numbering, faces) for name, faces in numbering.graph.patches.items()},
+        Part.whole(numbering.ranges.size),
     )
 
 

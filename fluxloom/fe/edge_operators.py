@@ -6,38 +6,42 @@ see `fluxloom.fe.edge_kernels`. The pairs are the entries of a ragged map from p
 ``JI``, so that a loop over points gathers what it needs and no two points write the same value. Each point is among its
 neighbours too: a matrix that is filled from the operators has the same map.
 
+Of a mesh that is divided by its points each rank has complete rows of those that it owns. It assembles its cells, in
+the order of the whole mesh and by the loops of one rank, and keeps the rows of its own points. Rows keep the order of
+their entries, whatever the number of ranks is, so that what is gathered from neighbours is the same to the bit with
+``Schedule(deterministic="global")``.
+
 Source: R. Codina, A. Folch, International Journal for Numerical Methods in Fluids 44 (2004) 483-503 (nodal
 implementation); the packing of both directions in compressed rows is that of edge-based codes on graphics processors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout
+from fluxloom.core.layout import Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.fe.edge_kernels import edge_integrals, laplacian, lumped_mass, strong_gradient
+from fluxloom.fe.point_mesh import SIMPLEX, PointMesh
 from fluxloom.graph.csr import Csr, pair_entries
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.mesh.mesh import IntArray, MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.mesh.sound import fit_links
 
-__all__ = ["EdgeOperators"]
-
-_SIMPLEX: Mapping[int, str] = MappingProxyType({2: "triangle", 3: "tetra"})
-"""The kind of cell of each number of dimensions."""
+__all__ = ["EdgeOperators", "operators_on", "shared_edge_operators"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +187,81 @@ class EdgeOperators:
         )  # fmt: skip
 
 
+def shared_edge_operators(
+    mesh: PointMesh,
+    *,
+    layout: RaggedLayout | None = None,
+    storage: Layout | None = None,
+    schedule: Schedule | None = None,
+) -> EdgeOperators:
+    """Assemble the operators of the points of this rank, on one rank or several. Collective.
+
+    Parameters
+    ----------
+    mesh
+        From `fluxloom.fe.point_mesh.point_mesh`; its ``points`` are those of the operators.
+    layout, storage, schedule
+        As `EdgeOperators.of` takes them.
+
+    Raises
+    ------
+    MeshError
+        On every rank, see `EdgeOperators.of`; and when a rank has no points.
+    """
+    context = mesh.context
+    if not context.ranked:
+        return EdgeOperators.of(
+            context, mesh.mesh.data, points=mesh.points, layout=layout, storage=storage, schedule=schedule
+        )
+    found, order = together(context.comm, lambda: _assembled(mesh, schedule))
+    place = np.empty(mesh.numbers.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    rows = place[: mesh.points.size]
+    pattern = found.neighbours
+    lengths = np.diff(pattern.offsets)[rows]
+    chosen = entries_of(pattern.offsets[rows], lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    neighbours = context.ragged(
+        mesh.points, mesh.points, offsets, order[pattern.indices[chosen]], "neighbours", layout
+    )  # fmt: skip
+    entries = context.dat(neighbours.entries, found.entries.read()[chosen], "edge_operators", layout=storage)
+    mass = context.dat(mesh.points, found.mass.read()[rows], "lumped_mass")
+    return replace(found, points=mesh.points, neighbours=neighbours, entries=entries, mass=mass)
+
+
+def operators_on(mesh: PointMesh, given: EdgeOperators | None) -> EdgeOperators:
+    """Return the operators that a solver works with: those given, or new ones with ``SoA`` storage. Collective.
+
+    Most loops read a few numbers of an edge.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is not seen from its points, or the operators are of another one; see `shared_edge_operators` too.
+    """
+    if not isinstance(mesh, PointMesh):
+        raise MeshError(f"mesh: what fluxloom.fe.point_mesh.point_mesh(context, data) returns, not {mesh!r}")
+    if given is not None and given.points is not mesh.points:
+        raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
+    return given if given is not None else shared_edge_operators(mesh, storage=SoA())
+
+
+def _assembled(mesh: PointMesh, schedule: Schedule | None) -> tuple[EdgeOperators, npt.NDArray[np.int64]]:
+    """Return the operators of this rank's cells alone, in a context of their own on the same device.
+
+    And the local number of each of their points.
+    """
+    if not mesh.points.size:
+        raise MeshError(f"{mesh.mesh.path}: rank {mesh.context.comm.rank} has no points: run with fewer ranks")
+    own = mesh.context
+    alone = Context(own.device, schedule=own.schedule, tuning=own.tuning, check=own.check)
+    cells, order = mesh.local_mesh()
+    return EdgeOperators.of(alone, cells, schedule=schedule), order
+
+
 def _block(context: Context, mesh: MeshData) -> IntArray:
     """Return the cells of a mesh of simplices."""
-    kind, path = _SIMPLEX[mesh.dimension], mesh.source.path
+    kind, path = SIMPLEX[mesh.dimension], mesh.source.path
     found = [name for name, count in mesh.cell_counts.items() if count]
     if found != [kind]:
         raise MeshError(
@@ -195,7 +271,7 @@ def _block(context: Context, mesh: MeshData) -> IntArray:
     if context.ranked:
         raise MeshError(
             f"{path}: edge operators of a whole mesh are made on one rank, not on {context.comm.size}: take "
-            "fluxloom.fe.shared_edges.shared_edge_operators"
+            "shared_edge_operators"
         )
     return mesh.cells[kind]
 

@@ -101,22 +101,12 @@ class PointMesh:
         _check_kind(mesh)
         mesh.cell_geometry()
         part, d = mesh.part, mesh.dimension
-        if part is None:
-            data, links = mesh.data, mesh.links
-            faces = links.boundary_nodes.indices.reshape(-1, d)
-            block, numbers = data.cells[SIMPLEX[d]], np.arange(data.n_points)
-            patches = {
-                name: _patch(data.points, faces[span.start : span.stop], np.ones(len(span), dtype=bool), numbers.size)
-                for name, span in links.patches.items()
-            }
-            cells, loose = np.arange(data.n_cells), int(np.count_nonzero(links.boundary_patch < 0))
-            return cls(mesh, data.points, numbers, block, cells, MappingProxyType(patches), loose)
         nodes, cells = part.part("nodes"), part.part("cells")
         table = part.table("cell_nodes")[:, : d + 1]
         near = np.flatnonzero((table < nodes.owned).any(axis=1))
         near = near[np.argsort(cells.numbers[near])]
-        patches = {name: _shared_patch(part, k) for k, name in enumerate(part.listed.names)}
-        loose = part.part("boundary").total - part.listed.total
+        patches = {name: _patch(part, span) for name, span in part.patches.items()}
+        loose = part.part("boundary").total - sum(map(len, part.patches.values()))
         return cls(
             mesh, part.points, nodes.numbers, table[near], cells.numbers[near], MappingProxyType(patches), loose
         )  # fmt: skip
@@ -165,8 +155,6 @@ class PointMesh:
         own, comm = np.asarray(values), self.context.comm
         if own.shape[:1] != (self.points.size,):
             raise SolverError(f"gather: values of shape {own.shape} for {self.points.size} points")
-        if not self.context.ranked:
-            return own
         pairs = (self.numbers[: len(own)], np.ascontiguousarray(own))
         numbers, found = (
             np.concatenate(comm.exchange([rows, *(rows[:0] for _ in range(comm.size - 1))])) for rows in pairs
@@ -237,8 +225,7 @@ def point_mesh(
 
 def _check_kind(mesh: Mesh) -> None:
     """Refuse other cells than simplices."""
-    counts = mesh.data.cell_counts if mesh.part is None else mesh.part.blocks
-    found, wanted = [name for name, count in counts.items() if count], SIMPLEX[mesh.dimension]
+    found, wanted = [name for name, count in mesh.part.blocks.items() if count], SIMPLEX[mesh.dimension]
     if found != [wanted]:
         raise MeshError(
             f"{mesh.path}: {wanted} cells alone are taken in {mesh.dimension} dimensions, not "
@@ -246,19 +233,13 @@ def _check_kind(mesh: Mesh) -> None:
         )
 
 
-def _shared_patch(part: MeshPart, number: int) -> PointPatch:
+def _patch(part: MeshPart, span: range) -> PointPatch:
     """Return what this rank has of a patch."""
     faces, owned = part.part("boundary"), part.part("nodes").owned
     table = part.table("boundary_nodes")[:, : part.dimension]
     numbers, mine = faces.numbers[: len(table)], np.arange(len(table)) < faces.owned
-    first, last = part.listed.offsets[number : number + 2]
-    near = np.flatnonzero((numbers >= first) & (numbers < last) & (mine | (table < owned).any(axis=1)))
+    near = np.flatnonzero((numbers >= span.start) & (numbers < span.stop) & (mine | (table < owned).any(axis=1)))
     near = near[np.argsort(numbers[near])]
-    return _patch(part.points, table[near], mine[near], owned)
-
-
-def _patch(points: FloatArray, faces: IntArray, mine: npt.NDArray[np.bool_], owned: int) -> PointPatch:
-    """Return a patch of some faces, of whose points the first ``owned`` belong to this rank."""
-    whole = PatchPoints.of(faces, points)
+    whole = PatchPoints.of(table[near], part.points)
     count = int(np.searchsorted(whole.points, owned))
-    return PointPatch(faces, whole.points[:count], whole.areas[:count], whole.extents[:count], mine)
+    return PointPatch(table[near], whole.points[:count], whole.areas[:count], whole.extents[:count], mine[near])

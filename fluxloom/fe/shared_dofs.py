@@ -67,7 +67,7 @@ def shared_dofs(part: MeshPart, order: int) -> Dofs:
     points = _points(numbering, found.numbers[: found.owned])
     order_of = np.argsort(found.numbers)
     patches = {}
-    for name in part.listed.names:
+    for name in part.patches:
         on = order_of[np.searchsorted(found.numbers[order_of], _on_patch(numbering, name))]
         patches[name] = np.sort(on[on < found.owned]).astype(np.int32)
     return Dofs(lagrange, local, points, patches, found)
@@ -187,19 +187,10 @@ def _numbered_faces(part: MeshPart, lagrange: Lagrange, block: Long) -> Long:
 
 
 # ------------------------------------------------------------------------------------------ who owns what
-def _owners(part: MeshPart, name: str) -> npt.NDArray[np.int32]:
-    """Return the rank of each stored element of a set."""
-    elements = part.part(name)
-    owner = np.full(elements.stored, part.comm.rank, dtype=np.int32)
-    for rank, places in zip(elements.neighbours, elements.receive, strict=True):
-        owner[places] = rank
-    return owner
-
-
 def _cell_owners(numbering: _Numbering) -> npt.NDArray[np.int32]:
     """Return the rank of each dof of each cell, ``(cells, n)``."""
     lagrange, block = numbering.ranges.lagrange, numbering.block
-    owner = _owners(numbering.part, "nodes")[numbering.local]
+    owner = numbering.part.part("nodes").owners(numbering.part.comm.rank)[numbering.local]
     rows = np.arange(len(block))[:, None]
     out = np.empty((len(block), lagrange.size), dtype=np.int32)
     out[:, : lagrange.corners] = owner
@@ -210,7 +201,7 @@ def _cell_owners(numbering: _Numbering) -> npt.NDArray[np.int32]:
         # not always the lowest point: low numbers are often those of low ranks, which would own all that is shared
         chosen = np.argsort(nodes, axis=1)[rows, nodes.sum(axis=1, keepdims=True) % len(corners)]
         out[:, dofs] = owner[:, corners][rows, chosen]
-    out[:, lagrange.inside] = _owners(numbering.part, "cells")[: len(block), None]
+    out[:, lagrange.inside] = numbering.part.part("cells").owners(numbering.part.comm.rank)[: len(block), None]
     return out
 
 
@@ -268,10 +259,9 @@ def _on_patch(numbering: _Numbering, name: str) -> Long:
     Numbers of the whole mesh.
     """
     part, ranges = numbering.part, numbering.ranges
-    patch, table = part.listed.names.index(name), part.table("boundary_nodes")
-    span = part.listed.offsets[patch : patch + 2]
+    span, table = part.patches[name], part.table("boundary_nodes")
     numbers = part.part("boundary").numbers[: len(table)]
-    chosen = (numbers >= span[0]) & (numbers < span[1])
+    chosen = (numbers >= span.start) & (numbers < span.stop)
     nodes = part.part("nodes").numbers[table[chosen]][:, : len(ranges.lagrange.kind.faces[0])]
     found = [np.unique(nodes)]
     if ranges.inner:

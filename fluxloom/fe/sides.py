@@ -193,10 +193,9 @@ def images(mesh: Mesh, shape: str, nodes: Index, rule: Quadrature) -> Array:
     rule
         Points of the reference cell.
     """
-    points, part = mesh.x.read(), mesh.part
-    if part is not None:
-        points = np.concatenate([points, np.zeros((mesh.nodes.stored - len(points), mesh.dimension))])
-        refresh_host(mesh.context.comm, part.part("nodes"), points)
+    points = mesh.x.read()
+    points = np.concatenate([points, np.zeros((mesh.nodes.stored - len(points), mesh.dimension))])
+    refresh_host(mesh.context.comm, mesh.part.part("nodes"), points)
     return np.einsum("qc,ecd->eqd", Lagrange(shape, 1).values(rule.points), points[nodes])
 
 
@@ -234,10 +233,6 @@ def evaluated(function: Places, places: Array, name: str) -> Array:
 def _boundary(mesh: Mesh, cell: Lagrange) -> tuple[Index, Index, Index]:
     """Return points of cells ``(cells, corners)``, the cell behind each boundary face, and points of that face."""
     width, part = len(cell.kind.faces[0]), mesh.part
-    if part is None:
-        links = mesh.links
-        faces = links.boundary_nodes.indices.reshape(-1, width)
-        return mesh.data.cell_nodes().table, links.boundary_cells, faces
     faces = part.table("boundary_nodes")[:, :width]
     return part.table("cell_nodes")[:, : cell.corners], part.table("boundary_cell")[: len(faces), 0], faces
 

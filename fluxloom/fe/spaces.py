@@ -79,7 +79,7 @@ class LagrangeSpace:
             See `fluxloom.fe.dofs.lagrange_dofs`, `fluxloom.fe.shared_dofs.shared_dofs` and `of`.
         """
         _require_bound(mesh)
-        dofs = lagrange_dofs(mesh.data, order) if mesh.part is None else shared_dofs(mesh.part, order)
+        dofs = shared_dofs(mesh.part, order) if mesh.context.ranked else lagrange_dofs(mesh.data, order)
         return cls.of(mesh, dofs, rule)
 
     @classmethod
@@ -105,21 +105,17 @@ class LagrangeSpace:
         """
         _require_bound(mesh)
         element, cells = dofs.element, mesh.cells.executed
-        if (dofs.part is None) != (mesh.part is None):
-            made = "lagrange_dofs(mesh.data, order)" if mesh.part is None else "shared_dofs(mesh.part, order)"
-            raise MeshError(
-                f"{mesh.path}: the context has {mesh.context.comm.size} ranks: make the degrees of freedom with {made}"
-            )
         if len(dofs.cells) != cells or element.dimension != mesh.dimension:
-            source = "mesh.data" if mesh.part is None else "mesh.part"
+            made = "mesh.part, with shared_dofs" if mesh.context.ranked else "mesh.data, with lagrange_dofs"
             raise MeshError(
                 f"{mesh.path}: the degrees of freedom are of {len(dofs.cells)} {element.shape} cells, the mesh has "
-                f"{cells} in {mesh.dimension} dimensions: make them of {source}"
+                f"{cells} in {mesh.dimension} dimensions, on this of {mesh.context.comm.size} ranks: make them of "
+                f"{made}"
             )
         context = mesh.context
         default = gauss(element.shape, element.order + 1)
         chosen = default if rule is None else require_rule(rule, element.shape, f"{mesh.path}: the space")
-        rows = context.set(dofs.size if dofs.part is None else dofs.part, "dofs")
+        rows = context.set(dofs.part, "dofs")
         return cls(mesh, dofs, chosen, rows, context.map(mesh.cells, rows, dofs.cells, "cell_dofs"))
 
     def with_rule(self, rule: Quadrature) -> LagrangeSpace:
@@ -178,8 +174,7 @@ class LagrangeSpace:
 
     def places(self) -> Array:
         """Return the points of the rule in all cells of this rank, ``(cells, q, d)``. Collective on several."""
-        part, cells = self.mesh.part, self.mesh.cells.size
-        nodes = self.mesh.data.cell_nodes().table if part is None else part.table("cell_nodes")[:cells]
+        nodes = self.mesh.part.table("cell_nodes")[: self.mesh.cells.size]
         return images(self.mesh, self.dofs.element.shape, nodes, self.rule)
 
     def error(self, u: Dat, exact: Places) -> float:

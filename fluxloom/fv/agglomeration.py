@@ -28,7 +28,7 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.coarse_volumes import Coarse, grouped
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.agglomerate import Grouping, agglomerate
 from fluxloom.graph.csr import Csr
 from fluxloom.mesh.rows import together
@@ -44,7 +44,7 @@ _STALLED = 0.8
 def coarsen(
     volumes: ControlVolumes, walls: Sequence[str] = (), grouping: Grouping | None = None, wetted: Array | None = None
 ) -> Coarse:
-    """Return control volumes of groups of cells. Collective if the control volumes are shared.
+    """Return control volumes of groups of cells. Collective.
 
     Parameters
     ----------
@@ -69,8 +69,7 @@ def coarsen(
         size, first = volumes.volumes[: volumes.owned], _behind(volumes, walls)
         return agglomerate(*_graph(volumes), size, first, grouping or Grouping(volumes.dimension))
 
-    found = group() if volumes.shared is None else together(volumes.shared.comm, group)
-    return grouped(volumes, found, wetted)
+    return grouped(volumes, together(volumes.shared.comm, group), wetted)
 
 
 def hierarchy(
@@ -106,7 +105,7 @@ def hierarchy(
         for _ in range(levels):
             fine = found[-1].volumes if found else volumes
             coarse = coarsen(fine, walls, grouping, found[-1].wetted if found else None)
-            if _total(coarse.volumes) < max(fewest, 1) or _total(coarse.volumes) > _STALLED * _total(fine):
+            if coarse.volumes.total < max(fewest, 1) or coarse.volumes.total > _STALLED * fine.total:
                 break
             found.append(coarse)
             work.step()
@@ -139,8 +138,3 @@ def _behind(volumes: ControlVolumes, walls: Sequence[str]) -> npt.NDArray[np.int
     if walls:
         behind = np.concatenate([behind[np.asarray(volumes.patches[name]) - volumes.cells] for name in walls])
     return np.unique(behind).astype(np.int32)
-
-
-def _total(volumes: ControlVolumes) -> int:
-    """Return the number of cells of all ranks."""
-    return volumes.cells if volumes.shared is None else volumes.shared.cells.total

@@ -1,4 +1,4 @@
-"""Control volumes that are groups of finer ones, for groups that are given; on one rank and on several."""
+"""Control volumes that are groups of finer ones, for groups that are given."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.fused_faces import FusedFaces, FusedPatches, fused_faces, fused_patches
-from fluxloom.fv.shared_volumes import CellTable, FaceTable, OuterTable, assemble
+from fluxloom.fv.volume_parts import Totals, assemble
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, Places, taken
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import fetch, owner_of, together
 
 __all__ = ["Coarse", "grouped"]
@@ -48,12 +49,12 @@ class Coarse:
 
 
 def grouped(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]], wetted: Array | None = None) -> Coarse:
-    """Return the control volumes of given groups of cells. Collective if the control volumes are shared.
+    """Return the control volumes of given groups of cells. Collective.
 
     Parameters
     ----------
     volumes, wetted
-        The fine control volumes, on several ranks those of this one, and the ``wetted`` of their faces if these are
+        The fine control volumes of this rank, and the ``wetted`` of their faces if these are
         coarse themselves; by default their areas.
     group : (owned,)
         Of each cell of this rank, from 0 on; no number is left out.
@@ -63,19 +64,15 @@ def grouped(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]], wetted
     MeshError
         If numbers of groups are left out, or a boundary element is not in one patch.
     """
-    comm = None if volumes.shared is None else volumes.shared.comm
-    patches, count = _checked(volumes, group, comm)
+    comm = volumes.shared.comm
+    patches, count = _checked(volumes, group)
     numbers = _Numbers.of(count, comm)
     found = np.empty(volumes.cells, dtype=np.int64)
     found[: volumes.owned] = numbers.begin + group
-    if volumes.shared is not None:
-        refresh_host(volumes.shared.comm, volumes.shared.cells, found)
+    refresh_host(comm, volumes.shared.cells, found)
     area = volumes.area if wetted is None else wetted
-    faces, outer = fused_faces(volumes, found, area, comm), fused_patches(volumes, found, area, patches.place)
-    volume, centre = _sums(volumes, group, count)
-    if volumes.shared is None:
-        return _whole(found, volume, centre, faces, outer, patches)
-    return _shared(volumes.shared.comm, found, (volume, centre), numbers, faces, outer, patches)
+    faces, outer = fused_faces(volumes, found, area), fused_patches(volumes, found, area, patches.place)
+    return _coarse(comm, found, _sums(volumes, group, count), numbers, faces, outer, patches)
 
 
 def _sums(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]], count: int) -> tuple[Array, Array]:
@@ -94,13 +91,13 @@ class _Patches:
     names: list[str]
     place: Index
 
-    def spans(self, count: Index, begin: int = 0) -> dict[str, range]:
+    def spans(self, count: Index) -> dict[str, range]:
         """Return the elements of each patch when there are so many of each, one patch behind the other."""
-        bounds = begin + np.concatenate([[0], np.cumsum(count)])
+        bounds = np.concatenate([[0], np.cumsum(count)])
         return {name: range(int(bounds[k]), int(bounds[k + 1])) for k, name in enumerate(self.names)}
 
 
-def _checked(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]], comm: Comm | None) -> tuple[_Patches, int]:
+def _checked(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]]) -> tuple[_Patches, int]:
     """Return the patches, and the number of groups of this rank. Collective."""
     names = list(volumes.patches)
     place = np.full(volumes.elements - volumes.cells, -1, dtype=np.int64)
@@ -116,7 +113,7 @@ def _checked(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]], comm:
             raise MeshError(f"agglomeration: a group of each of {volumes.owned} cells is wanted, numbered from 0 on")
         return int(group.max(initial=-1)) + 1
 
-    return _Patches(names, place), check() if comm is None else together(comm, check)
+    return _Patches(names, place), together(volumes.shared.comm, check)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,32 +125,14 @@ class _Numbers:
     end: int
 
     @classmethod
-    def of(cls, count: int, comm: Comm | None) -> _Numbers:
+    def of(cls, count: int, comm: Comm) -> _Numbers:
         """Number the groups of this rank behind those of lower ones. Collective."""
-        counts = [count] if comm is None else comm.allgather(count)
-        starts, rank = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), 0 if comm is None else comm.rank
-        return cls(starts, int(starts[rank]), int(starts[rank + 1]))
+        starts = np.concatenate([[0], np.cumsum(comm.allgather(count))]).astype(np.int64)
+        return cls(starts, int(starts[comm.rank]), int(starts[comm.rank + 1]))
 
 
 # ------------------------------------------------------------------------------------------ control volumes
-def _whole(
-    group: Index, volume: Array, centre: Array, faces: FusedFaces, outer: FusedPatches, patches: _Patches
-) -> Coarse:
-    """Return everything on one rank."""
-    n, count = volume.size, outer.cell.size
-    centres = np.concatenate([centre, outer.centre])
-    edge = np.stack([outer.cell, n + np.arange(count)], axis=1)
-    areas = np.concatenate([faces.areas(faces.ways(centre[faces.first], centre[faces.second])), outer.area])
-    table = np.concatenate([faces.pairs, edge])
-    arms = np.concatenate([faces.centre, outer.centre]) - centre[table[:, 0]]
-    spans = patches.spans(np.bincount(outer.patch, minlength=len(patches.names)), n)
-    found = ControlVolumes(volume, centres, table, areas, np.zeros(len(areas)), arms, spans, faces.wrapped())
-    wetted = np.concatenate([faces.wetted, outer.wetted])
-    found = _spaced(found, np.concatenate([faces.conductance, outer.conductance]))
-    return Coarse(found, np.concatenate([group, n + outer.place]), wetted)
-
-
-def _shared(
+def _coarse(
     comm: Comm, group: Index, terms: tuple[Array, Array], numbers: _Numbers, faces: FusedFaces, outer: FusedPatches,
     patches: _Patches,
 ) -> Coarse:  # fmt: skip
@@ -163,26 +142,22 @@ def _shared(
     rows = fetch(comm, np.concatenate([terms[0][:, None], terms[1]], axis=1), starts, asked)
     near = CellTable(asked, owner_of(asked, starts), rows[:, 0].copy(), rows[:, 1:].copy())
     origin = near.centre[near.place(faces.first)]
-    ways = faces.ways(origin, near.centre[near.place(faces.second)])
+    areas = faces.areas(faces.ways(origin, near.centre[near.place(faces.second)]))
     number, n_faces = _face_numbers(comm, faces, starts)
-    inner = FaceTable(number, faces.first, faces.second, faces.areas(ways), ways, faces.centre - origin,
-                      np.empty((len(number), 0)))  # fmt: skip
+    order = np.argsort(number)
+    inner = taken(FaceTable(number, faces.first, faces.second, areas, faces.centre - origin), order)
     counts = np.array(comm.allgather(np.bincount(outer.patch, minlength=len(patches.names))))
     spans, before = patches.spans(counts.sum(axis=0)), counts[: comm.rank].sum(axis=0)
     begin = np.array([spans[name].start for name in patches.names], dtype=np.int64) + before
     mine = counts[comm.rank]
     local = np.arange(outer.cell.size) - np.repeat(np.cumsum(mine) - mine, mine)
-    edge = OuterTable(begin[outer.patch] + local, outer.cell, outer.area, outer.centre, np.empty((local.size, 0)))
-    found = assemble(comm, near, inner, edge, spans, (int(starts[-1]), n_faces, int(counts.sum())))
-    order = np.argsort(number)
+    edge = OuterTable(begin[outer.patch] + local, outer.cell, outer.area, outer.centre)
+    found = assemble(comm, near, inner, edge, spans, Totals(int(starts[-1]), n_faces, int(counts.sum()), n_faces))
     wetted = np.concatenate([faces.wetted[order], outer.wetted])
     found = _spaced(
         replace(found, wrapped=faces.wrapped(order)), np.concatenate([faces.conductance[order], outer.conductance])
     )
-    assert found.shared is not None
-    stored = found.shared.cells.numbers
-    sorted_cells = np.argsort(stored)
-    place = sorted_cells[np.searchsorted(stored, group, sorter=sorted_cells)]
+    place = Places(found.shared.cells.numbers).of(group)
     return Coarse(found, np.concatenate([place, found.cells + outer.place]), wetted)
 
 

@@ -30,11 +30,11 @@ from fluxloom.fv.compressible_outside import (
     TemperatureState,
 )
 from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches
 from fluxloom.fv.point_vortex import PointVortex
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = [
     "BoundaryCondition",

@@ -31,7 +31,7 @@ from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
-__all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with_friction"]
+__all__ = ["gathered", "through_faces", "through_faces_with_friction"]
 
 
 @func
@@ -147,25 +147,13 @@ def through_faces_with_friction(
 
 
 @kernel
-def gathered(flux: Read, sign: Read, res: Write, speed: Write, *, nv: Const[int]):
-    """``R`` of a cell from what its faces store, and half the sum of its waves; see `compressible_kernels.residual`."""
-    total = zeros(nv)
-    waves = 0.0
-    for j in range(len(flux)):
-        into = sign[j] < 0.0
-        for v in range(nv):
-            total[v] += select(into, flux[j][v], -flux[j][v])
-        waves += select(into, flux[j][nv + 1], flux[j][nv])
-    for v in range(nv):
-        res[v] = total[v]
-    speed[0] = 0.5 * waves
-
-
-@kernel
-def gathered_friction(
-    flux: Read, sign: Read, w: Read, volume: Read, res: Write, speed: Write, *, nv: Const[int]
+def gathered(
+    flux: Read, sign: Read, w: Read | None, volume: Read | None, res: Write, speed: Write, *, nv: Const[int]
 ):
-    """`gathered`, with what friction and heat take of the step."""
+    """``R`` of a cell from what its faces store, and half the sum of its waves; see `compressible_kernels.residual`.
+
+    ``w`` and ``volume`` are there where faces have friction, and heat: then that is what both take of the step too.
+    """
     total = zeros(nv)
     waves = 0.0
     spread = 0.0
@@ -174,7 +162,11 @@ def gathered_friction(
         for v in range(nv):
             total[v] += select(into, flux[j][v], -flux[j][v])
         waves += select(into, flux[j][nv + 1], flux[j][nv])
-        spread += flux[j][nv + 2]
+        if w is not None:
+            spread += flux[j][nv + 2]
     for v in range(nv):
         res[v] = total[v]
-    speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0])
+    if w is None:
+        speed[0] = 0.5 * waves
+    else:
+        speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0])  # type: ignore[index] - it is there with w

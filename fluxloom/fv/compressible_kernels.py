@@ -24,6 +24,7 @@ from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, z
 __all__ = [
     "COLD",
     "LEAST",
+    "LIFE",
     "advance",
     "boundary_flux",
     "common_step",
@@ -38,6 +39,9 @@ __all__ = [
 
 COLD = 1e-12
 """Part of the energy below which a pressure is round-off."""
+
+LIFE = 20.0
+"""Steps for which a cell is guarded after it was found bad, see `fluxloom.fv.compressible_positivity`."""
 
 _STEEP, _STEEPER = 0.16, 2.0
 """``r_0^2`` and ``1 / (r_1^2 - r_0^2)`` of `steepness`."""
@@ -341,17 +345,19 @@ def stage(start, w, res, new, gamma, nv, d, a, b, rate):
 
 @kernel
 def advance(
-    start: Read, w: Read, res: Read, step: Read, out: Write, norm: Inc, bad: Inc,
+    start: Read, w: Read, res: Read, step: Read, out: Write, norm: Inc, bad: Inc, guard: RW | None,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
     """A stage, ``U = a U_start + b U + c dt R / V``; squares of the residuals, and cells with a bad result.
 
     A cell whose new density or pressure is not positive keeps its state for this stage: the step has then to be made
-    again (`fluxloom.fv.compressible_positivity`).
+    again. With ``guard`` it is guarded from then on (`fluxloom.fv.compressible_positivity`).
     """
     new = zeros(nv)
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
     bad[0] += select(sound, 0.0, 1.0)
+    if guard is not None:
+        guard[0] = select(sound, guard[0], LIFE)
     for v in range(nv):
         out[v] = select(sound, new[v], w[v])
         norm[v] += res[v] * res[v]
@@ -359,7 +365,7 @@ def advance(
 
 @kernel
 def complete(
-    w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc,
+    w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc, guard: RW | None,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
     """The last stage, which ends where the step began, and keeps what was there; see `advance`."""
@@ -370,6 +376,8 @@ def complete(
         kept[v] = start[v]
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
     bad[0] += select(sound, 0.0, 1.0)
+    if guard is not None:
+        guard[0] = select(sound, guard[0], LIFE)
     for v in range(nv):
         out[v] = select(sound, new[v], w[v])
         norm[v] += res[v] * res[v]

@@ -25,15 +25,13 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.compressible_fluxes import Rusanov
-from fluxloom.fv.compressible_kernels import COLD, LEAST, flux_through, is_outer, stage
+from fluxloom.fv.compressible_kernels import COLD, LEAST, LIFE, flux_through, is_outer
 from fluxloom.fv.compressible_outside import FaceState, boundary_state, is_wall, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
 
 __all__ = [
     "differences",
-    "guarded_advance",
-    "guarded_complete",
     "lessened",
     "lessened_outside",
     "mended_cells",
@@ -43,8 +41,6 @@ __all__ = [
     "tally",
 ]
 
-LIFE = 20.0
-"""Steps for which a cell is guarded after it was found bad."""
 _LEFT, _FEW = 0.1, 100.0
 """Parts of density and heat under Rusanov's flux that are left at least; times ``COLD`` of the energy all of it is."""
 _TINY = 1.0e-300
@@ -222,40 +218,6 @@ def replaced(diff: Read, sign: Read, res: RW, touched: RW, *, first: Const[int],
         res[v] += total[v]
     before = touched[0] if first == 0 else 0.0
     touched[0] = before + select(size > 0.0, 1.0, 0.0)
-
-
-@kernel
-def guarded_advance(
-    start: Read, w: Read, res: Read, step: Read, out: Write, norm: Inc, bad: Inc, guard: RW,
-    *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
-):  # fmt: skip
-    """`fluxloom.fv.compressible_kernels.advance`, which guards the cells that it finds bad."""
-    new = zeros(nv)
-    sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
-    bad[0] += select(sound, 0.0, 1.0)
-    guard[0] = select(sound, guard[0], LIFE)
-    for v in range(nv):
-        out[v] = select(sound, new[v], w[v])
-        norm[v] += res[v] * res[v]
-
-
-@kernel
-def guarded_complete(
-    w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc, guard: RW,
-    *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
-):  # fmt: skip
-    """`fluxloom.fv.compressible_kernels.complete`, which guards the cells that it finds bad."""
-    new = zeros(nv)
-    start = zeros(nv)
-    for v in range(nv):
-        start[v] = out[v]
-        kept[v] = start[v]
-    sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
-    bad[0] += select(sound, 0.0, 1.0)
-    guard[0] = select(sound, guard[0], LIFE)
-    for v in range(nv):
-        out[v] = select(sound, new[v], w[v])
-        norm[v] += res[v] * res[v]
 
 
 @kernel

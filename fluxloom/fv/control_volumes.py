@@ -1,227 +1,46 @@
-"""Cells and boundary elements, and the faces between two of them: what finite-volume operators are assembled from.
+"""From a mesh to control volumes: on one rank, or the part that each of several ranks has of them.
 
-A boundary face is an element of its own behind the cells, without volume, at the centre of the face: every face leads
-from one element to another, and a boundary value is a value like any other. Faces of two periodic patches become
-one interior face.
+Loops over cells and faces only read values of others, so every face has one owner, that of its first cell, and the halo
+is one cell deep; beyond the side of a sector it is the cell whose image is there (`fluxloom.fv.sectors`). Rows of
+matrices keep the order of their entries, whatever the number of ranks is. A mesh on one rank has one part, without a
+halo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.parts import refresh_host
+from fluxloom.fv.sectors import Sector, joined_sectors
+from fluxloom.fv.volume_parts import Totals, assemble
+from fluxloom.fv.volume_tables import CellTable, FaceShapes, FaceTable, OuterTable, ascending, chain_tables, taken
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.check import require_listed
 from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.geometry import Geometry, face_moments, geometry
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.sound import require_positive, require_sound
-from fluxloom.mesh.warped_faces import TENSOR, face_warps
+from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.mesh import MeshData, Ragged
+from fluxloom.mesh.rows import together
+from fluxloom.mesh.whole_part import WholePart
 
-__all__ = [
-    "ControlVolumes",
-    "SharedVolumes",
-    "Turned",
-    "Wrapped",
-    "check_names",
-    "check_spacing",
-    "control_volumes",
-    "match_faces",
-    "warps_of",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from fluxloom.mesh.distribute import MeshPart
+
+__all__ = ["FLOW_MAPS", "control_volumes", "shared_volumes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
-_AWAY = 0.5
-"""How far a face may leave its plane, as a part of the distance of its elements, and be all that it is."""
+FLOW_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
+"""Maps with which a mesh has to be divided."""
 
 _FIT = 1e-6
 """How far a periodic face may be from its partner, as a part of the distance between the patches."""
-
-
-@dataclass(frozen=True, eq=False)
-class SharedVolumes:
-    """Which control volumes of several ranks this one has; see `fluxloom.fv.shared_volumes`.
-
-    Attributes
-    ----------
-    comm
-        The ranks.
-    cells, elements, faces
-        This rank's parts. Cells have the numbers of `ControlVolumes`.
-    element_order, face_order
-        Number in `ControlVolumes` of each element and face that is stored here, in the order of the part. Elements of
-        other ranks that only slopes look at have numbers behind those of `ControlVolumes`, and no geometry.
-    """
-
-    comm: Comm
-    cells: Part
-    elements: Part
-    faces: Part
-    element_order: Index
-    face_order: Index
-
-
-@dataclass(frozen=True, eq=False)
-class Wrapped:
-    """Faces across which the second element is the image of a periodic cell.
-
-    Attributes
-    ----------
-    faces : (n,)
-        Their numbers.
-    shift : (n, d)
-        From the cell to its image.
-    """
-
-    faces: Index
-    shift: Array
-
-    @classmethod
-    def of(cls, centres: Array, faces: Index, ways: Array) -> Wrapped:
-        """Return those where the ways ``(faces, d)`` to the second element do not lead to its centre."""
-        shift = ways - (centres[faces[:, 1]] - centres[faces[:, 0]])
-        found = np.flatnonzero(np.abs(shift).max(axis=1, initial=0.0) > 0.5 * np.abs(ways).max(axis=1, initial=0.0))
-        return cls(found, shift[found])
-
-
-@dataclass(frozen=True, eq=False)
-class Turned:
-    """Boundary elements that are the images of cells beyond the sides of a sector; see `fluxloom.fv.sectors`.
-
-    Attributes
-    ----------
-    elements, partners : (n,)
-        Their numbers, and the cells whose images they are.
-    which : (n,)
-        Number of the rotation.
-    rotations : (m, d, d)
-        What turns the vectors of a partner into those of its image.
-    """
-
-    elements: Index
-    partners: Index
-    which: Index
-    rotations: Array
-
-
-@dataclass(frozen=True, eq=False)
-class ControlVolumes:
-    """The geometry of collocated finite volumes in ``d`` dimensions.
-
-    Attributes
-    ----------
-    volumes : (cells,)
-        Of the cells.
-    centres : (elements, d)
-        Centroids of the cells, then centres of the boundary faces.
-    faces : (faces, 2)
-        First and second element of each face: two cells, or a cell and a boundary element. The faces of boundary
-        elements are the last ones, in the order of the elements.
-    areas : (faces, d)
-        Area vectors, from the first element to the second.
-    spacing : (faces,)
-        ``|n . v|``: distance of the two elements along the normal ``n``; ``v`` leads to the image of a periodic cell.
-    arms : (faces, d)
-        From the centroid of the first element to the centroid of the face.
-    patches
-        Name to the boundary elements of a patch; periodic patches have none.
-    wrapped
-        Faces between periodic cells.
-    shared
-        On several ranks, what this one has: its own cells, then those across a face of them or with an image there, in
-        ascending order of their global numbers each, boundary elements and faces of its cells. None: everything.
-    turned
-        Boundary elements that are images of cells, at the centroids of these, in no patch; None: there are none.
-    moments
-        Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None:
-        they are not known.
-    warps
-        Returns which faces are warped, and what their triangles have beside the mean normal, ``(m, 28)``, see
-        `fluxloom.mesh.warped_faces`; None: no face is, or it is not known.
-    """
-
-    volumes: Array
-    centres: Array
-    faces: Index
-    areas: Array
-    spacing: Array
-    arms: Array
-    patches: Mapping[str, range]
-    wrapped: Wrapped
-    shared: SharedVolumes | None = None
-    turned: Turned | None = None
-    moments: Callable[[], Array] | None = None
-    warps: Callable[[], tuple[Index, Array]] | None = None
-
-    @property
-    def outer(self) -> Index:
-        """Numbers of the boundary elements that are no images of cells."""
-        found = np.arange(self.cells, self.elements)
-        return found if self.turned is None else np.setdiff1d(found, self.turned.elements, assume_unique=True)
-
-    @property
-    def ways(self) -> Array:
-        """From the first to the second element of each face, or its image, ``(faces, d)``."""
-        found = self.centres[self.faces[:, 1]] - self.centres[self.faces[:, 0]]
-        found[self.wrapped.faces] += self.wrapped.shift
-        return found
-
-    @property
-    def cells(self) -> int:
-        """Number of cells, on several ranks those of the halo too."""
-        return self.volumes.size
-
-    @property
-    def owned(self) -> int:
-        """Number of cells that this rank owns: the first ones."""
-        return self.cells if self.shared is None else self.shared.cells.owned
-
-    @property
-    def elements(self) -> int:
-        """Number of cells and boundary elements."""
-        return len(self.centres)
-
-    @property
-    def interior(self) -> int:
-        """Number of faces between two cells."""
-        return len(self.faces) - (self.elements - self.cells)
-
-    @property
-    def dimension(self) -> int:
-        """Two or three."""
-        return self.centres.shape[1]
-
-    @cached_property
-    def area(self) -> Array:
-        """Area of each face, ``(faces,)``; a length in two dimensions."""
-        return np.sqrt(np.einsum("ij,ij->i", self.areas, self.areas))
-
-    @property
-    def normals(self) -> Array:
-        """Unit normals, ``(faces, d)``."""
-        return self.areas / self.area[:, None]
-
-
-def warps_of(volumes: ControlVolumes) -> tuple[Index, Array]:
-    """Return which faces are warped, and what their triangles have, ``(m, 27)``, less of it where cells are thin.
-
-    Where a face leaves its plane by half the distance of its elements along the normal, or more, what is linear in them
-    says nothing of its corners, as in layers of thin cells on a twisted wall: there it fades, to nothing at the whole.
-    """
-    if volumes.warps is None:
-        return np.empty(0, np.int64), np.empty((0, TENSOR))
-    rows, found = volumes.warps()
-    spacing = volumes.spacing[rows] * np.where(rows < volumes.interior, 1.0, 2.0)
-    share = np.clip(2.0 - found[:, TENSOR] / (_AWAY * spacing), 0.0, 1.0)
-    return rows, found[:, :TENSOR] * share[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +53,11 @@ class Pairs:
 
 
 def control_volumes(
-    mesh: MeshData, periodic: Sequence[tuple[str, str]] = (), links: Connectivity | None = None
+    mesh: MeshData,
+    periodic: Sequence[tuple[str, str]] = (),
+    links: Connectivity | None = None,
+    *,
+    sectors: Sequence[Sector] = (),
 ) -> ControlVolumes:
     """Return the control volumes of a mesh.
 
@@ -246,6 +69,8 @@ def control_volumes(
         Pairs of patches of which one is the other, moved: translations.
     links
         The connectivity of the mesh, where it is known already.
+    sectors
+        Pairs of patches of which one is the other, turned; they are no boundaries any more.
 
     Raises
     ------
@@ -253,82 +78,128 @@ def control_volumes(
         If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face is
         in no patch, or the mesh is not sound: see `fluxloom.mesh.sound`.
     """
-    links = mesh.connectivity() if links is None else links
-    terms = geometry(mesh, links)
-    require_sound(mesh, links, terms.cell_volumes, terms.cell_parts)
-    require_positive(mesh, terms.cell_volumes)
-    require_listed(mesh, links)
-    check_names(mesh.source.path, links.patches, periodic)
-    pairs = [
-        match_faces(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)
-        for pair in periodic
-    ]
-    volumes, cells = terms.cell_volumes, links.n_cells
-    kept = np.ones(links.n_boundary, dtype=bool)
-    for pair in pairs:
-        kept[pair.first] = kept[pair.second] = False
-    faces = _elements_of_faces(links, pairs, np.flatnonzero(kept))
-    areas, centres, arms = _joined(terms, pairs, np.flatnonzero(kept))
-    del terms
-    ways = np.empty_like(arms)
-    for axis, centre in enumerate(centres.T):
-        place = centre[faces[:, 0]]
-        arms[:, axis] -= place
-        np.subtract(centre[faces[:, 1]], place, out=ways[:, axis])
-    start = links.n_interior
-    for pair in pairs:
-        ways[start : start + pair.first.size] -= pair.shift
-        start += pair.first.size
-    spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
-    check_spacing(mesh.source.path, spacing, faces)
-    numbers = np.cumsum(kept) - 1
-    used = {name for pair in periodic for name in pair}
-    patches = {
-        name: range(cells + int(numbers[p.start]), cells + int(numbers[p.stop - 1]) + 1) if len(p) else range(0)
-        for name, p in links.patches.items()
-        if name not in used
+    part = WholePart(mesh, links)
+    part.cell_geometry()
+    require_listed(mesh, part.links)
+    return shared_volumes(part, periodic, sectors)
+
+
+def shared_volumes(
+    part: MeshPart, periodic: Sequence[tuple[str, str]] = (), sectors: Sequence[Sector] = ()
+) -> ControlVolumes:
+    """Return this rank's control volumes of a mesh. Collective.
+
+    Parameters
+    ----------
+    part
+        From `fluxloom.mesh.distribute.distribute_mesh` with the maps `FLOW_MAPS`, or all of a mesh.
+    periodic, sectors
+        As in `control_volumes`. Faces of these patches are known to every rank while they are matched.
+
+    Raises
+    ------
+    MeshError
+        On every rank, see `control_volumes`.
+    """
+    comm, patches = part.comm, part.patches
+    check_names(part.path, patches, periodic)
+    cells = _stored_cells(part)
+    inner, within = _inner_faces(part, cells)
+    outer, around = _outer_faces(part)
+    used = [patches[name] for pair in periodic for name in pair]
+    near, faces, kept, ways, shapes, total = [cells], [inner], outer, None, [within, around], part.part("faces").total
+    if periodic:
+        hidden = np.logical_or.reduce([(outer.number >= s.start) & (outer.number < s.stop) for s in used])
+        some, rest = np.flatnonzero(hidden), np.flatnonzero(~hidden)
+        joined, ways, between, behind = _periodic_faces(part, periodic, taken(outer, some), around.take(some), cells)
+        near, faces, kept = [cells, behind], [inner, joined], taken(outer, rest)
+        kept = replace(kept, number=kept.number - sum(len(span) * (kept.number >= span.stop) for span in used))
+        shapes, total = [within, between, around.take(rest)], total + sum(len(patches[first]) for first, _ in periodic)
+    left = {
+        name: range(*(bound - sum(len(s) for s in used if s.stop <= bound) for bound in (span.start, span.stop)))
+        for name, span in patches.items()
+        if not any(name in pair for pair in periodic)
     }
-    wrapped = Wrapped.of(centres, faces, ways) if pairs else Wrapped(np.empty(0, np.int64), np.empty((0, len(ways.T))))
-    first = [pair.first for pair in pairs]
-    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, wrapped,
-                          moments=lambda: _moments(mesh.points, links, [*first, np.flatnonzero(kept)]),
-                          warps=lambda: _warps(mesh.points, links, [*first, np.flatnonzero(kept)]))  # fmt: skip
+    beyond = None
+    if sectors:
+        beyond, kept, partners = joined_sectors(comm, sectors, left, kept, cells)
+        near.append(partners)
+        left = {name: span for name, span in left.items() if not any(name in (s.first, s.second) for s in sectors)}
+    totals = Totals(
+        part.part("cells").total, total, part.part("boundary").total - sum(map(len, used)), part.part("faces").total
+    )
+    found = assemble(
+        comm, ascending(chain_tables(near)), chain_tables(faces), kept, left, totals, beyond, ways=ways,
+        shapes=FaceShapes(part.points, shapes),
+    )  # fmt: skip
+    together(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
+    return found
 
 
-def _moments(points: Array, links: Connectivity, outer: Sequence[Index]) -> Array:
-    """Return the second moments of faces between cells, and of some boundary faces."""
-    edge = face_moments(points, links.boundary_nodes)
-    return np.concatenate([face_moments(points, links.interior_nodes), *(edge[chosen] for chosen in outer)])
+# ------------------------------------------------------------------------------------------ what a rank knows
+def _stored_cells(part: MeshPart) -> CellTable:
+    """Return the cells that this rank stores of the mesh, ascending. Collective."""
+    cells, comm = part.part("cells"), part.comm
+    values = []
+    for known in together(comm, part.cell_geometry):
+        values.append(np.concatenate([known, np.zeros((cells.stored - cells.owned, *known.shape[1:]))]))
+        refresh_host(comm, cells, values[-1])
+    return ascending(CellTable(cells.numbers, cells.owners(comm.rank), *values))
 
 
-def _warps(points: Array, links: Connectivity, outer: Sequence[Index]) -> tuple[Index, Array]:
-    """Return which of these faces are warped, and their tensors."""
-    inner, tensors = face_warps(points, links.interior_nodes)
-    edge, others = face_warps(points, links.boundary_nodes)
-    place = np.full(links.n_boundary, -1, dtype=np.int64)
-    chosen = np.concatenate(outer)
-    place[chosen] = links.n_interior + np.arange(chosen.size)
-    used = place[edge] >= 0
-    return np.concatenate([inner, place[edge][used]]).astype(np.int64), np.concatenate([tensors, others[used]])
+def _inner_faces(part: MeshPart, known: CellTable) -> tuple[FaceTable, Ragged]:
+    """Return the faces between two cells one of which this rank owns, ascending, and their nodes."""
+    cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
+    mine = np.flatnonzero((table[:, 0] < cells.owned) | (table[:, 1] < cells.owned))
+    mine = mine[np.argsort(faces.numbers[mine], kind="stable")]
+    nodes = part.rows("face_nodes").take(mine)
+    area, middle = face_geometry(part.points, nodes)
+    first, second = (cells.numbers[table[mine, side]] for side in (0, 1))
+    place = known.place(first)
+    for axis, centre in enumerate(known.centre.T):
+        middle[:, axis] -= centre[place]
+    return FaceTable(faces.numbers[mine], first, second, area, middle), nodes
 
 
-def _elements_of_faces(links: Connectivity, pairs: Sequence[Pairs], kept: Index) -> Index:
-    """Return the two elements of each face: of those between cells, of periodic ones, and of the boundary's kept."""
-    owner = links.boundary_cells
-    joined = [np.stack([owner[pair.first], owner[pair.second]], axis=1) for pair in pairs]
-    outer = np.stack([owner[kept], links.n_cells + np.arange(kept.size)], axis=1)
-    return np.concatenate([links.interior_cells, *joined, outer], dtype=np.int64)
+def _outer_faces(part: MeshPart) -> tuple[OuterTable, Ragged]:
+    """Return the boundary faces of the cells that this rank owns, ascending, and their nodes."""
+    cells, faces, behind = part.part("cells"), part.part("boundary"), part.table("boundary_cell")[:, 0]
+    mine = np.flatnonzero(behind < cells.owned)
+    mine = mine[np.argsort(faces.numbers[mine], kind="stable")]
+    nodes = part.rows("boundary_nodes").take(mine)
+    return OuterTable(faces.numbers[mine], cells.numbers[behind[mine]], *face_geometry(part.points, nodes)), nodes
 
 
-def _joined(terms: Geometry, pairs: Sequence[Pairs], kept: Index) -> tuple[Array, Array, Array]:
-    """Return the area vectors of these faces, the centres of all elements, and the centres of the faces."""
-    normals, middles = terms.boundary_normals, terms.boundary_centres
-    areas = np.concatenate([terms.face_normals, *(normals[pair.first] for pair in pairs), normals[kept]])
-    centres = np.concatenate([terms.cell_centroids, middles[kept]])
-    places = np.concatenate([terms.face_centres, *(middles[pair.first] for pair in pairs), middles[kept]])
-    return areas, centres, places
+def _periodic_faces(
+    part: MeshPart, periodic: Sequence[tuple[str, str]], outer: OuterTable, nodes: Ragged, known: CellTable
+) -> tuple[FaceTable, Array, Array, CellTable]:
+    """Return the faces of periodic patches at cells of this rank, ways and shapes, and all cells behind the patches."""
+    comm, patches = part.comm, part.patches
+    behind = taken(known, known.place(outer.cell))
+    gathered = comm.allgather((outer, behind, FaceShapes(part.points, [nodes]).table()))
+    every, cells = chain_tables([item[0] for item in gathered]), chain_tables([item[1] for item in gathered])
+    order = np.argsort(every.number)
+    every, cells = taken(every, order), taken(cells, order)
+    shapes = np.concatenate([item[2] for item in gathered])[order]
+    base, found, ways, kept = part.part("faces").total, [], [], []
+    for pair in periodic:
+        spans = [np.searchsorted(every.number, (patches[name].start, patches[name].stop)) for name in pair]
+        places = {name: range(int(low), int(high)) for name, (low, high) in zip(pair, spans, strict=True)}
+        match = together(comm, lambda pair=pair, places=places: match_faces(
+            part.path, pair, places, every.centre, every.area))  # fmt: skip
+        first, second = taken(cells, match.first), taken(cells, match.second)
+        number = base + np.arange(match.first.size)
+        base += match.first.size
+        mine = (first.owner == comm.rank) | (second.owner == comm.rank)
+        arm = every.centre[match.first] - first.centre
+        found.append(FaceTable(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
+                               arm[mine]))  # fmt: skip
+        ways.append((second.centre - first.centre - match.shift)[mine])
+        kept.append(shapes[match.first][mine])
+    return chain_tables(found), np.concatenate(ways), np.concatenate(kept), cells
 
 
+# ------------------------------------------------------------------------------------------ patches
 def check_names(path: str, patches: Collection[str], periodic: Sequence[tuple[str, str]]) -> None:
     """Raise `MeshError` unless pairs name different patches that exist."""
     seen: set[str] = set()

@@ -12,15 +12,17 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
-from fluxloom.fv.control_volumes import ControlVolumes, check_spacing
-from fluxloom.fv.shared_sectors import Beyond
-from fluxloom.fv.shared_volumes import assemble
-from fluxloom.fv.volume_tables import CellTable, FaceTable, ImageTable, OuterTable, Table, face_tensors
+from fluxloom.fv.control_volumes import check_spacing
+from fluxloom.fv.volume_parts import Totals, assemble
+from fluxloom.fv.volume_tables import Beyond, CellTable, FaceShapes, FaceTable, ImageTable, OuterTable, Table
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.partition import as_shares, kway_available, pair_graph, partition_kway, partition_rcb
 from fluxloom.mesh.rows import together
+from fluxloom.mesh.warped_faces import WARPS
 
 __all__ = ["METHODS", "cell_owners", "divided_volumes", "division_report"]
 
+Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
 METHODS = ("auto", "kway", "rcb", "block")
@@ -37,7 +39,7 @@ def divided_volumes(
 ) -> ControlVolumes:
     """Return this rank's part of control volumes. Collective.
 
-    The result is that of `fluxloom.fv.shared_volumes.shared_volumes` for the same owners: numbers of cells, faces and
+    The result is that of `fluxloom.fv.control_volumes.shared_volumes` for the same owners: numbers of cells, faces and
     boundary elements are those of the whole, and so is the order in which loops over them add. Rank 0 has to hold the
     whole; a mesh of elements is better divided before (`fluxloom.mesh.distribute`).
 
@@ -61,25 +63,25 @@ def divided_volumes(
         nothing or a part.
     """
     owner = together(comm, lambda: _owners(comm, whole, method, shares, path))
-    parts = []
+    parts, told = [], None
     if whole is not None and not comm.rank:
-        moments = face_tensors(whole)
-        parts = [_part(whole, owner, rank, moments) for rank in range(comm.size)]
+        shapes, ways = _shapes(whole), whole.ways
+        spans = {name: range(p.start - whole.cells, p.stop - whole.cells) for name, p in whole.patches.items()}
+        joined = int(whole.wrapped.faces.min(initial=whole.interior))
+        totals = Totals(whole.cells, whole.interior, whole.elements - whole.cells, joined)
+        parts = [_part(whole, owner, rank, ways[joined : whole.interior], shapes) for rank in range(comm.size)]
+        told = spans, totals, None if whole.turned is None else whole.turned.rotations, shapes is not None
+    patches, totals, rotations, shaped = comm.broadcast(told)
     near = _sent(comm, CellTable, [part[0] for part in parts])
     faces = _sent(comm, FaceTable, [part[1] for part in parts])
     outer = _sent(comm, OuterTable, [part[2] for part in parts])
     images = _sent(comm, ImageTable, [part[3] for part in parts])
-    told = None
-    if whole is not None and not comm.rank:
-        spans = {
-            name: range(p.start - whole.cells, p.stop - whole.cells) if len(p) else range(0)
-            for name, p in whole.patches.items()
-        }
-        rotations = None if whole.turned is None else whole.turned.rotations
-        told = spans, (whole.cells, whole.interior, whole.elements - whole.cells), rotations
-    patches, totals, rotations = comm.broadcast(told)
-    beyond = None if rotations is None else Beyond(images, rotations)
-    found = assemble(comm, near, faces, outer, patches, totals, beyond)
+    across = _column(comm, [part[4] for part in parts])
+    table = _column(comm, [part[5] for part in parts]) if shaped else None
+    found = assemble(
+        comm, near, faces, outer, patches, totals, None if rotations is None else Beyond(images, rotations),
+        ways=across, shapes=None if table is None else FaceShapes(near.centre, [table]),
+    )  # fmt: skip
     together(comm, lambda: check_spacing(path, found.spacing, found.faces))
     return found
 
@@ -108,16 +110,8 @@ def _settled(method: str) -> str:
 
 
 def division_report(volumes: ControlVolumes, method: str, shares: Sequence[float] | None = None) -> PartitionReport:
-    """Return how control volumes of several ranks are divided, by one of `METHODS`. Collective.
-
-    Raises
-    ------
-    MeshError
-        If there is one rank.
-    """
+    """Return how control volumes are divided, by one of `METHODS`. Collective."""
     shared = volumes.shared
-    if shared is None:
-        raise MeshError("control volumes of one rank are not divided")
     comm, cells = shared.comm, shared.cells
     due = as_shares(np.full(comm.size, 1.0) if shares is None else list(shares))
     load = np.array(comm.allgather(cells.owned), dtype=np.float64)
@@ -135,7 +129,7 @@ def _owners(comm: Comm, whole: ControlVolumes | None, method: str, shares: Seque
         raise MeshError(f"{path}: method {method!r}{did_you_mean(method, METHODS)} (allowed: {', '.join(METHODS)})")
     if comm.rank:
         return np.empty(0, dtype=np.int64)
-    if whole is None or whole.shared is not None:
+    if whole is None or whole.shared.comm.size > 1:
         raise MeshError(f"{path}: rank 0 has to hold the control volumes of the whole mesh to deal them out")
     if whole.cells < comm.size:
         raise MeshError(f"{path}: {whole.cells} cells for {comm.size} ranks: start fewer ranks")
@@ -145,26 +139,39 @@ def _owners(comm: Comm, whole: ControlVolumes | None, method: str, shares: Seque
 
 
 def _part(
-    whole: ControlVolumes, owner: Index, rank: int, moments: npt.NDArray[np.float64]
-) -> tuple[CellTable, FaceTable, OuterTable, ImageTable]:
-    """Return what a rank gets: faces with a cell of its own, boundary faces of its cells, images beyond, all cells."""
+    whole: ControlVolumes, owner: Index, rank: int, ways: Array, shapes: Array | None
+) -> tuple[CellTable, FaceTable, OuterTable, ImageTable, Array, Array | None]:
+    """Return what a rank gets: faces with a cell of its own, boundary faces of its cells, images beyond, all cells.
+
+    ``ways`` are those across the last of the faces, of which the rank gets its own; so it does of ``shapes``.
+    """
     inner = whole.faces[: whole.interior]
     mine = np.flatnonzero((owner[inner] == rank).any(axis=1))
     behind = whole.faces[whole.interior :, 0]
     edge = np.flatnonzero(owner[behind] == rank)
     images = _images(whole, owner, rank)
     near = np.unique(np.concatenate([np.flatnonzero(owner == rank), inner[mine].reshape(-1), images.partner]))
-    ways = whole.centres[inner[mine, 1]] - whole.centres[inner[mine, 0]]
-    place = np.searchsorted(mine, whole.wrapped.faces)
-    there = np.flatnonzero(np.take(mine, place, mode="clip") == whole.wrapped.faces) if mine.size else place[:0]
-    ways[place[there]] += whole.wrapped.shift[there]
+    joined = mine - (whole.interior - len(ways))
     outer = whole.interior + edge
     return (
         CellTable(near, owner[near], whole.volumes[near], whole.centres[near]),
-        FaceTable(mine, inner[mine, 0], inner[mine, 1], whole.areas[mine], ways, whole.arms[mine], moments[mine]),
-        OuterTable(edge, behind[edge], whole.areas[outer], whole.centres[whole.faces[outer, 1]], moments[outer]),
+        FaceTable(mine, inner[mine, 0], inner[mine, 1], whole.areas[mine], whole.arms[mine]),
+        OuterTable(edge, behind[edge], whole.areas[outer], whole.centres[whole.faces[outer, 1]]),
         images,
+        ways[joined[joined >= 0]],
+        None if shapes is None else shapes[np.concatenate([mine, outer])],
     )
+
+
+def _shapes(whole: ControlVolumes) -> Array | None:
+    """Return what `FaceShapes` has of the faces in one table, without warps where no face has any; None: not known."""
+    if whole.moments is None:
+        return None
+    found = whole.moments().reshape(len(whole.faces), -1)
+    rows, tensors = (np.empty(0, np.int64), np.empty((0, WARPS))) if whole.warps is None else whole.warps()
+    warps = np.zeros((len(found), WARPS if rows.size else 0))
+    warps[rows] = tensors[:, : warps.shape[1]]
+    return np.concatenate([found, warps], axis=1)
 
 
 def _images(whole: ControlVolumes, owner: Index, rank: int) -> ImageTable:
@@ -181,12 +188,11 @@ def _images(whole: ControlVolumes, owner: Index, rank: int) -> ImageTable:
 
 def _sent(comm: Comm, kind: type[Table], tables: Sequence[Table]) -> Table:
     """Send each rank its table, of those that rank 0 has; return this rank's. Collective."""
-    names = [field.name for field in fields(kind)]
-    shapes = (
-        [(getattr(tables[0], name).shape[1:], getattr(tables[0], name).dtype) for name in names] if tables else None
-    )
-    columns: list[npt.NDArray[Any]] = []
-    for name, (shape, dtype) in zip(names, comm.broadcast(shapes), strict=True):
-        empty = [np.empty((0, *shape), dtype=dtype)] * comm.size
-        columns.append(np.array(comm.exchange([getattr(table, name) for table in tables] or empty)[0]))
-    return kind(*columns)
+    return kind(*(_column(comm, [getattr(table, field.name) for table in tables]) for field in fields(kind)))
+
+
+def _column(comm: Comm, arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any]:
+    """Send each rank its array, of those that rank 0 has. Collective."""
+    found = [array for array in arrays if array is not None]
+    shape, dtype = comm.broadcast((found[0].shape[1:], found[0].dtype) if found else None)
+    return np.array(comm.exchange(found or [np.empty((0, *shape), dtype=dtype)] * comm.size)[0])

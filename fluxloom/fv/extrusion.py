@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.dats import Dat
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.extruded import ExtrudedPoisson
 from fluxloom.linalg.extruded_plane import ExtrudedMatrix
 
@@ -135,7 +135,7 @@ def extrusion_of(volumes: ControlVolumes, axis: int | None = None) -> Extrusion:
     """
     if volumes.dimension != 3:
         raise MeshError(f"extrusion: a mesh of three dimensions is wanted, not of {volumes.dimension}")
-    if volumes.shared is not None and volumes.shared.comm.size > 1:
+    if volumes.shared.comm.size > 1:
         raise MeshError("extrusion: control volumes of several ranks are not looked at: columns of cells may be cut")
     if axis not in (None, 0, 1, 2):
         raise MeshError(f"extrusion: axis is 0, 1 or 2, not {axis!r}")

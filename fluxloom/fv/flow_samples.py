@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.fv.control_volumes import ControlVolumes, Wrapped
+from fluxloom.fv.volumes import ControlVolumes, Wrapped
 
 __all__ = ["FusedFaces", "FusedPatches", "fused_faces", "fused_patches"]
 
@@ -54,11 +54,6 @@ class FusedFaces:
     wetted: Array
     conductance: Array
 
-    @property
-    def pairs(self) -> Index:
-        """Both groups of each face, ``(n, 2)``."""
-        return np.stack([self.first, self.second], axis=1)
-
     def ways(self, first: Array, second: Array) -> Array:
         """Return the ways from the first centres to the second ones or their images, ``(n, d)``."""
         return second - first + self.shifts[self.image]
@@ -74,9 +69,9 @@ class FusedFaces:
         found[flat] = _LEAST * self.wetted[flat, None] * way / np.linalg.norm(way, axis=1, keepdims=True)
         return found
 
-    def wrapped(self, order: Index | None = None) -> Wrapped:
+    def wrapped(self, order: Index) -> Wrapped:
         """Return which of the faces, in this order, lead to an image."""
-        image = self.image if order is None else self.image[order]
+        image = self.image[order]
         found = np.flatnonzero(image)
         return Wrapped(found, self.shifts[image[found]])
 
@@ -106,7 +101,7 @@ class FusedPatches:
     place: Index
 
 
-def fused_faces(volumes: ControlVolumes, group: Index, wetted: Array, comm: Comm | None) -> FusedFaces:
+def fused_faces(volumes: ControlVolumes, group: Index, wetted: Array) -> FusedFaces:
     """Return the faces between groups. Collective.
 
     Parameters
@@ -117,14 +112,12 @@ def fused_faces(volumes: ControlVolumes, group: Index, wetted: Array, comm: Comm
         Global number of the group of each cell.
     wetted : (faces,)
         Areas of the fine faces.
-    comm
-        The ranks, if there are several.
     """
     pair = group[volumes.faces[: volumes.interior]]
     back = pair[:, 0] > pair[:, 1]
     wraps = volumes.wrapped.faces
     turned = np.where(back[wraps, None], -volumes.wrapped.shift, volumes.wrapped.shift)
-    shifts = _shifts(turned, comm)
+    shifts = _shifts(turned, volumes.shared.comm)
     image = np.zeros(len(pair), dtype=np.int64)
     for k in range(1, len(shifts)):
         image[wraps[_near(turned, shifts[k], shifts)]] = k
@@ -182,11 +175,9 @@ def _segments(first: Index, second: Index, third: Index) -> tuple[Index, Index, 
     return order, np.flatnonzero(new), place
 
 
-def _shifts(vectors: Array, comm: Comm | None) -> Array:
+def _shifts(vectors: Array, comm: Comm) -> Array:
     """Return the different ones among the vectors of all ranks, behind a zero. Collective."""
-    found = _different(vectors)
-    if comm is not None:
-        found = _different(np.concatenate(comm.allgather(found)))
+    found = _different(np.concatenate(comm.allgather(_different(vectors))))
     return np.concatenate([np.zeros((1, vectors.shape[1])), found])
 
 

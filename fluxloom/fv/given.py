@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["Along", "check_patches", "given_values", "sliding"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.given import check_patches, given_values, sliding
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table", "given_gradients"]
 

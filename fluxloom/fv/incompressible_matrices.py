@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 from fluxloom.fv.linear_operators import LinearOperators, stored
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import in_planes
+from fluxloom.fv.volumes import ControlVolumes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

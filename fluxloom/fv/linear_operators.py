@@ -44,9 +44,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.control_volumes import ControlVolumes, warps_of
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family, Sides
+from fluxloom.fv.volumes import ControlVolumes, warps_of
 from fluxloom.mesh.warped_faces import TENSOR
 
 __all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "once_warped", "stored"]
@@ -107,8 +107,6 @@ def once_warped(volumes: ControlVolumes) -> tuple[Index, Array]:
 
 def stored(volumes: ControlVolumes, values: Array) -> Array:
     """Return values of the owned cells ``(owned,)``, and those that other ranks have of theirs. Collective."""
-    if volumes.shared is None:
-        return values
     found = np.zeros((volumes.cells, 1))
     found[: values.size, 0] = values
     refresh_host(volumes.shared.comm, volumes.shared.cells, found)
@@ -389,8 +387,7 @@ class LinearOperators:
         return cv.volumes[across] * (~sides.outside | self._mirrored)
 
     def _anywhere(self, here: bool) -> bool:
-        shared = self.volumes.shared
-        return here if shared is None else any(shared.comm.allgather(here))
+        return any(self.volumes.shared.comm.allgather(here))
 
     # ------------------------------------------------------------------------------------- cells
     def carried(self, flat: Mask) -> Family:

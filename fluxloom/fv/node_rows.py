@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes
+from fluxloom.fv.volume_tables import Places
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import Ragged
 
@@ -41,20 +41,12 @@ class NodeRows:
 
     @classmethod
     def of_part(cls, part: MeshPart, volumes: ControlVolumes) -> NodeRows:
-        """Return those of a part of a mesh that is divided with `fluxloom.fv.shared_volumes.FLOW_MAPS`.
-
-        Raises
-        ------
-        SolverError
-            If the control volumes are not of several ranks.
-        """
+        """Return those of a part of a mesh that is divided with `fluxloom.fv.control_volumes.FLOW_MAPS`."""
         numbers = part.part("nodes").numbers
 
         def rows(name: str, over: str, wanted: Index) -> Ragged:
-            table = part.table(name)
-            known = part.part(over).numbers[: len(table)]
-            order = np.argsort(known)
-            found = Ragged.from_padded(table[order[np.searchsorted(known, wanted, sorter=order)]])
+            table = part.rows(name)
+            found = table.take(Places(part.part(over).numbers[: len(table)]).of(wanted))
             return Ragged(found.offsets, numbers[found.indices].astype(np.int32))
 
         cells, outer, inner = _numbers(volumes)
@@ -65,28 +57,16 @@ class NodeRows:
 
     @classmethod
     def dealt(cls, links: Connectivity | None, volumes: ControlVolumes) -> NodeRows:
-        """Return those of a mesh whose connectivity rank 0 has, and nobody else. Collective.
-
-        Raises
-        ------
-        SolverError
-            If the control volumes are not of several ranks.
-        """
-        asked, comm = _numbers(volumes), _shared(volumes).comm
+        """Return those of a mesh whose connectivity rank 0 has, and nobody else. Collective."""
+        asked, comm = _numbers(volumes), volumes.shared.comm
         given = (None, None, None) if links is None else (links.cell_nodes, links.boundary_nodes, links.interior_nodes)
         cells, outer, inner = (_dealt(comm, whole, wanted) for whole, wanted in zip(given, asked, strict=True))
         return cls(cells, outer, inner, comm.broadcast(0 if links is None else links.n_points))
 
 
-def _shared(volumes: ControlVolumes) -> SharedVolumes:
-    if volumes.shared is None:
-        raise SolverError("nodes of parts: control volumes of several ranks are wanted")
-    return volumes.shared
-
-
 def _numbers(volumes: ControlVolumes) -> tuple[Index, Index, Index]:
     """Return the numbers in the whole mesh of owned cells, boundary elements, and interior faces."""
-    shared = _shared(volumes)
+    shared = volumes.shared
     elements, faces = np.empty(volumes.elements, dtype=np.int64), np.empty(len(volumes.faces), dtype=np.int64)
     elements[shared.element_order], faces[shared.face_order] = shared.elements.numbers, shared.faces.numbers
     outer = elements[volumes.cells :] - shared.cells.total

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.given import check_patches, given_values
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_transport import FLUX, VALUE
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "scalar_table"]
 

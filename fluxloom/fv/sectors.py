@@ -11,16 +11,18 @@ leaves one side enters the other to round-off.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.fv.control_volumes import ControlVolumes, Turned
+from fluxloom.fv.volume_tables import Beyond, CellTable, ImageTable, OuterTable, chain_tables, taken
+from fluxloom.mesh.rows import together
 
-__all__ = ["Images", "Sector", "Side", "check_sectors", "joined", "sector_volumes", "turn"]
+__all__ = ["Images", "Sector", "Side", "check_sectors", "joined", "joined_sectors", "turn"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -79,61 +81,15 @@ def turn(axis: Array, angle: float, dimension: int) -> Array:
     return whole[:dimension, :dimension]
 
 
-def sector_volumes(volumes: ControlVolumes, sectors: Sequence[Sector]) -> ControlVolumes:
-    """Return control volumes whose patches are joined by rotations; these are no boundaries any more.
-
-    Parameters
-    ----------
-    volumes
-        With the patches as boundaries, of one rank; on several `fluxloom.fv.shared_volumes` joins them.
-    sectors
-        Pairs of patches with as many faces each, that match node by node.
-
-    Raises
-    ------
-    MeshError
-        If a patch does not exist or is used twice, if faces do not match, or on several ranks.
-    """
-    if volumes.shared is not None:
-        raise MeshError("sectors: of a divided mesh these patches are joined by shared_volumes(part, sectors=...)")
-    used = check_sectors(volumes.patches, sectors)
-    offset = volumes.interior - volumes.cells
-    centres, arms, areas = volumes.centres.copy(), volumes.arms.copy(), volumes.areas.copy()
-    behind = volumes.faces[volumes.interior :, 0]
-    turned: list[Turned] = []
-    for sector in sectors:
-        spans = [np.arange(volumes.patches[n].start, volumes.patches[n].stop) for n in (sector.first, sector.second)]
-        cells = [behind[span - volumes.cells] for span in spans]
-        first, second = (
-            Side(volumes.areas[span + offset], volumes.centres[span], volumes.centres[cell])
-            for span, cell in zip(spans, cells, strict=True)
-        )
-        for side, images in enumerate(joined(sector, first, second)):
-            elements = spans[side][images.places]
-            faces, number = elements + offset, np.full(elements.size, len(turned))
-            centres[elements], arms[faces], areas[faces] = images.centres, images.arms, images.areas
-            turned += [Turned(elements, cells[1 - side][images.partners], number, images.rotation[None])]
-    ways = centres[volumes.faces[:, 1]] - centres[volumes.faces[:, 0]]
-    ways[volumes.wrapped.faces] += volumes.wrapped.shift
-    spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
-    together = Turned(*(np.concatenate([getattr(item, field.name) for item in turned]) for field in fields(Turned)))
-    patches = {name: span for name, span in volumes.patches.items() if name not in used}
-    return replace(
-        volumes, centres=centres, arms=arms, areas=areas, spacing=spacing, patches=patches, turned=together
-    )  # fmt: skip
-
-
 def check_sectors(patches: Collection[str], sectors: Sequence[Sector]) -> set[str]:
     """Return the names of the patches of some sectors.
 
     Raises
     ------
     MeshError
-        If there is no sector, a patch does not exist or is used twice.
+        If a patch does not exist or is used twice.
     """
     seen: set[str] = set()
-    if not sectors:
-        raise MeshError("sectors: at least one pair of patches is wanted")
     for name in (name for sector in sectors for name in (sector.first, sector.second)):
         if name not in patches:
             known = ", ".join(patches) or "none"
@@ -234,3 +190,64 @@ def _angle(sides: tuple[Side, Side], axis: Array, origin: Array) -> tuple[float,
     arms -= (arms @ axis)[:, None] * axis
     sine, cosine = np.cross(arms[0], arms[1]) @ axis, arms[0] @ arms[1]
     return float(np.arctan2(sine, cosine)), reach
+
+
+# ------------------------------------------------------------------------------------------ the sides of a mesh
+def joined_sectors(
+    comm: Comm, sectors: Sequence[Sector], patches: Mapping[str, range], outer: OuterTable, known: CellTable
+) -> tuple[Beyond, OuterTable, CellTable]:
+    """Return what is beyond the sides of sectors, boundary faces with their geometry, and the cells behind all sides.
+
+    Faces of these patches are known to every rank while they are matched, as those of periodic ones are; so each finds
+    the same partners and the same rotation as one rank alone. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    sectors, patches
+        Pairs of patches, and patch to global numbers of boundary faces.
+    outer
+        Boundary faces of this rank's cells, ascending.
+    known
+        The cells behind them at least, ascending.
+
+    Raises
+    ------
+    MeshError
+        On every rank, if a patch does not exist or is used twice, or if faces do not match.
+    """
+    together(comm, lambda: check_sectors(patches, sectors))
+    faces, cells = _gathered(comm, sectors, patches, outer, known)
+    centre, area = outer.centre.copy(), outer.area.copy()
+    tables: list[ImageTable] = []
+    rotations: list[Array] = []
+    for sector in sectors:
+        spans = [patches[name] for name in (sector.first, sector.second)]
+        rows = [np.arange(*np.searchsorted(faces.number, (span.start, span.stop))) for span in spans]
+        first, second = (Side(faces.area[row], faces.centre[row], cells.centre[row]) for row in rows)
+        for side, found in enumerate(together(comm, lambda s=sector, a=first, b=second: joined(s, a, b))):
+            own, partner = rows[side][found.places], rows[1 - side][found.partners]
+            mine = np.flatnonzero(cells.owner[own] == comm.rank)
+            number = faces.number[own[mine]]
+            place = np.searchsorted(outer.number, number)
+            centre[place], area[place] = found.centres[mine], found.areas[mine]
+            which = np.full(mine.size, len(rotations))
+            tables.append(ImageTable(number, cells.number[partner[mine]], which, found.arms[mine]))
+            rotations.append(found.rotation)
+    beyond = Beyond(chain_tables(tables), np.stack(rotations))
+    return beyond, replace(outer, area=area, centre=centre), cells
+
+
+def _gathered(
+    comm: Comm, sectors: Sequence[Sector], patches: Mapping[str, range], outer: OuterTable, known: CellTable
+) -> tuple[OuterTable, CellTable]:
+    """Return the faces of all ranks in the patches of sectors, ascending, and the cell behind each."""
+    kept = np.zeros(outer.number.size, dtype=bool)
+    for span in (patches[name] for sector in sectors for name in (sector.first, sector.second)):
+        kept |= (outer.number >= span.start) & (outer.number < span.stop)
+    mine = taken(outer, np.flatnonzero(kept))
+    items = comm.allgather((mine, taken(known, known.place(mine.cell))))
+    faces, cells = chain_tables([item[0] for item in items]), chain_tables([item[1] for item in items])
+    order = np.argsort(faces.number)
+    return taken(faces, order), taken(cells, order)

@@ -11,7 +11,6 @@ from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set
 from fluxloom.fv.slopes import arms, boundary_arms, cell_shape, crossings, least_squares, unit_normals
 from fluxloom.mesh.bind import Mesh
-from fluxloom.mesh.distribute import MeshPart
 
 __all__ = ["ShallowGeometry"]
 
@@ -56,7 +55,7 @@ class ShallowGeometry:
 
     def __init__(self, mesh: Mesh, *, dtype: npt.DTypeLike = "float64", slopes: bool = True) -> None:
         self._mesh, self._dtype = mesh, dtype
-        corners = _corners(mesh)
+        corners = _padded(mesh.cell_nodes, "corners")
         self.shape = self._dat(mesh.cells, 2, "shape")
         self.middles = self._dat(mesh.cells, 2 * corners.legs, "middles")
         Loop(
@@ -74,7 +73,7 @@ class ShallowGeometry:
 
     def _add_slopes(self, sides: int) -> None:
         mesh = self._mesh
-        self.neighbours = _neighbours(mesh, sides)
+        self.neighbours = _padded(mesh.cell_cells, "neighbours", sides, own=True)
         self.weights = self._dat(mesh.cells, 2 * sides, "weights")
         centre = mesh.centroids
         Loop(least_squares, mesh.cells, centre, centre[self.neighbours], self.weights, legs=sides)()
@@ -95,48 +94,15 @@ class ShallowGeometry:
         return self._mesh.context.dat(over, name=name, shape=(components,), dtype=self._dtype)
 
 
-def _corners(mesh: Mesh) -> TableMap:
-    """Return cell -> its nodes; shorter rows repeat their last node."""
-    if mesh.part is None:
-        return _padded(mesh.cell_nodes, "corners")
-    table = mesh.part.table("cell_nodes")
-    last = np.count_nonzero(table >= 0, axis=1) - 1
-    filled = np.where(table < 0, np.take_along_axis(table, last[:, None], axis=1), table)
-    return TableMap(mesh.cells, mesh.nodes, filled, "corners")
-
-
-def _neighbours(mesh: Mesh, sides: int) -> TableMap:
-    """Return cell -> the cells across its sides, and itself where there is none."""
-    if mesh.part is None:
-        return _padded(mesh.cell_cells, "neighbours", sides, own=True)
-    return TableMap(mesh.cells, mesh.cells, _across(mesh.part, sides), "neighbours")
-
-
-def _across(part: MeshPart, sides: int) -> npt.NDArray[np.int32]:
-    """Return the table of `_neighbours` on one of several ranks, ``(executed cells, sides)``.
-
-    Rows of owned cells are those of the whole mesh, in the same order: faces of which the cell is the first, then
-    those of which it is the second, by their global numbers. Every face of an owned cell is executed here. Rows
-    of the halo lack cells, but no loop that reads neighbours runs there: it writes cells directly.
-    """
-    pairs = part.table("face_cells")
-    faces, executed = part.part("faces"), part.part("cells").executed
-    here = np.concatenate([pairs[:, 0], pairs[:, 1]])
-    there = np.concatenate([pairs[:, 1], pairs[:, 0]])
-    second = np.repeat([False, True], len(pairs))
-    order = np.lexsort((np.tile(faces.numbers[: faces.executed], 2), second, here))
-    order = order[here[order] < executed]
-    rows = here[order]
-    table = np.repeat(np.arange(executed, dtype=np.int32)[:, None], sides, axis=1)
-    table[rows, np.arange(rows.size) - np.searchsorted(rows, rows)] = there[order]
-    return table
-
-
 def _padded(rows: TableMap | RaggedMap, name: str, width: int = 0, *, own: bool = False) -> TableMap:
-    """Return rows as a table: short ones repeat their last entry, or with ``own`` the element itself."""
+    """Return rows as a table: short ones repeat their last entry, or with ``own`` the element itself.
+
+    Where there are no rows for the halo, those of the table lead to its elements themselves: no loop that reads
+    neighbours runs there, as it writes cells directly.
+    """
     if isinstance(rows, TableMap):
         return rows
-    counts = np.diff(rows.offsets)
+    counts, halo = np.diff(rows.offsets), np.arange(len(rows.offsets) - 1, rows.source.executed)
     width = max(width, int(counts.max(initial=1)))
     place = np.minimum(rows.offsets[:-1, None] + np.arange(width), rows.offsets[1:, None] - 1)
     short = np.arange(width) >= counts[:, None]
@@ -144,4 +110,5 @@ def _padded(rows: TableMap | RaggedMap, name: str, width: int = 0, *, own: bool 
     table = rows.indices[inside] if rows.indices.size else np.zeros_like(place)
     if own:
         table = np.where(short, np.arange(len(counts))[:, None], table)
+    table = np.concatenate([table, np.repeat(halo[:, None], width, axis=1)])
     return TableMap(rows.source, rows.target, table.astype(np.int32), name)

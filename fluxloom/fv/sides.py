@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.inverse import inverse_ragged
 
 if TYPE_CHECKING:

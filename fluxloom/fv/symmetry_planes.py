@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["extruded_along", "in_planes", "is_flat", "reference_length"]
@@ -50,13 +50,12 @@ def in_planes(volumes: ControlVolumes, chosen: npt.NDArray[np.bool_]) -> npt.NDA
 
     On curved ones, which are walls without friction, what is beyond is no image of what is before.
     """
-    found, comm = chosen.copy(), None if volumes.shared is None else volumes.shared.comm
+    found, comm = chosen.copy(), volumes.shared.comm
     for name in sorted(volumes.patches):
         numbers = np.asarray(volumes.patches[name], dtype=np.int64) - volumes.cells
         normals = volumes.normals[volumes.interior + numbers[chosen[numbers]]]
-        ways = _directions(normals, _PLANE, _PLANES + 1)
-        if comm is not None:
-            ways = _directions(np.array([way for part in comm.allgather(ways) for way in part]), _PLANE)
+        ways = comm.allgather(_directions(normals, _PLANE, _PLANES + 1))
+        ways = _directions(np.array([way for part in ways for way in part]), _PLANE)
         if len(ways) > _PLANES:
             found[numbers] = False
     return found
@@ -135,7 +134,7 @@ def reference_length(
     d, offset = volumes.dimension, volumes.interior - volumes.cells
     places, weight = volumes.centres[chosen], volumes.area[chosen + offset]
     size = max(comm.allgather(float(np.ptp(volumes.centres, axis=0).max(initial=0.0))))
-    numbers = volumes.shared.cells.numbers if volumes.shared is not None else range(volumes.cells)
+    numbers = volumes.shared.cells.numbers
     start = (int(numbers[0]), volumes.centres[0].tolist()) if len(numbers) else (2**63, [0.0] * d)
     places = places - (origin := np.array(min(comm.allgather(start))[1]))  # near the mesh, wherever that is
     rows = weight[:, None] * np.column_stack([np.ones(len(weight)), places])

@@ -41,7 +41,7 @@ from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.operators import Operator, Step, steps_of
 from fluxloom.linalg.restart import Start
 from fluxloom.linalg.status import Reals, Status, judged
-from fluxloom.linalg.vectors import clear, copy
+from fluxloom.linalg.vectors import clear, copy, like
 
 __all__ = ["GMRES", "Arnoldi"]
 

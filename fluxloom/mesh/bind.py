@@ -9,7 +9,7 @@ On several ranks the mesh is divided when it is bound, and each rank has its par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,14 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
-from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_measures, face_geometry
+from fluxloom.mesh.distribute import DividedPart, MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
-from fluxloom.mesh.sound import require_positive, require_sound
-from fluxloom.mesh.surface import tell_unnamed
+from fluxloom.mesh.whole_part import WholePart
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -81,8 +78,8 @@ class Mesh:
 
     Attributes
     ----------
-    part : MeshPart or None
-        This rank's part as NumPy arrays; None on one rank.
+    part : MeshPart
+        This rank's part as NumPy arrays; on one rank all of the mesh.
     context : Context
         Where it lives.
     renumbering : MeshRenumbering or None
@@ -93,7 +90,7 @@ class Mesh:
 
     def __init__(
         self,
-        data: MeshData | MeshSlice | MeshPart | None,
+        data: MeshData | MeshSlice | DividedPart | WholePart | None,
         context: Context,
         *,
         dtype: npt.DTypeLike = "float64",
@@ -103,17 +100,18 @@ class Mesh:
         maps: Iterable[str] | None = None,
     ) -> None:
         self.context, self.renumbering = context, renumbering
-        self.part: MeshPart | None = None
-        if context.ranked:
-            comm, given = context.comm, data
-            if not isinstance(given, MeshPart):
-                given = distribute_mesh(as_slice(comm, given), comm, method=partition, shares=shares, maps=maps)
-            self.part = given
-        elif not isinstance(data, MeshData):
+        comm = context.comm
+        if isinstance(data, MeshPart):
+            if data.comm.size != comm.size:
+                raise MeshError(f"{data.path}: a part of {data.comm.size} ranks, and the context has {comm.size}")
+            self.part: DividedPart | WholePart = data
+        elif context.ranked:
+            self.part = distribute_mesh(as_slice(comm, data), comm, method=partition, shares=shares, maps=maps)
+        elif isinstance(data, MeshData):
+            self.part = WholePart(data)
+        else:
             raise MeshError(f"a mesh on one rank is bound from its arrays (MeshData), not from {type(data).__name__}")
-        self._data = data
-        self.nodes = self._set("nodes", lambda: self.data.n_points)
-        self.cells = self._set("cells", lambda: self.data.n_cells)
+        self.nodes, self.cells = self._set("nodes"), self._set("cells")
         self._dtype = dtype
 
     @property
@@ -125,19 +123,23 @@ class Mesh:
         MeshError
             On several ranks, where `part` holds the arrays.
         """
-        if self.part is not None or not isinstance(self._data, MeshData):
-            raise MeshError(f"{self.path}: the mesh is divided among the ranks, none has it as a whole: use mesh.part")
-        return self._data
+        return self._whole("the mesh is divided among the ranks, none has it as a whole: use mesh.part").data
+
+    def _whole(self, problem: str) -> WholePart:
+        """Return the part of a rank alone."""
+        if isinstance(self.part, DividedPart):
+            raise MeshError(f"{self.path}: {problem}")
+        return self.part
 
     @property
     def path(self) -> str:
         """Where the mesh came from."""
-        return self.data.source.path if self.part is None else self.part.path
+        return self.part.path
 
     @property
     def dimension(self) -> int:
         """Two or three."""
-        return self.data.dimension if self.part is None else self.part.dimension
+        return self.part.dimension
 
     @Once
     def links(self) -> Connectivity:
@@ -148,78 +150,70 @@ class Mesh:
         MeshError
             On several ranks, and for a mesh that is not sound (see `fluxloom.mesh.sound`).
         """
-        if self.part is not None:
-            raise MeshError(f"{self.path}: on several ranks no rank has the whole connectivity: use maps, or mesh.part")
-        return self._checked[0]
+        return self._whole("on several ranks no rank has the whole connectivity: use maps, or mesh.part").links
 
     # -------------------------------------------------------------------------------------- sets
     @Once
     def faces(self) -> Set:
         """Interior faces, each between two cells. In two dimensions they are the interior edges."""
-        return self._set("faces", lambda: self.links.n_interior)
+        return self._set("faces")
 
     @Once
     def boundary(self) -> Set:
         """Boundary faces: patch by patch, in the order of the patches, then those in no patch."""
-        return self._set("boundary", lambda: self.links.n_boundary)
+        return self._set("boundary")
 
     @Once
     def edges(self) -> Set:
         """Distinct pairs of nodes that an edge of a cell joins, at the boundary too."""
-        return self._set("edges", lambda: len(self.links.edges))
+        return self._set("edges")
 
     @Once
     def patches(self) -> dict[str, Subset]:
         """Boundary faces of each patch; an unknown name is a `MeshError` that lists those there are."""
-        part = self.part
-        if part is not None:
-            found = {name: part.patch(name) for name in part.listed.names}
-        else:
-            found = {n: np.arange(p.start, p.stop, dtype=np.int32) for n, p in self.links.patches.items()}
-        subsets = {name: Subset(self.boundary, indices, name) for name, indices in found.items()}
+        subsets = {name: Subset(self.boundary, self.part.patch(name), name) for name in self.part.patches}
         return Patches(subsets, self.path)
 
-    def _set(self, name: str, size: Callable[[], int]) -> Set:
-        """Declare a set: this rank's part, or all of it."""
-        return Set(self.context, size(), name) if self.part is None else self.context.set(self.part.part(name), name)
+    def _set(self, name: str) -> Set:
+        """Declare a set: what this rank has of it."""
+        return self.context.set(self.part.part(name), name)
 
     # -------------------------------------------------------------------------------------- maps
     @Once
     def cell_nodes(self) -> TableMap | RaggedMap:
         """Cell -> its nodes, ordered as in `fluxloom.mesh.elements`; ragged if the cells differ in type."""
-        return self._map(self.cells, self.nodes, lambda: self.links.cell_nodes, "cell_nodes")
+        return self._map(self.cells, self.nodes, "cell_nodes")
 
     @Once
     def face_nodes(self) -> TableMap | RaggedMap:
         """Interior face -> its nodes, anticlockwise seen from the second cell; ragged if they differ in number."""
-        return self._map(self.faces, self.nodes, lambda: self.links.interior_nodes, "face_nodes")
+        return self._map(self.faces, self.nodes, "face_nodes")
 
     @Once
     def face_cells(self) -> TableMap:
         """Interior face -> its two cells; the normal points from the first (lower number) to the second."""
-        return self._table(self.faces, self.cells, lambda: self.links.interior_cells, "face_cells")
+        return self._table(self.faces, self.cells, "face_cells")
 
     @Once
     def boundary_nodes(self) -> TableMap | RaggedMap:
         """Boundary face -> its nodes, anticlockwise seen from outside; ragged if they differ in number."""
-        return self._map(self.boundary, self.nodes, lambda: self.links.boundary_nodes, "boundary_nodes")
+        return self._map(self.boundary, self.nodes, "boundary_nodes")
 
     @Once
     def boundary_cell(self) -> TableMap:
         """Boundary face -> the cell behind it (one leg)."""
-        return self._table(self.boundary, self.cells, lambda: self.links.boundary_cells, "boundary_cell")
+        return self._table(self.boundary, self.cells, "boundary_cell")
 
     @Once
     def edge_nodes(self) -> TableMap:
         """Edge -> its two nodes, the lower number first."""
-        return self._table(self.edges, self.nodes, lambda: self.links.edges, "edge_nodes")
+        return self._table(self.edges, self.nodes, "edge_nodes")
 
     @Once
     def cell_cells(self) -> RaggedMap:
         """Cell -> the cells across its interior faces."""
         around = self._faces_around
-        pairs = self.links.interior_cells if self.part is None else self.part.table("face_cells")
-        cells = pairs[around.rows, 1 - around.legs]
+        cells = self.part.table("face_cells")[around.rows, 1 - around.legs]
         return self._ragged(self.cells, self.cells, Ragged(around.offsets, cells), "cell_cells")
 
     @Once
@@ -240,46 +234,31 @@ class Mesh:
     @Once
     def cell_boundary(self) -> RaggedMap:
         """Cell -> its boundary faces; most rows are empty."""
-        around = self._around("boundary_cell", self.boundary, self.cells, lambda: self.links.boundary_cells[:, None])
+        around = self._around("boundary_cell", self.boundary, self.cells)
         return self._ragged(self.cells, self.boundary, Ragged(around.offsets, around.rows), "cell_boundary")
 
     @Once
     def node_cells(self) -> RaggedMap:
         """Node -> the cells that have it, ascending."""
-        if self.part is None:
-            return self._ragged(self.nodes, self.cells, self.links.node_cells, "node_cells")
-        numbers = self.part.part("cells").numbers[: self.cells.executed]
-        around = inverse_rows(self.part.table("cell_nodes"), self.nodes.size, numbers, by_leg=False)
-        return self._ragged(self.nodes, self.cells, Ragged(around.offsets, around.rows), "node_cells")
+        return self._ragged(self.nodes, self.cells, self.part.node_cells(), "node_cells")
 
     @Once
     def _faces_around(self) -> InverseRows:
         """The interior faces of each cell, and which of their two cells it is."""
-        return self._around("face_cells", self.faces, self.cells, lambda: self.links.interior_cells)
+        return self._around("face_cells", self.faces, self.cells)
 
-    def _around(self, name: str, source: Set, target: Set, whole: Callable[[], IntArray]) -> InverseRows:
+    def _around(self, name: str, source: Set, target: Set) -> InverseRows:
         """Return the elements that lead to each one that this rank owns, in the order of their global numbers."""
-        table = self.part.table(name) if self.part is not None else whole()
-        numbers = None if source.part is None else source.part.numbers[: source.executed]
-        return inverse_rows(table, target.size, numbers)
+        numbers = self.part.part(source.name).numbers[: source.executed]
+        return inverse_rows(self.part.table(name), target.size, numbers)
 
-    def _map(self, source: Set, target: Set, whole: Callable[[], Ragged], name: str) -> TableMap | RaggedMap:
-        if self.part is not None:
-            table = self.part.table(name)
-            if self.part.regular(name):
-                return TableMap(source, target, table, name)
-            here = table >= 0
-            return self._ragged(source, target, Ragged.from_counts(here.sum(axis=1), table[here]), name)
-        rows = whole()
-        if not len(rows):  # no interior faces: as wide as the faces of the cells are
-            width = max((element(kind).face_width for kind in self.data.cells), default=1)
-            return TableMap(source, target, np.empty((0, width), dtype=np.int32), name)
-        if rows.arity is None:
-            return self._ragged(source, target, rows, name)
-        return TableMap(source, target, rows.table, name)
+    def _map(self, source: Set, target: Set, name: str) -> TableMap | RaggedMap:
+        if self.part.regular(name):
+            return self._table(source, target, name)
+        return self._ragged(source, target, self.part.rows(name), name)
 
-    def _table(self, source: Set, target: Set, whole: Callable[[], npt.ArrayLike], name: str) -> TableMap:
-        return TableMap(source, target, whole() if self.part is None else self.part.table(name), name)
+    def _table(self, source: Set, target: Set, name: str) -> TableMap:
+        return TableMap(source, target, self.part.table(name), name)
 
     @staticmethod
     def _ragged(source: Set, target: Set, rows: Ragged, name: str) -> RaggedMap:
@@ -289,8 +268,7 @@ class Mesh:
     @Once
     def x(self) -> Dat:
         """Coordinates of the nodes, ``(d,)``."""
-        points = self.data.points if self.part is None else self.part.points[: self.nodes.size]
-        return self._dat(self.nodes, points, "x")
+        return self._dat(self.nodes, self.part.points[: self.nodes.size], "x")
 
     @Once
     def volumes(self) -> Dat:
@@ -305,50 +283,26 @@ class Mesh:
     @Once
     def face_normals(self) -> Dat:
         """Area vectors of the interior faces, ``(d,)``, from the first cell of `face_cells` to the second."""
-        return self._dat(self.faces, self._face_geometry("face_nodes")[0], "face_normals")
+        return self._dat(self.faces, self.part.face_geometry("face_nodes")[0], "face_normals")
 
     @Once
     def face_centres(self) -> Dat:
         """Centroids of the interior faces, ``(d,)``."""
-        return self._dat(self.faces, self._face_geometry("face_nodes")[1], "face_centres")
+        return self._dat(self.faces, self.part.face_geometry("face_nodes")[1], "face_centres")
 
     @Once
     def boundary_normals(self) -> Dat:
         """Area vectors of the boundary faces, ``(d,)``, outward."""
-        return self._dat(self.boundary, self._face_geometry("boundary_nodes")[0], "boundary_normals")
+        return self._dat(self.boundary, self.part.face_geometry("boundary_nodes")[0], "boundary_normals")
 
     @Once
     def boundary_centres(self) -> Dat:
         """Centroids of the boundary faces, ``(d,)``."""
-        return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
-
-    @Once
-    def _checked(self) -> tuple[Connectivity, tuple[FloatArray, FloatArray]]:
-        """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
-        links = self.data.connectivity()
-        volumes, centroids, parts = cell_measures(self.data)
-        tell_unnamed(require_sound(self.data, links, volumes, parts))
-        return links, (volumes, centroids)
+        return self._dat(self.boundary, self.part.face_geometry("boundary_nodes")[1], "boundary_centres")
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes and centroids of the cells.
-
-        Raises
-        ------
-        MeshError
-            For a cell that is inverted or flat; dividing a mesh has found those that are inverted, on every rank.
-        """
-        if self.part is not None:
-            return self.part.cell_geometry()
-        volumes, centroids = self._checked[1]
-        require_positive(self.data, volumes)
-        return volumes, centroids
-
-    def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
-        if self.part is not None:
-            return self.part.face_geometry(name)
-        inner = name == "face_nodes"
-        return face_geometry(self.data.points, self.links.interior_nodes if inner else self.links.boundary_nodes)
+        """Return volumes and centroids of the cells, see `fluxloom.mesh.distribute.MeshPart.cell_geometry`."""
+        return self.part.cell_geometry()
 
     def _dat(self, over: Set, values: FloatArray, name: str) -> Dat:
         return Dat(over, values, dtype=self._dtype, name=name)
@@ -380,15 +334,15 @@ class Mesh:
             For a dat on another set, an array of the wrong length, or a format that holds no values or is not
             written by several ranks.
         """
-        if self.part is not None:
+        if isinstance(self.part, DividedPart):
             write_part(Path(path), self.part, self.cells, self.nodes, cell_data, point_data, **options)
             return
         cells = arrays_of(cell_data, self.cells, "cell_data")
         points = arrays_of(point_data, self.nodes, "point_data")
-        write_data(path, self.data, cell_data=cells, point_data=points, **options)
+        write_data(path, self.part.data, cell_data=cells, point_data=points, **options)
 
     def __repr__(self) -> str:
-        if self.part is not None:
+        if self.context.ranked:
             comm, owned = self.context.comm, f"{self.nodes.size} nodes, {self.cells.size} cells"
             return f"Mesh({self.path}, {self.dimension}D, rank {comm.rank} of {comm.size}: {owned})"
         path, cells = self.data.source.path, " + ".join(f"{n} {k}" for k, n in self.data.cell_counts.items())
@@ -396,7 +350,7 @@ class Mesh:
 
 
 def bind(
-    data: MeshData | MeshSlice | MeshPart | None,
+    data: MeshData | MeshSlice | DividedPart | WholePart | None,
     context: Context,
     *,
     dtype: npt.DTypeLike = "float64",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, cell_measures, face_geometry
 from fluxloom.mesh.hanging import require_no_hanging
+from fluxloom.mesh.inverse import inverse_rows
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
@@ -34,9 +36,10 @@ from fluxloom.mesh.whole import coordinates
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
+    from fluxloom.dsl.decompose_report import PartitionReport
     from fluxloom.mesh.airfoil import AirfoilMesh, AirfoilSlice
 
-__all__ = ["MAPS", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
+__all__ = ["MAPS", "DividedPart", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
 
 Partition = Literal["auto", "kway", "rcb", "block"]
 Values = npt.NDArray[Any]
@@ -190,7 +193,7 @@ def distribute_mesh(
     maps: Iterable[str] | None = None,
     check: bool = False,
     orient: bool = False,
-) -> MeshPart:
+) -> DividedPart:
     """Derive faces and edges of a mesh from its slices, and divide it. Collective.
 
     Parameters
@@ -246,7 +249,7 @@ def distribute_mesh(
     ranked = divide(comm, sizes, links, {}, on=on, method=method, shares=shares, points=middle, through=through)
     numbers = ranked.parts["nodes"].numbers
     points = fetch(comm, part.points, part.point_starts, numbers)
-    return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)
+    return DividedPart(ranked, comm, points, part.blocks, part.listed, part.path)
 
 
 def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
@@ -275,25 +278,100 @@ def _tables(
     return sizes, tables
 
 
-@dataclass(frozen=True, eq=False)
-class MeshPart:
-    """One rank's part of a mesh.
+class MeshPart(ABC):
+    """One rank's part of a mesh; on one rank it is all of it (`fluxloom.mesh.whole_part`), and has no halo.
 
     Attributes
     ----------
-    ranked
-        Parts of the sets ``nodes``, ``cells``, ``faces``, ``boundary`` and, where the map ``edge_nodes`` is there,
-        ``edges``; the tables of the maps; -1 pads short rows.
     comm
         The ranks.
     points : (stored nodes, dimension) float64
         Coordinates, those of the halo too.
     blocks
         Element type to its number of cells of all ranks; cells are numbered block after block.
-    listed
-        The patches, and this rank's slice of the faces in them.
     path
         Where the mesh came from.
+    """
+
+    comm: Comm
+    points: FloatArray
+    blocks: Mapping[str, int]
+    path: str
+
+    @property
+    @abstractmethod
+    def patches(self) -> Mapping[str, range]:
+        """Name of each patch to its boundary faces, by their numbers in the whole mesh."""
+
+    @property
+    def dimension(self) -> int:
+        """Two or three."""
+        return self.points.shape[1]
+
+    @abstractmethod
+    def part(self, name: str) -> Part:
+        """Return this rank's part of a set."""
+
+    @abstractmethod
+    def rows(self, name: str) -> Ragged:
+        """Return the rows of a map that this rank executes, in local numbers.
+
+        Raises
+        ------
+        MeshError
+            When the mesh was divided without the map.
+        """
+
+    @abstractmethod
+    def table(self, name: str) -> IntArray:
+        """Return the same as a table, ``(executed rows, most targets)``; -1 pads short rows."""
+
+    @abstractmethod
+    def regular(self, name: str) -> bool:
+        """Whether all rows of a map, of all ranks, have equally many targets. Collective."""
+
+    @abstractmethod
+    def node_cells(self) -> Ragged:
+        """Return the cells that have each owned node, ascending by their numbers in the whole mesh."""
+
+    @abstractmethod
+    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
+
+        Raises
+        ------
+        MeshError
+            For a cell without a positive volume.
+        """
+
+    def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Return area vectors and centres, ``(owned, d)`` each, of the owned rows of a map from faces to nodes."""
+        return face_geometry(self.points, self.rows(name).head(self.part(MAPS[name][0]).owned))
+
+    def patch(self, name: str) -> IntArray:
+        """Return the owned boundary faces of a patch, in local numbers; there may be none."""
+        faces, part = self.patches[name], self.part("boundary")
+        owned = part.numbers[: part.owned]
+        return np.flatnonzero((owned >= faces.start) & (owned < faces.stop)).astype(np.int32)
+
+    def report(self) -> PartitionReport | None:
+        """Return how the mesh is divided, None on one rank. Collective."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class DividedPart(MeshPart):
+    """One rank's part of a mesh that is divided.
+
+    Attributes
+    ----------
+    ranked
+        Parts of the sets ``nodes``, ``cells``, ``faces``, ``boundary`` and, where the map ``edge_nodes`` is there,
+        ``edges``; the tables of the maps; -1 pads short rows.
+    listed
+        The patches, and this rank's slice of the faces in them.
+    comm, points, blocks, path
+        See `MeshPart`.
     """
 
     ranked: RankedMesh
@@ -304,29 +382,39 @@ class MeshPart:
     path: str
 
     @property
-    def dimension(self) -> int:
-        """Two or three."""
-        return self.points.shape[1]
+    def patches(self) -> Mapping[str, range]:
+        """Name of each patch to its boundary faces, see `MeshPart.patches`."""
+        bounds = self.listed.offsets.tolist()
+        return {name: range(*bounds[k : k + 2]) for k, name in enumerate(self.listed.names)}
+
+    def report(self) -> PartitionReport:
+        """Return how the mesh is divided. Collective."""
+        return self.ranked.decomposition.report()
 
     def part(self, name: str) -> Part:
-        """Return this rank's part of a set."""
+        """Return this rank's part of a set, see `MeshPart.part`."""
         parts = self.ranked.parts
         if name not in parts:
             raise MeshError(f"{self.path}: the mesh was divided without {name}: add edge_nodes to maps=")
         return parts[name]
 
-    def table(self, name: str) -> IntArray:
-        """Return the table of a map, ``(executed rows, most targets)``.
+    def rows(self, name: str) -> Ragged:
+        """Return the rows of a map, see `MeshPart.rows`."""
+        return Ragged.from_padded(self.table(name))
 
-        Raises
-        ------
-        MeshError
-            When the mesh was divided without the map.
-        """
+    def table(self, name: str) -> IntArray:
+        """Return the table of a map, see `MeshPart.table`."""
         if name not in self.ranked.tables:
             known = ", ".join(self.ranked.tables)
             raise MeshError(f"{self.path}: the mesh was divided without the map {name}: add it to maps= (has: {known})")
         return self.ranked.tables[name]
+
+    def node_cells(self) -> Ragged:
+        """Return the cells of each owned node, see `MeshPart.node_cells`."""
+        table = self.table("cell_nodes")
+        numbers = self.part("cells").numbers[: len(table)]
+        around = inverse_rows(table, self.part("nodes").owned, numbers, by_leg=False)
+        return Ragged(around.offsets, around.rows)
 
     @cached_property
     def cell_types(self) -> npt.NDArray[np.uint8]:
@@ -339,13 +427,7 @@ class MeshPart:
         return all(self.comm.allgather(not bool((self.table(name)[:, -1] < 0).any())))
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
-
-        Raises
-        ------
-        MeshError
-            For a cell without a positive volume.
-        """
+        """Return volumes and centroids of the owned cells, see `MeshPart.cell_geometry`."""
         owned = self.part("cells").owned
         volumes, centroids = np.empty(owned), np.empty((owned, self.dimension))
         table = self.table("cell_nodes")[:owned]
@@ -362,19 +444,6 @@ class MeshPart:
                 f"{self.path}: cell {number} at {place}: {not_positive(self.dimension, volumes, wrong, words)}"
             )
         return volumes, centroids
-
-    def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Return area vectors and centres, ``(owned, d)`` each, of the owned rows of a map from faces to nodes."""
-        owned = self.part(MAPS[name][0]).owned
-        return face_geometry(self.points, Ragged.from_padded(self.table(name)[:owned]))
-
-    def patch(self, name: str) -> IntArray:
-        """Return the owned boundary faces of a patch, in local numbers; there may be none."""
-        number = self.listed.names.index(name)
-        first, last = self.listed.offsets[number : number + 2]
-        part = self.part("boundary")
-        owned = part.numbers[: part.owned]
-        return np.flatnonzero((owned >= first) & (owned < last)).astype(np.int32)
 
     def sliced(self, name: str, owned: Values) -> Values:
         """Return this rank's slice of values, of which each rank gives those of the elements it owns. Collective."""

@@ -118,8 +118,14 @@ class Ragged:
         out[np.arange(width) < counts[:, None]] = self.indices
         return out
 
+    def head(self, count: int) -> Ragged:
+        """Return the first rows."""
+        return Ragged(self.offsets[: count + 1], self.indices[: self.offsets[count]])
+
     def take(self, rows: npt.NDArray[np.integer]) -> Ragged:
         """Return the given rows, in the given order."""
+        if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
+            return self
         counts = self.counts[rows]
         result = Ragged.from_counts(counts, np.empty(0, dtype=np.int32))
         shift = np.repeat(self.offsets[rows] - result.offsets[:-1], counts)

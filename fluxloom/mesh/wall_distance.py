@@ -142,7 +142,7 @@ def shared_wall_faces(part: MeshPart, patches: Sequence[str]) -> WallFaces:
     MeshError
         On every rank, if a patch is not there, or none of them has a face.
     """
-    _check_patches(part.path, patches, part.listed.names)
+    _check_patches(part.path, patches, part.patches)
     faces = part.part("boundary")
     mine = np.concatenate([part.patch(name) for name in patches])
     table = part.table("boundary_nodes")[mine]

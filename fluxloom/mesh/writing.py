@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.sets import Set
-from fluxloom.mesh.distribute import MeshPart
+from fluxloom.mesh.distribute import DividedPart
 from fluxloom.mesh.io import formats
 from fluxloom.mesh.io.vtkhdf_slices import write_vtkhdf_slices
 from fluxloom.mesh.rows import together
@@ -46,7 +46,7 @@ def arrays_of(values: Values | None, over: Set, what: str) -> dict[str, npt.Arra
 
 def write_part(
     path: Path,
-    part: MeshPart,
+    part: DividedPart,
     cells: Set,
     nodes: Set,
     cell_data: Values | None,

@@ -267,7 +267,7 @@ class Airfoil:
             Naming the iteration and the first bad cell by its global number.
         """
         bad = np.flatnonzero(~np.isfinite(self.q.read()).all(axis=1))
-        numbers = bad if self.cells.part is None else self.cells.part.numbers[bad]
+        numbers = self.cells.numbers[bad]
         comm = self.context.comm
         count = int(comm.reduce(np.array([bad.size]), "sum")[0])
         first = int(comm.reduce(np.array([numbers.min(initial=np.iinfo(np.int64).max)]), "min")[0])

@@ -30,11 +30,11 @@ from fluxloom.fv.compressible_boundary import (
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
@@ -63,7 +63,7 @@ class CompressibleFlow:
     context
         Where it runs.
     volumes
-        From `fluxloom.fv.control_volumes.control_volumes`, on several ranks `fluxloom.fv.shared_volumes`.
+        From `fluxloom.fv.control_volumes.control_volumes`, on several ranks from `shared_volumes` there.
     boundaries
         Patch to what is beyond it; see `fluxloom.fv.compressible_boundary`.
     gas, scheme
@@ -279,9 +279,9 @@ class CompressibleFlow:
             common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
             ahead = [
                 Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
-                     a=a, b=b, c=c, **common) if k < len(stages) - 1 else
+                     None, a=a, b=b, c=c, **common) if k < len(stages) - 1 else
                 Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
-                     a=a, b=b, c=c, **common)
+                     None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
             self._found[limited] = ahead, [self.right_hand_side(states[k], limited) for k in range(len(stages))]
@@ -476,7 +476,7 @@ class CompressibleFlow:
         return found
 
     def _count(self) -> int:
-        return self.volumes.cells if self.volumes.shared is None else self.volumes.shared.cells.total
+        return self.volumes.total
 
     def check(self) -> None:
         """Raise `Divergence` naming the first cell whose state is not finite. Collective."""

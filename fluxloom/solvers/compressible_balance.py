@@ -11,14 +11,14 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
+from fluxloom.fv.compressible_faces import gathered, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
-from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
+from fluxloom.fv.volumes import warps_of
 from fluxloom.solvers.compressible_scheme import OverFaces
 from fluxloom.solvers.compressible_sectors import SectorLoops
 from fluxloom.solvers.compressible_vortex import FarFieldVortices
@@ -232,9 +232,8 @@ class FlowBalance:
         single = Schedule(lanes=1)  # the numbers of a face lie side by side: row by row is faster than rows abreast
         if not self.viscous:
             return [Loop(through_faces, faces, *both, **self.through()),
-                    Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
+                    Loop(gathered, flow.elements, *rows, None, None, *total, nv=nv, schedule=single)]  # fmt: skip
         more = Schedule(registers=_REGISTERS)
         return [Loop(through_faces_with_friction, faces, *both, **self.through(), closure=flow.scheme.turbulence,
                      schedule=more),
-                Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
-                     schedule=single)]  # fmt: skip
+                Loop(gathered, flow.elements, *rows, w, flow.volume, *total, nv=nv, schedule=single)]  # fmt: skip

@@ -116,8 +116,7 @@ class SteadySteps:
         self.flow, self.implicit = flow, implicit or Implicit()
         context, nv, over = flow.context, flow.components, flow.elements
         self.cfl = self.implicit.cfl
-        shared = flow.volumes.shared
-        self.cells = flow.volumes.cells if shared is None else shared.cells.total
+        self.cells = flow.volumes.total
         self.sweeps = Sweeps(flow, self.implicit.sweeps, self.implicit.fronts)
         self.preconditioning = self.implicit.sweeps
         self.base, self.trial = (

@@ -107,8 +107,7 @@ class MultigridSteps:
         self.smoothers = [how.smoother.build(level) for level in self.levels]
         self.cycles, self.refused, self.part = 0, 0, 1.0
         self._first = self._last = 0.0
-        nv, shared = flow.components, flow.volumes.shared
-        self._cells = flow.volumes.cells if shared is None else shared.cells.total
+        nv, self._cells = flow.components, flow.volumes.total
         self._square = flow.context.scalar(np.zeros(nv), "square")
         self.shares, self.highest = Shares(flow, flow.w, self.multigrid.following), 0.0
         self._looks = {False: self._chain(limited=True)}

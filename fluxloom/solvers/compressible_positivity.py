@@ -11,11 +11,9 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_kernels import common_step, local_step
+from fluxloom.fv.compressible_kernels import advance, common_step, complete, local_step
 from fluxloom.fv.compressible_positivity import (
     differences,
-    guarded_advance,
-    guarded_complete,
     lessened,
     lessened_outside,
     mended_cells,
@@ -166,9 +164,9 @@ class Positivity:
             loops += [step] if k == 0 else []
             loops += [*self._limits(w, k), Reset(flow.norm)]
             loops += [
-                Loop(guarded_advance, flow.elements, flow.w, w, flow.res, flow.step, states[k + 1], *to,
+                Loop(advance, flow.elements, flow.w, w, flow.res, flow.step, states[k + 1], *to,
                      a=a, b=b, c=c, **law) if k < end else
-                Loop(guarded_complete, flow.elements, w, flow.res, flow.step, flow.w, flow.kept, *to,
+                Loop(complete, flow.elements, w, flow.res, flow.step, flow.w, flow.kept, *to,
                      a=a, b=b, c=c, **law)
             ]  # fmt: skip
             loops += leave[k]

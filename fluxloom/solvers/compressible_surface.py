@@ -104,20 +104,13 @@ def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchV
     table = np.concatenate(
         [cv.centres[numbers], normals, area[:, None], pressure[:, None], friction, plus[:, None]], axis=1
     )
-    order = numbers if cv.shared is None else _global_numbers(flow, numbers)
+    order = cv.shared.elements.numbers[local(numbers)]
     whole = _on_first(flow, np.concatenate([order[:, None].astype(np.float64), table], axis=1))
     whole = whole[np.argsort(whole[:, 0], kind="stable"), 1:]
     return PatchValues(
         whole[:, :d], whole[:, d : 2 * d], whole[:, 2 * d], whole[:, 2 * d + 1], whole[:, 2 * d + 2 : 3 * d + 2],
         whole[:, 3 * d + 2],
     )  # fmt: skip
-
-
-def _global_numbers(flow: CompressibleFlow, numbers: Index) -> Index:
-    """Return the numbers that boundary elements have on all ranks together."""
-    shared = flow.volumes.shared
-    assert shared is not None
-    return np.asarray(shared.elements.numbers)[flow.spaces.elements.local(numbers)].astype(np.int64)
 
 
 def _on_first(flow: CompressibleFlow, table: Array) -> Array:

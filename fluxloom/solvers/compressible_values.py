@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "require_finite", "squared_sizes"]
@@ -86,7 +86,7 @@ def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: floa
 def first_lost(states: Array, volumes: ControlVolumes, comm: Comm) -> tuple[int, list[float]] | None:
     """Return number and place of the first cell whose state is not finite, of the owned ones. Collective."""
     bad = np.flatnonzero(~np.isfinite(states).all(axis=1))
-    numbers = bad if volumes.shared is None else volumes.shared.cells.numbers[bad]
+    numbers = volumes.shared.cells.numbers[bad]
     places = [] if not bad.size else [(int(numbers[0]), volumes.centres[bad[0]].round(6).tolist())]
     return min((place for found in comm.allgather(places) for place in found), default=None)
 

@@ -29,9 +29,8 @@ from fluxloom.core.errors import Divergence, MeshError, SolverError, did_you_mea
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
-from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fe.shared_edges import operators_on
 from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal, Jacobi

@@ -27,9 +27,8 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fe import edge_transport as kernels
 from fluxloom.fe.edge_flow import relaxation
 from fluxloom.fe.edge_limit import time_limit
-from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fe.shared_edges import operators_on
 from fluxloom.fv.given import given_values
 from fluxloom.solvers.edge_bounded import BoundedTransport, starts_with_a_jump
 from fluxloom.solvers.edge_loops import Field, vectors

@@ -13,7 +13,6 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, given_gradients
@@ -40,6 +39,7 @@ from fluxloom.fv.linear_kernels import (
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 

@@ -14,11 +14,11 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
+from fluxloom.fv.volumes import warps_of
 from fluxloom.fv.wall_forces import cells_behind, outlet_slopes, pressure_slopes, scalar_slope, wall_force
 from fluxloom.mesh.warped_faces import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides

@@ -10,7 +10,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
 __all__ = ["Patched", "patch_elements", "patch_numbers"]

@@ -1,4 +1,4 @@
-"""Cells, elements and faces of control volumes as sets of a context, whole or those of one of several ranks."""
+"""Cells, elements and faces of control volumes as sets of a context, as this rank has them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["FlowSpaces", "Rows", "Space"]
 
@@ -47,18 +47,16 @@ class Space:
         Where it lives.
     name
         Of the set.
-    size
-        Of the whole, where there is no part.
     part
-        Of several ranks, this one's.
+        What this rank has.
     order
         Number in `ControlVolumes` of each stored element; the same order by default.
     """
 
-    def __init__(
-        self, context: Context, name: str, size: int, part: Part | None = None, order: Index | None = None
-    ) -> None:
-        self.set: Set = context.set(size if part is None else part, name)
+    def __init__(self, context: Context, name: str, part: Part, order: Index | None = None) -> None:
+        self.set: Set = context.set(part, name)
+        if order is not None and np.array_equal(order, np.arange(order.size)):
+            order = None  # as on one rank
         self.context, self.order = context, order
         self.place: Index | None = None
         if order is not None:
@@ -130,16 +128,10 @@ class FlowSpaces:
 
     def __init__(self, context: Context, volumes: ControlVolumes) -> None:
         shared = volumes.shared
-        if context.ranked != (shared is not None):
-            wanted = "fluxloom.fv.shared_volumes of the divided mesh" if context.ranked else "control_volumes(mesh)"
+        if context.comm.size != shared.comm.size:
+            wanted = "shared_volumes of the divided mesh" if context.ranked else "control_volumes(mesh)"
             raise SolverError(f"the context has {context.comm.size} ranks: make the control volumes with {wanted}")
-        if shared is None:
-            self.cells = Space(context, "cells", volumes.cells)
-            self.elements = Space(context, "elements", volumes.elements)
-            self.faces = Space(context, "faces", len(volumes.faces))
-            self.inside = np.arange(volumes.cells)
-        else:
-            self.cells = Space(context, "cells", 0, shared.cells)
-            self.elements = Space(context, "elements", 0, shared.elements, shared.element_order)
-            self.faces = Space(context, "faces", 0, shared.faces, shared.face_order)
-            self.inside = self.elements.local(np.arange(shared.cells.owned))
+        self.cells = Space(context, "cells", shared.cells)
+        self.elements = Space(context, "elements", shared.elements, shared.element_order)
+        self.faces = Space(context, "faces", shared.faces, shared.face_order)
+        self.inside = self.elements.local(np.arange(shared.cells.owned))

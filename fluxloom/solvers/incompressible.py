@@ -33,7 +33,6 @@ from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.incompressible import (
     OUTFLOW,
@@ -55,6 +54,7 @@ from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, check_shares
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
@@ -91,7 +91,7 @@ class Incompressible:
         Where it runs. On several ranks everything is collective.
     volumes
         Of the mesh, from `fluxloom.fv.control_volumes.control_volumes`; on several ranks those of this one, from
-        `fluxloom.fv.shared_volumes.shared_volumes`.
+        `fluxloom.fv.control_volumes.shared_volumes`.
     viscosity
         Kinematic.
     boundaries

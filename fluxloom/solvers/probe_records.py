@@ -15,8 +15,8 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.flow_samples import keep_sample, locate
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_spaces import Rows, Space
 
 __all__ = ["ProbePlaces", "ProbePoints", "ProbeRecords", "Source"]
@@ -98,8 +98,7 @@ class ProbePlaces:
         ctx, nothing = self.context, np.zeros(0, dtype=np.int64)
         numbers = (self.mine[:, None] * each + np.arange(each)).ravel()
         total = len(self.names) * each
-        part = Part.of_reads(ctx.comm, nothing, numbers, nothing, nothing, total) if ctx.ranked else total
-        return ctx.set(part, name)
+        return ctx.set(Part.of_reads(ctx.comm, nothing, numbers, nothing, nothing, total), name)
 
 
 class ProbePoints(ProbePlaces):

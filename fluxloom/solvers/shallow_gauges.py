@@ -110,12 +110,8 @@ def locate(mesh: Mesh, points: FloatArray) -> tuple[npt.NDArray[np.int64], Float
 
 def _corners(mesh: Mesh) -> Callable[[int], FloatArray]:
     """Return a function of an owned cell that returns its corners, ``(n, 2)``."""
-    part = mesh.part
-    if part is None:
-        rows, points = mesh.data.cell_nodes(), mesh.data.points
-        return lambda cell: points[rows[cell]]
-    table = part.table("cell_nodes")
-    return lambda cell: part.points[table[cell][table[cell] >= 0]]
+    rows, points = mesh.part.rows("cell_nodes"), mesh.part.points
+    return lambda cell: points[rows[cell]]
 
 
 def _inside(corners: FloatArray, point: FloatArray) -> bool:

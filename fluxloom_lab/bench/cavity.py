@@ -17,7 +17,8 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Preconditioner

@@ -16,11 +16,11 @@ from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import Limiter
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.distribute import MeshPart, distribute_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -162,8 +162,7 @@ def domain_of(options: CompressibleOptions, context: Context, *, renumbered: boo
         as_slice(context.comm, mesh), context.comm, method=options.partition, shares=shares, maps=FLOW_MAPS
     )  # fmt: skip
     volumes = shared_volumes(part)
-    assert volumes.shared is not None
-    return Domain(name, None, part, volumes, volumes.shared.cells.total)
+    return Domain(name, None, part, volumes, volumes.total)
 
 
 def _shape(options: CompressibleOptions, context: Context) -> tuple[int, ...]:

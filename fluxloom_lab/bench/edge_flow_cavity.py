@@ -11,9 +11,8 @@ import numpy as np
 from fluxloom.core.errors import CaseError
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
-from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.edge_operators import EdgeOperators, shared_edge_operators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d, read_data

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.base import Comm
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import ControlVolumes, Wrapped
-from fluxloom.fv.shared_volumes import CellTable, FaceTable, OuterTable, assemble
+from fluxloom.fv.volume_parts import Totals, assemble
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable
+from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["periodic_box_volumes"]
 
@@ -45,16 +46,8 @@ def periodic_box_volumes(
     if counts.shape != (3,) or counts.min() < _FEWEST or not (np.array(lengths) > 0).all():
         raise MeshError(f"periodic box: at least {_FEWEST} cells along each axis and positive lengths are wanted, not "
                         f"{shape} cells and lengths {lengths}")  # fmt: skip
-    total, step = int(counts.prod()), np.array(lengths, dtype=np.float64) / counts
-    if comm is None or comm.size == 1:
-        cells = np.arange(total)
-        second = _across(cells, counts, 1)
-        faces = np.stack([np.tile(cells, 3), second.ravel()], axis=1)
-        area, way = _areas(step, cells.size), np.repeat(np.diag(step), cells.size, axis=0)
-        centres = _centres(cells, counts, step)
-        wrapped = Wrapped.of(centres, faces, way)
-        spacing = np.abs(way).sum(axis=1)
-        return ControlVolumes(np.full(total, step.prod()), centres, faces, area, spacing, 0.5 * way, {}, wrapped)
+    step = np.array(lengths, dtype=np.float64) / counts
+    comm = SelfComm() if comm is None else comm
     if counts[2] < comm.size:
         raise MeshError(f"periodic box: {counts[2]} slabs of cells for {comm.size} ranks; give more cells along z")
     return _slab(comm, counts, step)
@@ -77,15 +70,15 @@ def _slab(comm: Comm, counts: Index, step: Array) -> ControlVolumes:
     near = np.unique(np.concatenate([*first, *second]))
     owner = np.searchsorted(bounds, near, side="right") - 1
     cells = CellTable(near, owner, np.full(near.size, step.prod()), _centres(near, counts, step))
-    axis = np.concatenate(axes)
+    order = np.argsort(np.concatenate(number), kind="stable")
+    axis = np.concatenate(axes)[order]
     faces = FaceTable(
-        np.concatenate(number), np.concatenate(first), np.concatenate(second),
-        np.diag(step.prod() / step)[axis], np.diag(step)[axis], 0.5 * np.diag(step)[axis],
-        np.empty((axis.size, 0)),
+        np.concatenate(number)[order], np.concatenate(first)[order], np.concatenate(second)[order],
+        np.diag(step.prod() / step)[axis], 0.5 * np.diag(step)[axis],
     )  # fmt: skip
     none = np.zeros(0, dtype=np.int64)
-    outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)), np.empty((0, 0)))
-    return assemble(comm, cells, faces, outer, {}, (total, 3 * total, 0))
+    outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)))
+    return assemble(comm, cells, faces, outer, {}, Totals(total, 3 * total, 0, 0), ways=np.diag(step)[axis])
 
 
 def _across(cells: Index, counts: Index, way: int) -> Index:
@@ -95,11 +88,6 @@ def _across(cells: Index, counts: Index, way: int) -> Index:
         place = cells // stride % counts[axis]
         found[axis] = cells + ((place + way) % counts[axis] - place) * stride
     return found
-
-
-def _areas(step: Array, count: int) -> Array:
-    """Return the area vectors of the faces along x, then y, then z."""
-    return np.repeat(np.diag(step.prod() / step), count, axis=0)
 
 
 def _centres(cells: Index, counts: Index, step: Array) -> Array:

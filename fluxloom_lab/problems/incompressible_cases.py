@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.projection_schemes import ProjectionScheme
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Form, Incompressible

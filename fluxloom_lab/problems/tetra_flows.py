@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
+from fluxloom.fe.edge_operators import shared_edge_operators
 from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation

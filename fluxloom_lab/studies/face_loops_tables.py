@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.renumber import first_touch, graph_order, sort_by_target
 
@@ -82,7 +82,7 @@ class FaceTables:
             If the control volumes are not all of a mesh without periodic patches.
         """
         links = mesh.connectivity()
-        if volumes.shared is not None or len(volumes.faces) != links.n_faces:
+        if volumes.shared.comm.size > 1 or len(volumes.faces) != links.n_faces:
             raise MeshError("loops over faces want a whole mesh on one rank, without periodic patches")
         parts = (links.interior_nodes, links.boundary_nodes)
         counts = np.concatenate([part.counts for part in parts])

@@ -23,9 +23,10 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_multigrid import squares
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow

@@ -119,7 +119,7 @@ def test_a_model_of_eddies(tmp_path: Path) -> None:
     assert left[1] < left[0] - 1e-3
     said = run(tmp_path, "-c", """if True:
         import fluxloom as fl
-        from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+        from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
         from fluxloom.mesh.distribute import distribute_mesh
         from fluxloom.mesh.slices import as_slice
         from vortices import MESH, SIDES, Vreman, control_volumes, energy

@@ -12,9 +12,10 @@ import pytest
 import fluxloom as fl
 from fluxloom.dsl.chain import Chain
 from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip, Outflow
 from fluxloom.fv.scalar_sides import Adiabatic
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.generate import box3d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme

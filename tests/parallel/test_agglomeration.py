@@ -14,8 +14,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.fv.agglomeration import Coarse, coarsen, grouped, hierarchy
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -44,7 +44,6 @@ CASES: dict[str, Callable[[Comm | None], ControlVolumes]] = {
 def numbers_of(volumes: ControlVolumes) -> tuple[Array, Array, Array]:
     """Return the global numbers of this rank's cells, elements and faces, in the order of `ControlVolumes`."""
     shared = volumes.shared
-    assert shared is not None
     elements, faces = np.empty(volumes.elements, dtype=np.int64), np.empty(len(volumes.faces), dtype=np.int64)
     elements[shared.element_order], faces[shared.face_order] = shared.elements.numbers, shared.faces.numbers
     elements[: volumes.cells] = shared.cells.numbers  # boundary elements have the numbers behind all cells
@@ -57,7 +56,6 @@ def facts(volumes: ControlVolumes) -> dict[str, Any]:
     shift = np.zeros((len(faces), volumes.dimension))
     shift[volumes.wrapped.faces] = volumes.wrapped.shift
     shared = volumes.shared
-    assert shared is not None
     return {
         "cells": cells, "owned": volumes.owned, "elements": elements, "faces": faces, "volumes": volumes.volumes,
         "centres": volumes.centres, "table": elements[volumes.faces], "areas": volumes.areas, "arms": volumes.arms,
@@ -89,8 +87,6 @@ def check_groups(fine: ControlVolumes, coarse: Coarse) -> None:
     halo = coarse.group[fine.owned : fine.cells]
     assert ((halo >= found.owned) & (halo < found.cells)).all()
     assert (coarse.group[fine.cells :] >= found.cells).all()
-    assert fine.shared is not None
-    assert found.shared is not None
     told = found.shared.cells.numbers[coarse.group[: fine.cells]]
     before = told.copy()
     told[fine.owned :] = -1

@@ -82,7 +82,7 @@ def domain_of(comm: Comm, table: FlowMeshTable, shares: list[float] | None = Non
 
 def numbers_of(domain: FlowDomain) -> np.ndarray:
     shared = domain.volumes.shared
-    return np.arange(domain.volumes.cells) if shared is None else shared.cells.numbers
+    return shared.cells.numbers
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -140,7 +140,7 @@ def run(comm: Comm, path: Path) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(case.run.iterations):
         runner.advance()
     shared = runner.flow.volumes.shared
-    number = np.arange(runner.cells) if shared is None else shared.cells.numbers[: shared.cells.owned]
+    number = shared.cells.numbers[: shared.cells.owned]
     return number, runner.flow.states()
 
 
@@ -169,7 +169,7 @@ runner = application.build(CompressibleCase.model_validate(given), Context("cpu"
 flow = runner.flow
 flow.iterate(100)
 shared = flow.volumes.shared
-number = np.arange(flow.volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned]
+number = shared.cells.numbers[: shared.cells.owned]
 found = np.empty((runner.cells, flow.components))
 for places, values in comm.allgather((number, flow.states())):
     found[places] = values

@@ -15,10 +15,9 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     boundary_table,
 )
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice

@@ -9,9 +9,9 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.fv.compressible_boundary import BoundaryCondition, PressureOutlet, SlipWall, TotalInlet
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
@@ -44,7 +44,6 @@ def test_two_ranks_find_the_steady_state_of_one(fronts: bool) -> None:
 
     def local(comm: Comm) -> tuple[Array, Array, list[float], Array]:
         volumes = shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))
-        assert volumes.shared is not None
         context = fl.Context("cpu", comm=comm, threads=1, tuning=False)
         states, norms, colours = converge(context, volumes, fronts)
         return volumes.shared.cells.numbers[: volumes.owned], states, norms, colours

@@ -12,9 +12,9 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.fv.agglomeration import grouped, hierarchy
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.time_schemes import RK5
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
@@ -29,7 +29,7 @@ STREAM = [1.0, 0.6, 0.05, 1.0]
 
 def numbers_of(volumes: ControlVolumes) -> np.ndarray:
     """Return the global numbers of the cells of this rank and its halo."""
-    return np.arange(volumes.cells) if volumes.shared is None else volumes.shared.cells.numbers
+    return volumes.shared.cells.numbers
 
 
 def pushed(x: np.ndarray) -> np.ndarray:

@@ -12,9 +12,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
@@ -51,7 +50,7 @@ def run(
         flow.advance()
     flow.iterate(2)
     shared = flow.volumes.shared
-    number = np.arange(flow.volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned]
+    number = shared.cells.numbers[: shared.cells.owned]
     return number, flow.states(), flow.residuals().norms, flow.time
 
 

@@ -9,11 +9,10 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.point_vortex import PointVortex
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.naca import naca_mesh
@@ -37,7 +36,7 @@ def run(comm: Comm) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     flow.iterate(10)
     balance = flow._balance
     assert balance is not None
-    numbers = np.arange(volumes.cells) if volumes.shared is None else volumes.shared.cells.numbers
+    numbers = volumes.shared.cells.numbers
     return numbers[: volumes.owned], flow.states(), balance.vortices.circulations()
 
 

@@ -18,13 +18,12 @@ from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fe.dofs import lagrange_dofs
-from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.edge_operators import EdgeOperators, shared_edge_operators
 from fluxloom.fe.global_matrix import GlobalFormat, GlobalMatrix
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.poisson import CellOperator, LocalMatrices, MatrixFree
 from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.shared_dofs import shared_dofs
-from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
 from fluxloom.mesh.bind import Mesh, bind

@@ -11,11 +11,10 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg import Stop
 from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh

@@ -10,13 +10,12 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.divided_volumes import divided_volumes
 from fluxloom.fv.node_rows import NodeRows
-from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.shared_node_slopes import shared_node_slopes
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.node_slopes import NodeSlopes, node_slopes, shared_node_slopes
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.dual import dual
@@ -54,7 +53,6 @@ def test_rows_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
     seen, further = 0, 0
     for volumes, rows in run_threads(ranks, lambda comm: slopes_of(comm, mesh, kind)):
         shared = volumes.shared
-        assert shared is not None
         number = np.empty(shared.element_order.size, dtype=np.int64)
         number[shared.element_order] = shared.elements.numbers
         for k in range(volumes.owned):
@@ -79,7 +77,7 @@ def run(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[np.ndarray, np.nd
     flow.start(lambda x: np.column_stack([bump(x), np.tile([0.4, *[0.0] * (d - 1)], (len(x), 1)), bump(x)]))
     flow.iterate(3)
     shared = volumes.shared
-    return np.arange(volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned], flow.states()
+    return shared.cells.numbers[: shared.cells.owned], flow.states()
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.divided_volumes import divided_volumes
 from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.sectors import Sector, sector_volumes
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.sectors import Sector
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
@@ -53,7 +53,7 @@ def passage(dimension: int, kind: str = "auto") -> MeshData:
 def volumes_of(comm: Comm, mesh: MeshData, way: str = "shared", sectors: list[Sector] = SECTORS) -> ControlVolumes:
     """Return this rank's control volumes: of the divided mesh, or dealt out by the rank that has all."""
     if comm.size == 1 or way == "dealt":
-        whole = sector_volumes(control_volumes(mesh), sectors) if comm.rank == 0 else None
+        whole = control_volumes(mesh, sectors=sectors) if comm.rank == 0 else None
         found = whole if comm.size == 1 else divided_volumes(comm, whole, method="rcb")
         assert found is not None
         return found
@@ -92,7 +92,7 @@ def run(
         flow.advance()
     flow.iterate(3)
     shared = volumes.shared
-    return np.arange(volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned], flow.states()
+    return shared.cells.numbers[: shared.cells.owned], flow.states()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,6 @@ def test_both_ways_to_divide_find_the_same(ranks: int) -> None:
         assert set(one.patches) == {"xmin", "xmax"}
         assert one.turned is not None
         assert other.turned is not None
-        assert one.shared is not None
         np.testing.assert_array_equal(np.argsort(one.turned.elements), np.argsort(other.turned.elements))
         np.testing.assert_array_equal(one.turned.partners, other.turned.partners)
         np.testing.assert_allclose(one.turned.rotations, other.turned.rotations, rtol=0, atol=1e-15)
@@ -151,7 +150,7 @@ def converge(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray, list[f
     )
     norms = SteadySteps(flow, Implicit(cfl=5.0, switch=1.0, sweeps=2)).solve(1e-11, 60)
     shared = volumes.shared
-    number = np.arange(volumes.cells) if shared is None else shared.cells.numbers[: volumes.owned]
+    number = shared.cells.numbers[: volumes.owned]
     return number, flow.states(), norms
 
 

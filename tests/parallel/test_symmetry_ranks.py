@@ -8,10 +8,9 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SymmetryPlane
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.extrude import extrude
@@ -33,7 +32,7 @@ def run(comm: Comm) -> tuple[np.ndarray, np.ndarray, float, bool]:
     flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes, sides, gas, scheme)
     flow.start(STREAM.state(flow.gas, 3))
     flow.iterate(10)
-    numbers = np.arange(volumes.cells) if volumes.shared is None else volumes.shared.cells.numbers
+    numbers = volumes.shared.cells.numbers
     return numbers[: volumes.owned], flow.states(), flow.length, flow.axis is not None
 
 

@@ -34,10 +34,10 @@ from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
 from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible import CompressibleFlow

@@ -35,12 +35,12 @@ from fluxloom.fv.compressible_boundary import (
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import Along
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = [

@@ -304,8 +304,7 @@ class MultigridRun:
 
     def summary(self) -> Rows:
         """Return the cells of the levels, how many corrections were made smaller, and how many cycles refused."""
-        counts = [volumes.cells if volumes.shared is None else volumes.shared.cells.total
-                  for volumes in (level.volumes for level in self.steps.levels)]  # fmt: skip
+        counts = [level.volumes.total for level in self.steps.levels]
         text = f"levels of {', '.join(f'{count:,}' for count in counts)} cells"
         text += f"; {self._lessened:,} corrections made smaller" if self._lessened else ""
         return (("multigrid", text + (f"; {self.steps.refused:,} cycles refused" if self.steps.refused else "")),)

@@ -66,6 +66,5 @@ def edge_domain(
     data = together(comm, lambda: checked() if comm.rank == 0 else None)
     with explained("mesh"):
         mesh = point_mesh(context, data, method=partition.method, shares=partition.given)
-    part = mesh.mesh.part
     whole = (lambda: flow_mesh(table)) if data is None else (lambda: data)
-    return EdgeDomain(mesh, whole, None if part is None else part.ranked.decomposition.report())
+    return EdgeDomain(mesh, whole, mesh.mesh.part.report())

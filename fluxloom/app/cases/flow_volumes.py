@@ -18,8 +18,9 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
@@ -64,9 +65,6 @@ class FlowDomain:
 
         if self.part is not None:
             walls = shared_wall_faces(self.part, patches)
-        elif shared is None:
-            assert mesh is not None
-            walls = wall_faces(mesh, patches)
         else:
             found = together(shared.comm, lambda: None if mesh is None else wall_faces(mesh, patches))
             walls: WallFaces = shared.comm.broadcast(found)
@@ -80,22 +78,14 @@ class FlowDomain:
         SolverError
             See `fluxloom.fv.node_slopes.node_slopes`.
         """
+        from fluxloom.fv.node_rows import NodeRows
+        from fluxloom.fv.node_slopes import shared_node_slopes
+
         mesh, volumes = self.mesh, self.volumes
-        if volumes.shared is None:
-            assert mesh is not None
-            from fluxloom.fv.node_slopes import node_slopes
-
-            return volumes, node_slopes(mesh, volumes, kind)
         if self.part is not None:
-            from fluxloom.fv.node_rows import NodeRows
-
             rows = NodeRows.of_part(self.part, volumes)
         else:
-            from fluxloom.fv.node_rows import NodeRows
-
             rows = NodeRows.dealt(None if mesh is None else mesh.connectivity(), volumes)
-        from fluxloom.fv.shared_node_slopes import shared_node_slopes
-
         return shared_node_slopes(volumes, rows, kind)
 
 
@@ -138,7 +128,7 @@ def flow_volumes(
         return FlowDomain(mesh, None, _whole_volumes(mesh, table))
     if comm.broadcast(mesh is not None and mesh.polyhedra is not None):
         return _dealt(comm, mesh, table, partition, shares)
-    from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+    from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
     from fluxloom.mesh.distribute import distribute_mesh
     from fluxloom.mesh.slices import as_slice
 
@@ -147,7 +137,7 @@ def flow_volumes(
     )  # fmt: skip
     with _named():
         volumes = shared_volumes(part, [(first, second) for first, second in table.periodic], table.turned)
-    return FlowDomain(None, part, volumes, part.ranked.decomposition.report())
+    return FlowDomain(None, part, volumes, part.report())
 
 
 def _dealt(
@@ -164,14 +154,8 @@ def _dealt(
 
 def _whole_volumes(mesh: MeshData, table: FlowMeshTable) -> ControlVolumes:
     """Return the control volumes of a whole mesh, its sides joined."""
-    with activity("control volumes", f"{mesh.n_cells:,} cells"):
-        volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
-    if not table.sectors:
-        return volumes
-    from fluxloom.fv.sectors import sector_volumes
-
-    with _named():
-        return sector_volumes(volumes, table.turned)
+    with activity("control volumes", f"{mesh.n_cells:,} cells"), _named():
+        return control_volumes(mesh, [(first, second) for first, second in table.periodic], sectors=table.turned)
 
 
 @contextmanager

@@ -27,10 +27,10 @@ from fluxloom.app.cases.incompressible_tables import (
     IncompressibleCase,
 )
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.extruded_batch import PlaneGradients
 from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together

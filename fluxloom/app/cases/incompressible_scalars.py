@@ -10,9 +10,9 @@ import numpy.typing as npt
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue, ScalarBoundary
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
 
 __all__ = ["flow_scalars"]

@@ -102,8 +102,7 @@ class TsunamiRunner:
         self.solver, self.plan = solver, plan
         self._comm, self._whole = solver.context.comm, whole
         self._made: MeshData | None = None
-        part = solver.mesh.part
-        self.partition: PartitionReport | None = None if part is None else part.ranked.decomposition.report()
+        self.partition: PartitionReport | None = solver.mesh.part.report()
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
         """Times, and what `Gauges.read` returned."""

@@ -12,7 +12,7 @@ from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes
 
 CASE = """
 [case]

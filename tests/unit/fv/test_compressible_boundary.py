@@ -36,9 +36,10 @@ from fluxloom.fv.compressible_outside import (
     SlipState,
     TemperatureState,
 )
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.generate import box2d, box3d
 from tests.unit.fv.boundary_kernel import boundary_states
 

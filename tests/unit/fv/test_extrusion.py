@@ -10,11 +10,12 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.incompressible_matrices import FlowMatrices
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
 from fluxloom.mesh.generate import box3d
 from fluxloom.solvers.incompressible import Incompressible

@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.face_forces import (
     accelerate_cells,
     accelerate_faces,
@@ -22,8 +22,8 @@ from fluxloom.fv.face_forces import (
 )
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice

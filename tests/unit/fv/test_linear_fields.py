@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from fluxloom.fv.compressible_geometry import least_squares
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Sides
+from fluxloom.fv.volumes import ControlVolumes
 from tests.unit.fv.oblique_meshes import PLANE, STRAIGHT, THIN, WARPED, oblique_mesh
 
 KINDS = [*PLANE, *THIN, *WARPED]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, least_squares
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.sides import Sides
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.mesh import MeshData

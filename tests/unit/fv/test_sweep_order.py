@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.sweep_order import front_order
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d
 from fluxloom.mesh.mesh import MeshData, PatchFaces
 

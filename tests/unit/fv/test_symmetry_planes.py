@@ -7,8 +7,9 @@ import pytest
 
 from fluxloom.comm import SelfComm
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData

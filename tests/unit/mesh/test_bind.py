@@ -158,9 +158,9 @@ def test_maps_share_memory_with_the_arrays() -> None:
 def test_nothing_is_derived_before_it_is_used() -> None:
     mesh = fl.mesh.bind(box2d(3, 2), fl.Context("reference"))
     assert mesh.x.set is mesh.nodes
-    assert "_checked" not in vars(mesh)
+    assert "_checked" not in vars(mesh.part)
     assert mesh.cell_nodes.source is mesh.cells
-    assert "_checked" in vars(mesh)  # loops over cells want a sound mesh
+    assert "_checked" in vars(mesh.part)  # loops over cells want a sound mesh
     assert "edges" not in vars(mesh.links)
 
 

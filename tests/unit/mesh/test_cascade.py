@@ -7,7 +7,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sectors import Sector, sector_volumes
+from fluxloom.fv.sectors import Sector
 from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
 from fluxloom.mesh.check import check
 
@@ -46,7 +46,7 @@ def test_a_passage_of_a_ring() -> None:
     r = np.hypot(mesh.points[:, 1], mesh.points[:, 2])
     assert r.min() == pytest.approx(RING.hub)
     assert r.max() == pytest.approx(RING.casing)
-    volumes = sector_volumes(control_volumes(mesh), [Sector("low", "high", axis=(1.0, 0.0, 0.0))])
+    volumes = control_volumes(mesh, sectors=[Sector("low", "high", axis=(1.0, 0.0, 0.0))])
     assert set(volumes.patches) == {"inlet", "outlet", "hub", "casing", "blade"}
     turned = volumes.turned
     assert turned is not None

@@ -15,11 +15,10 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.generate import box2d, box3d

@@ -10,8 +10,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.dual import dual
 from fluxloom.solvers.compressible import CompressibleFlow

@@ -12,8 +12,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.fe.edge_operators import shared_edge_operators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import Advective, EdgeScheme

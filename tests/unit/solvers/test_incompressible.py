@@ -13,9 +13,10 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.incompressible import Incompressible

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d
 from fluxloom.solvers.algebraic_step import AlgebraicStep
