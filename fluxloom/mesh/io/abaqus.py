@@ -18,9 +18,9 @@ import numpy as np
 from fluxloom.core.errors import MeshError
 from fluxloom.core.text import real
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
+from fluxloom.mesh.io.collect import add_faces, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.scan import read_bytes
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.mesh import IntArray, MeshData
 
 __all__ = ["read_abaqus"]
 
@@ -192,9 +192,7 @@ def _surface(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]
 
 def _assemble(raw: _Raw) -> MeshData:
     """Number the nodes, pick the cells, make patches of sets and surfaces."""
-    dimension = max((element(name).dimension for name in raw.kinds.values()), default=0)
-    if dimension < 2:
-        raise MeshError(f"{raw.path}: no cells of two or three dimensions (*ELEMENT); the file holds no mesh")
+    dimension = cell_dimension(raw.path, raw.kinds.values(), "give elements (*ELEMENT)")
     place = {label: k for k, label in enumerate(raw.points)}
     numbers: dict[int, list[int]] = {}
     for label, nodes in raw.nodes.items():
@@ -220,10 +218,7 @@ def _assemble(raw: _Raw) -> MeshData:
         _add(patches, raw.names[key], found)
     points = np.array(list(raw.points.values()), dtype=np.float64)
     blocks = {name: np.array(rows, dtype=np.int32) for name, rows in cells.items()}
-    if dimension == 2:
-        points = plane_points(raw.path, points, np.concatenate([block.reshape(-1) for block in blocks.values()]))
-    named = {name: PatchFaces(found) for name, found in patches.items()}
-    return without_unused(MeshData(points, blocks, named, MeshSource(raw.path)))[0]
+    return without_unused(mesh_of(raw.path, points, blocks, patches))[0]
 
 
 def _add(patches: dict[str, dict[str, IntArray]], name: str, faces: list[list[int]]) -> None:

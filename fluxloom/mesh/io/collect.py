@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +12,20 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.elements import element
 from fluxloom.mesh.face_pairs import face_keys
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.ragged import narrowed
 
 __all__ = [
     "add_faces",
+    "cell_dimension",
     "finite_box",
     "first_group",
     "first_patches",
     "level_axis",
+    "mesh_of",
     "plane_points",
     "tell_shared",
     "without_unused",
@@ -91,6 +95,42 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
         rest = " and ".join(name for k, name in enumerate("xyz") if k != axis)
         warn(f"{path}: the mesh lies in the plane {'xyz'[axis]} = {low[axis]:.6g}: its two coordinates are {rest}")
     return axis
+
+
+def cell_dimension(path: str | Path, names: Iterable[str], advice: str = "save these too") -> int:
+    """Return the dimension of the cells of a mesh: the highest one of its types of elements.
+
+    Raises
+    ------
+    MeshError
+        When that is below two.
+    """
+    dimension = max((element(name).dimension for name in names), default=0)
+    if dimension < 2:
+        raise MeshError(f"{path}: the file holds no cells of two or three dimensions; {advice}")
+    return dimension
+
+
+def mesh_of(
+    path: str,
+    points: FloatArray,
+    cells: Mapping[str, npt.NDArray[np.integer]],
+    patches: Mapping[str, Mapping[str, IntArray]],
+    polyhedra: Polyhedra | None = None,
+) -> MeshData:
+    """Return the mesh of what a file holds, with two coordinates where its cells are plane.
+
+    Raises
+    ------
+    MeshError
+        When plane cells do not lie in a plane across an axis.
+    """
+    blocks = {name: narrowed(block) for name, block in cells.items()}
+    if polyhedra is None and cell_dimension(path, blocks) == 2:
+        used = np.concatenate([block.reshape(-1) for block in blocks.values()])
+        points = plane_points(path, points, used[(used >= 0) & (used < len(points))])  # the check names the others
+    named = {name: PatchFaces(faces) for name, faces in patches.items()}
+    return MeshData(points, blocks, named, MeshSource(path), polyhedra)
 
 
 def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:

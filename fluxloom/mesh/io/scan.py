@@ -119,6 +119,10 @@ class PlainScanner:
         self.line += 1
         return text
 
+    def count(self, what: str) -> int:
+        """Read a line with one number."""
+        return int(self.integers(1, 1, f"count of {what}")[0, 0])
+
     def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
         """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
         out, begin = np.empty((n, width)), self.position

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.io.collect import add_faces, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = [
@@ -166,9 +166,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
         )
     patch, names = _patch_numbers(vtk)
     kinds = [(int(code), _kind(int(code))) for code in present[np.argsort(first)] if code > 0]
-    dimension = max([kind.dimension for _, kind in kinds] + ([0] if vtk.polyhedra is None else [3]), default=0)
-    if dimension < 2:
-        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
+    dimension = 3 if vtk.polyhedra is not None else cell_dimension(path, [kind.name for _, kind in kinds])
     cells: dict[str, IntArray] = {}
     rows: list[npt.NDArray[np.int64]] = []
     sides = np.zeros(len(codes), dtype=bool)
@@ -188,10 +186,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
     if patch is None and sides.any():
         warn(f"{path}: {int(sides.sum())} elements of {dimension - 1} dimensions are in no patch; they are left out")
     patches = {} if patch is None else _patches(path, vtk, codes, np.where(sides, patch, -1), names)
-    points = vtk.points
-    if dimension == 2:
-        points = plane_points(path, points, np.concatenate([block.reshape(-1) for block in cells.values()]))
-    mesh = MeshData(points, cells, patches, MeshSource(path), vtk.polyhedra)
+    mesh = mesh_of(path, vtk.points, cells, patches, vtk.polyhedra)
     if unused:
         return Fields(mesh, vtk.point_data, data)
     mesh, kept = without_unused(mesh)
@@ -269,7 +264,7 @@ def require_sound(path: str, vtk: VtkCells) -> None:
 
 def _patches(
     path: str, vtk: VtkCells, codes: npt.NDArray[np.int64], patch: npt.NDArray[np.int64], names: Mapping[int, str]
-) -> dict[str, PatchFaces]:
+) -> dict[str, dict[str, IntArray]]:
     """Return the patches written as elements of their own; ``patch`` is -1 for all others."""
     patches: dict[str, dict[str, IntArray]] = {name: {} for name in names.values()}
     for number in np.unique(patch[patch >= 0]).tolist():
@@ -278,7 +273,7 @@ def _patches(
             kind, some = _kind(code), rows[codes[rows] == code]
             name = names.get(number, str(number))
             add_faces(patches, name, kind.name, _nodes(path, vtk, some, kind.n_nodes))
-    return {name: PatchFaces(blocks) for name, blocks in patches.items()}
+    return patches
 
 
 def _nodes(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:

@@ -16,7 +16,7 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import finite_box, level_axis
+from fluxloom.mesh.io.collect import cell_dimension, finite_box, level_axis
 from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
 from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid
 from fluxloom.mesh.mesh import IntArray
@@ -158,10 +158,7 @@ def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], 
         )
     together(comm, lambda: _check_widths(path, rows))
     kinds = {code: known[code] for code in codes}
-    dimension = max((kind.dimension for kind in kinds.values()), default=0)
-    if dimension < 2:
-        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
-    if dimension == 3:
+    if cell_dimension(path, [kind.name for kind in kinds.values()]) == 3:
         return kinds, [0, 1, 2]
     low, high = np.min([low for _, low, _ in found], axis=0), np.max([high for _, _, high in found], axis=0)
     level = level_axis(path, low, high)
