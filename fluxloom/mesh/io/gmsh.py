@@ -71,7 +71,7 @@ def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
         elif name == "$Elements":
             _elements(rows, raw)
         else:
-            _skip_section(scan, name)
+            scan.skip_to(b"$End" + name[1:].encode())
     return _assemble(scan, raw)
 
 
@@ -137,15 +137,6 @@ def _entities(rows: Rows, raw: RawMesh, *, divided: bool = False) -> None:
             inherited = raw.groups.get(parent, ()) if parent[0] == dimension else ()
             raw.groups[dimension, tag] = groups or inherited
     rows.begin()
-
-
-def _skip_section(scan: PlainScanner, name: str) -> None:
-    """Move behind the end of a section."""
-    end = b"$End" + name[1:].encode()
-    stop = scan.data.find(end, scan.position)
-    stop = len(scan.data) if stop < 0 else stop
-    scan.line += scan.data.count(b"\n", scan.position, stop)
-    scan.position = stop
 
 
 def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:

@@ -229,14 +229,14 @@ static inline char *put_int(char *p, int64_t v) {
 
 /* Writes n rows "lead v0 v1 ... trail"; lead < 0 writes none, number >= 0 writes a running number at the
  * front (mode 1) or at the end (mode 2).  Returns the bytes written; out needs 21 (width + 2) n bytes. */
-int64_t format_integers(const int32_t *values, int64_t n, int64_t width, int64_t shift, int64_t lead, int64_t number,
-                        int64_t mode, char *out) {
+int64_t format_integers(const int32_t *values, int64_t n, int64_t width, int64_t lead, int64_t number, int64_t mode,
+                        char *out) {
     char *p = out;
     for (int64_t row = 0; row < n; row++) {
         if (mode == 1) { p = put_int(p, number + row); *p++ = ' '; }
         if (lead >= 0) { p = put_int(p, lead); *p++ = ' '; }
         for (int64_t k = 0; k < width; k++) {
-            p = put_int(p, (int64_t)values[row * width + k] + shift);
+            p = put_int(p, values[row * width + k]);
             *p++ = ' ';
         }
         if (mode == 2) p = put_int(p, number + row);

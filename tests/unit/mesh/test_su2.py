@@ -204,7 +204,7 @@ BROKEN = [
     (GOOD.replace("5 0 2 3 1", "10 0 2 3 1"), r":5: tetra \(type 10\) among the elements"),
     (GOOD.replace("1.0 1.0 2", "1.0"), r":9: a row of the points \(NPOIN\) needs 2 numbers, found 1"),
     (GOOD.replace("1.0 1.0 2", "1.0 1.x 2"), r":9: not a number in the points \(NPOIN\): '1.0 1.x 2'"),
-    (GOOD.replace("3 3 0", "3 3 9"), r"marker 'upper', face 1: node 9 is outside"),
+    (GOOD.replace("3 3 0", "3 3 9"), r"patch 'upper', line 1: node 9 is outside 0 \.\.\. 3; mend the file"),
     (GOOD.replace("3 3 0", "5 3 0 1"), r":19: triangle \(type 5\) among the faces of marker 'upper'"),
     (GOOD.replace("NDIME= 2", "NDIME= 4"), r":2: NDIME must be 2 or 3, got 4"),
     (GOOD.replace("NDIME= 2\n", ""), r"before NDIME"),
