@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.layers import Column, Layers, layers_above
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
@@ -221,7 +222,7 @@ class _Replaced:
         ends = self.number[layers.lines[:, [0, -1]]]
         self.lines = np.concatenate([ends[:, :1], new, ends[:, 1:]], axis=1)
         tails, heads, layer = layers.edges
-        keys = np.minimum(tails, heads) * mesh.n_points + np.maximum(tails, heads)
+        keys = pair_keys(np.stack([tails, heads], axis=1), mesh.n_points)
         order = np.argsort(keys)
         self.keys, self.layer, self.upward = keys[order], layer[order], (tails < heads)[order]
         starts = layers.lines[:, 0] * mesh.n_points + layers.lines[:, 1]
@@ -273,7 +274,7 @@ class _Replaced:
 
     def _layer(self, one: Index, other: Index) -> tuple[Index, npt.NDArray[np.bool_]]:
         """Return the layer that edges lead through, -1 for none, and whether upward."""
-        keys = np.minimum(one, other) * self.old.n_points + np.maximum(one, other)
+        keys = pair_keys(np.stack([one, other], axis=1), self.old.n_points)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, self.layer[at], -1), self.upward[at] == (one < other)
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.stl import read_stl_corners
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.whole import coordinates
 
@@ -103,7 +104,7 @@ class Surface:
         hollow.
         """
         first, second, _ = _neighbours(self)
-        part = _parts(len(self.triangles), first, second)
+        part = linked_parts(len(self.triangles), first, second)
         count, corners = int(part.max()) + 1, self.points[self.triangles]
         volume = np.bincount(part, np.einsum("td,td->t", self.vectors(), corners.mean(axis=1) - corners.mean((0, 1))))
         low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
@@ -184,13 +185,13 @@ def charts_of(surface: Surface, angle: float, size: float) -> tuple[Index, Mask]
     first, second, length = _neighbours(surface)
     cosine = np.einsum("ij,ij->i", normals[first], normals[second])
     smooth, level = cosine > np.cos(np.radians(angle)), cosine > np.cos(_COPLANAR)
-    parts = _parts(len(area), first[level], second[level])
+    parts = linked_parts(len(area), first[level], second[level])
     flat = _flat_parts(surface, parts, vectors, size)[parts]
     label = np.where(flat, 6 + parts, _axes(normals, first, second, np.where(smooth, length, 0.0), flat))
     chart = label
     for _ in range(_CUTS):
         joined = smooth & (label[first] == label[second])
-        chart = _parts(len(area), first[joined], second[joined])
+        chart = linked_parts(len(area), first[joined], second[joined])
         holed = ~flat & (_characteristics(surface, chart) != 1)[chart]
         if not holed.any():
             break
@@ -211,15 +212,6 @@ def _neighbours(surface: Surface) -> tuple[Index, Index, FloatArray]:
     same = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
     ends = surface.points[edges[same]]
     return owner[same], owner[same + 1], np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
-
-
-def _parts(count: int, first: Index, second: Index) -> Index:
-    """Return the number of the connected part of each of some triangles."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def _flat_parts(surface: Surface, parts: Index, vectors: FloatArray, size: float) -> Mask:
