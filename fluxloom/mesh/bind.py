@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -27,7 +27,7 @@ from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_measures, face_geometry
 from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
@@ -46,8 +46,7 @@ class Patches(dict[str, Subset]):
         self._path = path
 
     def __missing__(self, name: str) -> Subset:
-        known = ", ".join(self) or "none"
-        raise MeshError(f"{self._path}: no patch {name!r}{did_you_mean(name, self)} (patches: {known})")
+        raise unknown_patch(self._path, name, self)
 
 
 class Mesh:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.mesh.ragged import IntArray
 
-__all__ = ["face_keys", "face_senses", "pair_keys", "paired"]
+__all__ = ["face_keys", "face_senses", "mixed_rows", "pair_keys", "paired"]
 
 _NONE = -1
 _CHUNK = 1 << 15
@@ -65,11 +65,20 @@ def face_senses(nodes: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.int64]:
-    """Return ``smaller * n_points + larger`` for node pairs."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
+    """Return ``smaller * n_points + larger`` for node pairs ``(..., 2)``."""
+    low = np.minimum(pairs[..., 0], pairs[..., 1]).astype(np.int64)
     low *= n_points
-    low += np.maximum(pairs[:, 0], pairs[:, 1])
+    low += np.maximum(pairs[..., 0], pairs[..., 1])
     return low
+
+
+def mixed_rows(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+    """Return one number a row of ``(..., k)`` that is seldom the same for different rows."""
+    total = np.zeros(rows.shape[:-1], dtype=np.uint64)
+    for column in range(rows.shape[-1]):
+        total = (total ^ rows[..., column].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return total
 
 
 def paired(

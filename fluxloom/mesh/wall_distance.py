@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.errors import MeshError
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh.box_tree import BoxTree
 from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.simplices import Simplices, corners_of
 
@@ -167,10 +167,7 @@ def _check_patches(path: str, patches: Sequence[str], known: Collection[str]) ->
         raise MeshError(f"{path}: distance to the wall: a list of at least one patch is wanted, not {patches!r}")
     for name in patches:
         if name not in known:
-            hint = did_you_mean(name, known)
-            raise MeshError(
-                f"{path}: distance to the wall: no patch {name!r}{hint} (patches: {', '.join(known) or 'none'})"
-            )
+            raise unknown_patch(path, name, known, "distance to the wall: no patch {}")
 
 
 def _walls(path: str, patches: Sequence[str], rows: npt.NDArray[np.integer[Any]], nodes: FloatArray) -> WallFaces:

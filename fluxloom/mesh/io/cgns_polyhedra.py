@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
+from fluxloom.mesh.face_pairs import mixed_rows
 from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
@@ -136,9 +137,4 @@ def _loops(faces: Index) -> npt.NDArray[np.uint64]:
     even, odd = np.sort(faces[..., [0, 2]]), np.sort(faces[..., [1, 3]])  # what lies across in a quad
     swap = odd[..., :1] < even[..., :1]
     quad = np.concatenate([np.where(swap, odd, even), np.where(swap, even, odd)], axis=-1)
-    rows = np.where(faces[..., 3:] < 0, np.sort(faces), quad).astype(np.uint64)
-    total = np.zeros(rows.shape[:-1], dtype=np.uint64)
-    for column in range(4):
-        total = (total ^ rows[..., column]) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total
+    return mixed_rows(np.where(faces[..., 3:] < 0, np.sort(faces), quad))

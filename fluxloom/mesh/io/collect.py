@@ -215,14 +215,13 @@ def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
     say
         Whether a warning tells how many went.
     """
-    tables: Sequence[IntArray] = [*mesh.cells.values(), *(b for p in mesh.patches.values() for b in p.blocks.values())]
-    used = np.zeros(mesh.n_points, dtype=bool)
-    for table in tables:
+    faces: Sequence[IntArray] = [block for patch in mesh.patches.values() for block in patch.blocks.values()]
+    for table in (*mesh.cells.values(), *faces):
         if table.size and not 0 <= int(table.min()) <= int(table.max()) < mesh.n_points:
             return mesh, np.arange(mesh.n_points)  # the check names the element
+    used = mesh.used_points()
+    for table in faces:
         used[table] = True
-    if mesh.polyhedra is not None:
-        used[mesh.polyhedra.faces.indices] = True
     kept = np.flatnonzero(used)
     if len(kept) == mesh.n_points:
         return mesh, kept

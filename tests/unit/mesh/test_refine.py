@@ -229,9 +229,9 @@ def test_broken_meshes(change: Callable[..., MeshData], two_quads: MeshData) -> 
         refine(with_patch(box3d(1, 1, 1, kind="tetra"), quad=[[0, 1, 3, 2]]))
     with pytest.raises(MeshError, match="patch 'odd': a quad in a mesh of 2 dimensions"):
         refine(with_patch(two_quads, quad=[[0, 1, 4, 3]]))
-    with pytest.raises(MeshError, match=r"patch 'odd': a line has a node outside 0 \.\.\. 5"):
+    with pytest.raises(MeshError, match=r"patch 'odd', line 0: node 6 is outside 0 \.\.\. 5"):
         refine(with_patch(two_quads, line=[[0, 6]]))
-    with pytest.raises(MeshError, match=r"two_quads\.su2: cells: a quad has a node outside 0 \.\.\. 5"):
+    with pytest.raises(MeshError, match=r"two_quads\.su2:\d+: quad element 0: node -3 is outside 0 \.\.\. 5"):
         refine(change(cells={"quad": np.array([[0, 1, 4, -3]])}))
     with pytest.raises(MeshError, match="cells: a quad in a mesh of 3 dimensions"):
         refine(MeshData(np.zeros((4, 3)), {"quad": np.array([[0, 1, 2, 3]])}))
