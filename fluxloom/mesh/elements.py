@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 
-__all__ = ["ELEMENTS", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+__all__ = ["ELEMENTS", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
 
 VTK_POLYGON = 7
 """VTK's code of a polygon with any number of nodes."""
@@ -93,6 +93,21 @@ _TABLE = (
 
 ELEMENTS: Mapping[str, ElementType] = MappingProxyType({item.name: item for item in _TABLE})
 """Every element type by name; read only."""
+
+
+PARALLEL: Mapping[str, tuple[tuple[tuple[int, int], ...], ...]] = MappingProxyType(
+    {
+        "quad": (((0, 1), (3, 2)), ((0, 3), (1, 2))),
+        "prism": (((0, 3), (1, 4), (2, 5)),),
+        "hexahedron": (
+            ((0, 1), (3, 2), (4, 5), (7, 6)),
+            ((0, 3), (1, 2), (4, 7), (5, 6)),
+            ((0, 4), (1, 5), (2, 6), (3, 7)),
+        ),
+    }
+)
+"""Parallel edges of each type, in the same direction: a cell may be cut across all edges of a group alike. Those of a
+hexahedron are at the ends of the two other axes, that of the lower number first."""
 
 
 def element(name: str) -> ElementType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations
+from itertools import accumulate, permutations
 from typing import Literal
 
 import numpy as np
@@ -160,26 +160,16 @@ def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:
 _HEAD, _TAIL = slice(None, -1), slice(1, None)
 _AROUND = ((_HEAD, _HEAD), (_HEAD, _TAIL), (_TAIL, _TAIL), (_TAIL, _HEAD))
 _PRISMS = ((0, 1, 2, 4, 5, 6), (0, 2, 3, 4, 6, 7))
-_CORNER = {
-    (0, 0, 0): 0,
-    (1, 0, 0): 1,
-    (1, 1, 0): 2,
-    (0, 1, 0): 3,
-    (0, 0, 1): 4,
-    (1, 0, 1): 5,
-    (1, 1, 1): 6,
-    (0, 1, 1): 7,
-}
+_CORNER = (0, 1, 3, 2, 4, 5, 7, 6)
+"""Number of the corner at ``x + 2 y + 4 z``, each of them 0 or 1."""
 
 
 def _kuhn() -> tuple[tuple[int, ...], ...]:
     """Return the six tetrahedra of a box: one for each order in which the axes are walked from corner 0 to 6."""
     tetras: list[tuple[int, ...]] = []
     for order in permutations(range(3)):
-        place, path = [0, 0, 0], [0]
-        for axis in order:
-            place[axis] = 1
-            path.append(_CORNER[place[0], place[1], place[2]])
+        places = accumulate((1 << axis for axis in order), initial=0)
+        path = [_CORNER[place] for place in places]
         even = order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
         tetras.append(tuple(path) if even else (path[0], path[2], path[1], path[3]))
     return tuple(tetras)

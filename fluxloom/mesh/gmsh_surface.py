@@ -107,9 +107,7 @@ class Surface:
         part = linked_parts(len(self.triangles), first, second)
         count, corners = int(part.max()) + 1, self.points[self.triangles]
         volume = np.bincount(part, np.einsum("td,td->t", self.vectors(), corners.mean(axis=1) - corners.mean((0, 1))))
-        low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-        np.minimum.at(low, part, corners.min(axis=1))
-        np.maximum.at(high, part, corners.max(axis=1))
+        low, high = _ends(count, part, corners)
         for k in np.flatnonzero(volume < 0.0):
             if np.all((low < low[k]) & (high > high[k]), axis=1).any():
                 volume[k] = 0.0
@@ -214,6 +212,14 @@ def _neighbours(surface: Surface) -> tuple[Index, Index, FloatArray]:
     return owner[same], owner[same + 1], np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
 
 
+def _ends(count: int, parts: Index, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest values of each part, given those at corners of triangles, ``(m, k, ...)``."""
+    low, high = np.full((count, *values.shape[2:]), np.inf), np.full((count, *values.shape[2:]), -np.inf)
+    np.minimum.at(low, parts, values.min(axis=1))
+    np.maximum.at(high, parts, values.max(axis=1))
+    return low, high
+
+
 def _flat_parts(surface: Surface, parts: Index, vectors: FloatArray, size: float) -> Mask:
     """Return which parts are flat and at no place much narrower than a size."""
     count, corners = int(parts.max()) + 1, surface.points[surface.triangles]
@@ -221,9 +227,7 @@ def _flat_parts(surface: Surface, parts: Index, vectors: FloatArray, size: float
     area = np.linalg.norm(total, axis=1)
     normal = total / np.maximum(area, 1e-300)[:, None]
     off = np.einsum("tcd,td->tc", corners, normal[parts])
-    low, high = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(low, parts, off.min(axis=1))
-    np.maximum.at(high, parts, off.max(axis=1))
+    low, high = _ends(count, parts, off)
     first, second, length = _neighbours(surface)
     border = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).sum(axis=1)
     around = np.bincount(parts, border, count)
@@ -263,9 +267,7 @@ def _characteristics(surface: Surface, chart: Index) -> Index:
 def _beyond_middle(surface: Surface, chart: Index, area: FloatArray) -> Mask:
     """Return which triangles lie beyond the middle of their chart, along the longest side of the box around it."""
     count, centres = int(chart.max()) + 1, surface.points[surface.triangles].mean(axis=1)
-    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-    np.minimum.at(low, chart, centres)
-    np.maximum.at(high, chart, centres)
+    low, high = _ends(count, chart, centres[:, None])
     axis = (high - low).argmax(axis=1)[chart]
     along = centres[np.arange(len(chart)), axis]
     middle = np.bincount(chart, area * along, count) / np.bincount(chart, area, count)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.elements import element
+from fluxloom.mesh.elements import PARALLEL, element
 from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import MeshData
@@ -24,21 +23,6 @@ from fluxloom.mesh.mesh import MeshData
 __all__ = ["Column", "Layers", "layers_above"]
 
 Index = npt.NDArray[np.int64]
-Pairs = tuple[tuple[int, int], ...]
-
-PARALLEL: Mapping[str, tuple[Pairs, ...]] = MappingProxyType(
-    {
-        "quad": (((0, 1), (3, 2)), ((0, 3), (1, 2))),
-        "prism": (((0, 3), (1, 4), (2, 5)),),
-        "hexahedron": (
-            ((0, 1), (3, 2), (4, 5), (7, 6)),
-            ((0, 3), (1, 2), (4, 7), (5, 6)),
-            ((0, 4), (1, 5), (2, 6), (3, 7)),
-        ),
-    }
-)
-"""Parallel edges of each type, in the same direction: a cell may be cut across all edges of a group alike."""
-
 
 @dataclass(frozen=True, eq=False)
 class Column:

@@ -233,19 +233,6 @@ class AirfoilMap:
         """Angle of ``dz / dZ`` far away."""
         return float(self.series[0].imag)
 
-    def slope(self, circle: Complex) -> Complex:
-        """Return ``dz / dZ`` at places ``Z``, outside the unit circle or on it; 0 at 1, where the edge is."""
-        total, change = np.zeros_like(circle), np.zeros_like(circle)
-        for k in range(len(self.series) - 1, -1, -1):
-            total, change = total / circle + self.series[k], change / circle - k * self.series[k]
-        zeta = self.centre + circle * np.exp(total)
-        away = zeta + self.far
-        ratio = (zeta - self.far) / away
-        w = np.abs(ratio) ** self.power * np.exp(1j * np.angle(ratio) * self.power)
-        lower = self.power * np.abs(ratio) ** (self.power - 1.0) * np.exp(1j * np.angle(ratio) * (self.power - 1.0))
-        opened = lower * 2.0 * self.far / away**2 * (1.0 - self.inner) / (1.0 - w) ** 2
-        return opened * np.exp(total) * (1.0 + change)
-
     def on_wall(self, theta: Array) -> Complex:
         """Return places on the airfoil."""
         phi = theta + self._lag(theta)
