@@ -18,7 +18,7 @@ import numpy as np
 from fluxloom.core.errors import MeshError
 from fluxloom.core.text import real
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.io.collect import add_faces, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.scan import read_bytes
 from fluxloom.mesh.mesh import IntArray, MeshData
 
@@ -223,4 +223,5 @@ def _assemble(raw: _Raw) -> MeshData:
 
 def _add(patches: dict[str, dict[str, IntArray]], name: str, faces: list[list[int]]) -> None:
     for width in sorted({len(face) for face in faces}):
-        add_faces(patches, name, face_name(width), np.array([face for face in faces if len(face) == width]))
+        rows = np.array([face for face in faces if len(face) == width])
+        add_rows(patches.setdefault(name, {}), face_name(width), rows)

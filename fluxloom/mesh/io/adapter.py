@@ -15,7 +15,7 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import guarded, require
 from fluxloom.mesh.elements import ELEMENTS, element, face_name
-from fluxloom.mesh.io.collect import add_faces, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.meshio_texts import plain_text
 from fluxloom.mesh.io.vtk_cells import REFERENCES, Fields
 from fluxloom.mesh.mesh import IntArray, MeshData
@@ -97,7 +97,7 @@ def _patches(found: Any, names: list[str], dimension: int) -> dict[str, dict[str
         for k in faces:
             chosen = members[k]
             if chosen is not None and len(chosen) and not label.startswith("gmsh:"):
-                add_faces(patches, label, names[k], found.cells[k].data[np.asarray(chosen)])
+                add_rows(patches.setdefault(label, {}), names[k], found.cells[k].data[np.asarray(chosen)])
     if not patches:
         key = next((key for key in REFERENCES if key in found.cell_data), None)
         words = {int(number): word for word, (number, depth) in found.field_data.items() if depth == dimension - 1}
@@ -105,7 +105,7 @@ def _patches(found: Any, names: list[str], dimension: int) -> dict[str, dict[str
             references = np.asarray(found.cell_data[key][k])
             for reference in np.unique(references).tolist():
                 label = words.get(int(reference), str(reference))
-                add_faces(patches, label, names[k], found.cells[k].data[references == reference])
+                add_rows(patches.setdefault(label, {}), names[k], found.cells[k].data[references == reference])
     return patches
 
 

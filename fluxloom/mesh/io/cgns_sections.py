@@ -5,19 +5,24 @@ Source: CGNS "Standard Interface Data Structures", sections 3.3 (numbering of el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
+from fluxloom.mesh.io.collect import add_rows
+from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.ragged import narrowed
 
-__all__ = ["NFACE", "NGON", "Section", "ragged", "read_section", "take"]
+__all__ = ["NFACE", "NGON", "Section", "find", "ragged", "read_section", "take"]
 
+Numbered = tuple[dict[str, Index], dict[str, Index]]
 MIXED, NGON, NFACE = 20, 22, 23
 
 _LINEAR: Mapping[int, str] = MappingProxyType(
@@ -53,7 +58,7 @@ class Section:
     start: int
     stop: int
     blocks: Blocks
-    numbers: Blocks
+    numbers: dict[str, Index]
 
     @property
     def dimension(self) -> int:
@@ -105,7 +110,7 @@ def read_section(node: Node, points: int) -> Section:
                 f"{node.where}: the {name} {int(numbers[name][row])} has the nodes {block[row].tolist()}, but the zone "
                 f"has {points} points; mend the file"
             )
-    zero = {name: block - 1 for name, block in blocks.items()}
+    zero = {name: narrowed(block - 1) for name, block in blocks.items()}
     return Section(node.name, node.where, kind, start, last + 1, zero, numbers)
 
 
@@ -126,21 +131,25 @@ def ragged(node: Node, count: int) -> tuple[Index, Index]:
     return offsets_found, np.delete(flat, heads)
 
 
+def find(sections: Iterable[Section], wanted: Index) -> Iterator[tuple[str, npt.NDArray[np.bool_], IntArray]]:
+    """Yield the types of elements with some numbers: which of the numbers are theirs, and the nodes of these."""
+    for section in sections:
+        for name, numbers in section.numbers.items():
+            if numbers.size:
+                spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
+                hit = numbers[spot] == wanted
+                yield name, hit, section.blocks[name][spot[hit]]
+
+
 def take(sections: list[Section], wanted: Index) -> tuple[Blocks, Index]:
     """Return the elements with some numbers, type by type, and those numbers that do not exist."""
     wanted = np.unique(wanted)
     blocks: Blocks = {}
     known = np.zeros(wanted.size, dtype=bool)
-    for section in sections:
-        for name, numbers in section.numbers.items():
-            if not numbers.size:
-                continue
-            spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-            hit = numbers[spot] == wanted
-            known |= hit
-            if hit.any():
-                rows = section.blocks[name][spot[hit]]
-                blocks[name] = np.concatenate([blocks[name], rows]) if name in blocks else rows
+    for name, hit, rows in find(sections, wanted):
+        known |= hit
+        if len(rows):
+            add_rows(blocks, name, rows)
     return blocks, wanted[~known]
 
 
@@ -149,7 +158,7 @@ def _unknown(kind: int) -> str:
     return f"elements of the type {word} are not supported; export linear elements"
 
 
-def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
+def _mixed(node: Node, start: int, count: int) -> Numbered:
     """Return the elements of a mixed section: each is its type, then its nodes."""
     flat = node.need("ElementConnectivity").integers().reshape(-1)
     offsets = node.child("ElementStartOffset")
@@ -161,8 +170,8 @@ def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
         widths = _walk(node, flat, count, lambda kind: element(_LINEAR[kind]).n_nodes if kind in _LINEAR else -kind)
         starts = np.concatenate([[0], np.cumsum(widths + 1)[:-1]]).astype(np.int64)
     kinds = flat[starts]
-    blocks: Blocks = {}
-    numbers: Blocks = {}
+    blocks: dict[str, Index] = {}
+    numbers: dict[str, Index] = {}
     for kind in np.unique(kinds).tolist():
         if kind not in _LINEAR:
             raise MeshError(f"{node.where}: {_unknown(kind)}")
@@ -175,12 +184,12 @@ def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
     return blocks, numbers
 
 
-def _polygons(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
+def _polygons(node: Node, start: int, count: int) -> Numbered:
     """Return polygons by their numbers of nodes; those with two are edges, in two dimensions."""
     offsets, flat = ragged(node, count)
     lengths = np.diff(offsets)
-    blocks: Blocks = {}
-    numbers: Blocks = {}
+    blocks: dict[str, Index] = {}
+    numbers: dict[str, Index] = {}
     for length in np.unique(lengths).tolist():
         if length < 2:
             raise MeshError(f"{node.where}: a polygon has {length} nodes; mend the file")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from fluxloom.mesh.ragged import narrowed
 
 __all__ = [
     "add_faces",
+    "add_rows",
     "cell_dimension",
     "finite_box",
     "first_group",
@@ -133,10 +135,17 @@ def mesh_of(
     return MeshData(points, blocks, named, MeshSource(path), polyhedra)
 
 
-def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:
-    """Add faces to a patch; groups of one name are one patch."""
-    blocks, rows = patches.setdefault(name, {}), narrowed(faces)
-    blocks[kind] = np.concatenate([blocks[kind], rows]) if kind in blocks else rows
+def add_rows(blocks: dict[str, IntArray], kind: str, rows: npt.NDArray[np.integer]) -> None:
+    """Add elements of a type to those that are there."""
+    more = narrowed(rows)
+    blocks[kind] = np.concatenate([blocks[kind], more]) if kind in blocks else more
+
+
+def add_faces(patches: dict[str, dict[str, IntArray]], name: str, blocks: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Add blocks of faces to a patch; groups of one name are one patch, which is there even without faces."""
+    for kind, faces in blocks.items():
+        add_rows(patches.setdefault(name, {}), kind, faces)
+    patches.setdefault(name, {})
 
 
 def first_group(nodes: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> Index:
@@ -195,7 +204,7 @@ def first_patches(mesh: MeshData) -> MeshData:
         left = rows[kept[start : start + len(rows)]]
         start += len(rows)
         if len(left):
-            add_faces(patches, names[k], kind, left)
+            add_rows(patches.setdefault(names[k], {}), kind, left)
     return replace(mesh, patches={name: PatchFaces(found) for name, found in patches.items()})
 
 

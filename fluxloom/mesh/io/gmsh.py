@@ -168,8 +168,7 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
     tell_shared(scan.path, shared, "elements")
     patches: dict[str, dict[str, IntArray]] = {}
     for group, blocks in sorted(grouped.items()):
-        for name, nodes in blocks.items():
-            add_faces(patches, raw.name(dimension - 1, group), name, nodes)
+        add_faces(patches, raw.name(dimension - 1, group), blocks)
     return without_unused(mesh_of(scan.path, points, cells, patches), say=False)[0]
 
 

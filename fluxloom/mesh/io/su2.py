@@ -141,9 +141,7 @@ def _marker(scan: PlainScanner, read: _Zone, tag: str, n: int) -> None:
         _skip_halo(scan, n, what)
         return
     blocks, _ = _elements(scan, n, what, read.dimension - 1)
-    read.patches.setdefault(tag, {})
-    for kind, faces in blocks.items():
-        add_faces(read.patches, tag, kind, faces)
+    add_faces(read.patches, tag, blocks)
 
 
 def _skip_halo(scan: PlainScanner, n: int, what: str) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import add_faces, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra import Polyhedra
 
@@ -272,7 +272,7 @@ def _patches(
         for code in dict.fromkeys(codes[rows].tolist()):
             kind, some = _kind(code), rows[codes[rows] == code]
             name = names.get(number, str(number))
-            add_faces(patches, name, kind.name, _nodes(path, vtk, some, kind.n_nodes))
+            add_rows(patches.setdefault(name, {}), kind.name, _nodes(path, vtk, some, kind.n_nodes))
     return patches
 
 
