@@ -13,7 +13,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
-__all__ = ["Axis", "Diagonal", "box2d", "box3d", "clustered"]
+__all__ = ["Axis", "Diagonal", "box2d", "box3d", "clustered", "ring_quads"]
 
 Axis = npt.ArrayLike | Callable[[FloatArray], npt.ArrayLike] | None
 """Node positions along one axis: an array of ``n + 1`` values, a map of [0, 1] to itself, or None for uniform."""
@@ -135,6 +135,13 @@ def box3d(
         division = {"hexahedron": (tuple(range(8)),), "tetra": _kuhn(), "prism": _PRISMS}[kind]
         cells = hexes[:, np.array(division)].reshape(-1, element(kind).n_nodes)
     return _finish(points, {kind: cells}, (nx, ny, nz), "<box3d>")
+
+
+def ring_quads(levels: npt.NDArray[np.integer]) -> IntArray:
+    """Return the quads between nodes ``(levels, around)``, closed around, from the inside to the outside."""
+    following = np.roll(levels, -1, axis=1)
+    quads = np.stack([levels[:-1], levels[1:], following[1:], following[:-1]], axis=-1)
+    return quads.reshape(-1, 4).astype(np.int32)
 
 
 def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:

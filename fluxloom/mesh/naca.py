@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
 __all__ = ["AirfoilMap", "NacaProfile", "naca_mesh"]
@@ -294,17 +295,14 @@ def naca_mesh(
             circles.append(mapped.outside(theta, float(np.exp(r))))
             work.step()
     places = np.concatenate(circles if mapped.profile.camber else [_mirrored(circle) for circle in circles])
-    here = np.arange(around, dtype=np.int32)
-    after = np.roll(here, -1)
-    rows = around * np.arange(outward, dtype=np.int32)[:, None]
-    quads = np.stack([here + rows, here + rows + around, after + rows + around, after + rows], axis=2)
-    last = np.int32(around * outward)
+    levels = np.arange(places.size, dtype=np.int32).reshape(-1, around)
+    here, after = levels[[0, -1]], np.roll(levels[[0, -1]], -1, axis=1)
     patches = {
-        "airfoil": PatchFaces({"line": np.stack([after, here], axis=1)}),
-        "far_field": PatchFaces({"line": np.stack([here + last, after + last], axis=1)}),
+        "airfoil": PatchFaces({"line": np.stack([after[0], here[0]], axis=1)}),
+        "far_field": PatchFaces({"line": np.stack([here[1], after[1]], axis=1)}),
     }
     points = np.stack([places.real, places.imag], axis=1).astype(np.float64)
-    return MeshData(points, {"quad": quads.reshape(-1, 4)}, patches, MeshSource("<naca>"))
+    return MeshData(points, {"quad": ring_quads(levels)}, patches, MeshSource("<naca>"))
 
 
 def _mirrored(circle: Complex) -> Complex:

@@ -145,8 +145,10 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
         scan.fail("the file ends without $Nodes or $Elements; it is truncated, or no elements were saved")
     points = np.concatenate(raw.points)
     tags = np.concatenate(raw.node_tags)
-    _no_two_places(scan.path, tags, points)
-    index = _node_index(scan, tags, raw)
+    order = None if np.array_equal(tags, np.arange(1, len(tags) + 1)) else np.argsort(tags, kind="stable")
+    if order is not None:
+        _no_two_places(scan.path, tags[order], points[order])
+    index = _node_index(scan, tags, order, raw)
     dimension = cell_dimension(scan.path, raw.elements, "mesh the surface or volume, then save")
     cells: dict[str, npt.NDArray[np.int64]] = {}
     grouped: dict[int, dict[str, npt.NDArray[np.int64]]] = {}
@@ -189,21 +191,17 @@ def _once(
 
 
 def _no_two_places(path: str, tags: npt.NDArray[np.int64], points: FloatArray) -> None:
-    """Refuse a number of a node that stands at two places."""
-    if np.array_equal(tags, np.arange(1, len(tags) + 1)):
-        return
-    order = np.argsort(tags, kind="stable")
-    moved = (points[order[1:]] != points[order[:-1]]).any(axis=1)
-    twice = np.flatnonzero((tags[order[1:]] == tags[order[:-1]]) & moved)
+    """Refuse a number of a node that stands at two places; the numbers ascend."""
+    twice = np.flatnonzero((tags[1:] == tags[:-1]) & (points[1:] != points[:-1]).any(axis=1))
     if len(twice):
-        one, other = (tuple(points[order[twice[0] + k]].tolist()) for k in (0, 1))
-        node = int(tags[order[twice[0]]])
+        node, (one, other) = int(tags[twice[0]]), map(tuple, points[twice[0] : twice[0] + 2].tolist())
         raise MeshError(f"{path}: the node {node} is given twice, at {one} and at {other}; give each its own number")
 
 
-def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -> dict[str, npt.NDArray[np.int64]]:
-    """Replace node tags by positions."""
-    order = None if np.array_equal(tags, np.arange(1, len(tags) + 1)) else np.argsort(tags, kind="stable")
+def _node_index(
+    scan: PlainScanner, tags: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, raw: RawMesh
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Replace node tags by positions; ``order`` is that of ascending tags, None where they are 1, 2, 3 ..."""
     result: dict[str, npt.NDArray[np.int64]] = {}
     for name, blocks in raw.elements.items():
         nodes = np.concatenate([part for part, _ in blocks])

@@ -27,6 +27,8 @@ __all__ = [
     "Fields",
     "VtkCells",
     "from_vtk",
+    "nodes_of",
+    "padded",
     "require_sound",
     "to_vtk",
 ]
@@ -115,7 +117,7 @@ def to_vtk(
             sides += list(faces.blocks.items())
             numbers.append(np.full(len(faces), number, dtype=np.int32))
         patch = np.concatenate(numbers)
-        values = {name: _padded(data, len(patch)) for name, data in values.items()}
+        values = {name: padded(data, len(patch)) for name, data in values.items()}
         values[PATCH] = patch
         names = np.frombuffer("\n".join(mesh.patches).encode(), dtype=np.uint8)
     parts = [_rows(name, block) for name, block in blocks]
@@ -176,7 +178,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
             chosen &= patch < 0
         row = np.flatnonzero(chosen)
         if kind.dimension == dimension and len(row):
-            cells[kind.name] = vtk_order(kind.name, _nodes(path, vtk, row, kind.n_nodes))
+            cells[kind.name] = vtk_order(kind.name, nodes_of(path, vtk, row, kind.n_nodes))
             rows.append(row)
         sides |= chosen & (kind.dimension == dimension - 1)
     if vtk.polyhedra is not None:
@@ -272,11 +274,12 @@ def _patches(
         for code in dict.fromkeys(codes[rows].tolist()):
             kind, some = _kind(code), rows[codes[rows] == code]
             name = names.get(number, str(number))
-            add_rows(patches.setdefault(name, {}), kind.name, _nodes(path, vtk, some, kind.n_nodes))
+            add_rows(patches.setdefault(name, {}), kind.name, nodes_of(path, vtk, some, kind.n_nodes))
     return patches
 
 
-def _nodes(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+def nodes_of(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+    """Return the nodes ``(rows, width)`` of some elements, which all have so many."""
     if (np.diff(vtk.offsets)[rows] != width).any():
         raise MeshError(f"{path}: an element has another number of nodes than its type; the file is damaged")
     return vtk.connectivity[vtk.offsets[rows][:, None] + np.arange(width)].astype(np.int32)
@@ -290,7 +293,7 @@ def _sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
 
-def _padded(values: Array, n: int) -> Array:
+def padded(values: Array, n: int) -> Array:
     """Extend values over the elements of the patches: NaN, or 0 for integers."""
     fill = np.nan if np.issubdtype(values.dtype, np.floating) else 0
     out = np.full((n, *values.shape[1:]), fill, dtype=values.dtype)
