@@ -18,7 +18,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.check import require_listed
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.sound import require_positive, require_sound
@@ -253,7 +253,7 @@ def control_volumes(
         If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face is
         in no patch, or the mesh is not sound: see `fluxloom.mesh.sound`.
     """
-    links = mesh.connectivity() if links is None else links
+    links = connectivity(mesh) if links is None else links
     terms = geometry(mesh, links)
     require_sound(mesh, links, terms.cell_volumes, terms.cell_parts)
     require_positive(mesh, terms.cell_volumes)

@@ -34,6 +34,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData, Ragged
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "gre
     check_kind(kind, volumes)
     if volumes.shared is not None:
         raise SolverError("slopes through nodes of a divided mesh are found by fluxloom.fv.shared_node_slopes")
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     node, cell = incidence(links.cell_nodes)
     outer_node, outer = incidence(links.boundary_nodes, volumes.cells)
     around = Surroundings(

@@ -21,7 +21,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_measures, face_geometry
@@ -324,7 +324,7 @@ class Mesh:
     @Once
     def _checked(self) -> tuple[Connectivity, tuple[FloatArray, FloatArray]]:
         """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
-        links = self.data.connectivity()
+        links = connectivity(self.data)
         volumes, centroids, parts = cell_measures(self.data)
         tell_unnamed(require_sound(self.data, links, volumes, parts))
         return links, (volumes, centroids)

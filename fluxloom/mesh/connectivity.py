@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired
@@ -175,7 +176,11 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
-    half = half_faces(mesh) if half is None else half
+    with activity("faces of the mesh", f"{mesh.n_cells:,} cells"):
+        return _derived(mesh, half_faces(mesh) if half is None else half)
+
+
+def _derived(mesh: MeshData, half: HalfFaces) -> Connectivity:
     check_patches(mesh)
     if half.groups:
         _fail_non_manifold(mesh, half)

@@ -77,7 +77,7 @@ def geometry(mesh: MeshData, links: Connectivity) -> Geometry:
     mesh
         The mesh.
     links
-        Its connectivity, ``mesh.connectivity()``.
+        Its connectivity, ``fluxloom.mesh.connectivity.connectivity``.
     """
     volumes, centroids, parts = cell_measures(mesh)
     normals, centres = face_geometry(mesh.points, links.interior_nodes)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged, narrowed
-
-if TYPE_CHECKING:
-    from fluxloom.mesh.connectivity import Connectivity
 
 __all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged", "no_mask", "unknown_patch"]
 
@@ -188,13 +183,6 @@ class MeshData:
         if not sizes:
             return Ragged(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
         return Ragged.from_counts(np.concatenate(sizes), np.concatenate(flat))
-
-    def connectivity(self) -> Connectivity:
-        """Return the derived connectivity (faces, owners, neighbours ...); computed on each call."""
-        from fluxloom.mesh.connectivity import connectivity  # cycle: it builds on MeshData
-
-        with activity("faces of the mesh", f"{self.n_cells:,} cells"):
-            return connectivity(self)
 
     def patch(self, name: str) -> PatchFaces:
         """Return one patch.

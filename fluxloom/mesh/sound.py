@@ -89,7 +89,7 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
 
 def fit_links(mesh: MeshData) -> Connectivity:
     """Return the connectivity of a mesh, which is refused unless it is sound and its cells have positive volumes."""
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     volumes, _, parts = cell_measures(mesh)
     require_sound(mesh, links, volumes, parts)
     require_positive(mesh, volumes)

@@ -18,6 +18,7 @@ from fluxloom.fv.shared_node_slopes import shared_node_slopes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.sides import Family
 from fluxloom.mesh import MeshData, box2d, box3d
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.slices import as_slice
@@ -41,7 +42,7 @@ def slopes_of(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[ControlVolu
         volumes = shared_volumes(part)
         return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
     volumes = divided_volumes(comm, control_volumes(mesh) if comm.rank == 0 else None, method="rcb")
-    rows = NodeRows.dealt(mesh.connectivity() if comm.rank == 0 else None, volumes)
+    rows = NodeRows.dealt(connectivity(mesh) if comm.rank == 0 else None, volumes)
     return shared_node_slopes(volumes, rows, kind)
 
 

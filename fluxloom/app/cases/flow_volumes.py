@@ -20,6 +20,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.sides import Family
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
@@ -93,7 +94,7 @@ class FlowDomain:
         else:
             from fluxloom.fv.node_rows import NodeRows
 
-            rows = NodeRows.dealt(None if mesh is None else mesh.connectivity(), volumes)
+            rows = NodeRows.dealt(None if mesh is None else connectivity(mesh), volumes)
         from fluxloom.fv.shared_node_slopes import shared_node_slopes
 
         return shared_node_slopes(volumes, rows, kind)

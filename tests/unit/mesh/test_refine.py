@@ -9,6 +9,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
 from fluxloom.mesh.mesh import FloatArray, MeshData, MeshSource, PatchFaces, Ragged
@@ -44,7 +45,7 @@ def assert_conserved(coarse: MeshData, fine: MeshData) -> None:
     assert after.closure_max < 1e-12
     np.testing.assert_array_equal(fine.points[: coarse.n_points], coarse.points)
     assert list(fine.patches) == list(coarse.patches)
-    links = fine.connectivity()
+    links = connectivity(fine)
     assert (links.boundary_patch >= 0).all()
     for name, faces in coarse.patches.items():
         assert len(fine.patches[name]) == len(faces) * (2 if coarse.dimension == 2 else 4)
@@ -120,7 +121,7 @@ def test_same_as_a_finer_box(kind: str) -> None:
 def test_neighbours_follow_one_another(kind: str) -> None:
     """From each child to the next a face is crossed, and from the last one of a cell to the next cell of the row."""
     fine = refine(box2d(5, 1, kind=kind) if kind == "quad" else box3d(5, 1, 1))
-    rows = fine.connectivity().cell_cells
+    rows = connectivity(fine).cell_cells
     assert all(cell + 1 in rows[cell] for cell in range(fine.n_cells - 1))
 
 
