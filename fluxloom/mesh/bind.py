@@ -394,26 +394,5 @@ class Mesh:
         return f"Mesh({path}, {self.dimension}D, {self.nodes.size} nodes, {cells})"
 
 
-def bind(
-    data: MeshData | MeshSlice | MeshPart | None,
-    context: Context,
-    *,
-    dtype: npt.DTypeLike = "float64",
-    partition: Partition = "auto",
-    shares: Sequence[float] | None = None,
-    maps: Iterable[str] | None = None,
-) -> Mesh:
-    """Bind a mesh of NumPy arrays to a context.
-
-    Parameters
-    ----------
-    data
-        For instance from `box2d`; run `fluxloom.mesh.check` on one from elsewhere.
-    context
-        Where its sets and dats live.
-    dtype
-        Of coordinates and metric terms.
-    partition, shares, maps
-        On several ranks, as `Mesh` takes them.
-    """
-    return Mesh(data, context, dtype=dtype, partition=partition, shares=shares, maps=maps)
+bind = Mesh
+"""Bind a mesh of NumPy arrays to a context; parameters are those of `Mesh`."""

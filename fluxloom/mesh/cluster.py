@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.face_pairs import pair_keys, places_of
 from fluxloom.mesh.layers import Layers, layers_above
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
@@ -266,8 +266,8 @@ class _Replaced:
     def _layer(self, one: Index, other: Index) -> tuple[Index, npt.NDArray[np.bool_]]:
         """Return the layer that edges lead through, -1 for none, and whether upward."""
         keys = pair_keys(np.stack([one, other], axis=1), self.old.n_points)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, self.layer[at], -1), self.upward[at] == (one < other)
+        at = places_of(keys, self.keys)
+        return np.where(at < 0, -1, self.layer[at]), self.upward[at] == (one < other)
 
     def _stacked(self, first: Index, low: Index | list[int], high: Index | list[int]) -> IntArray:
         """Return the cells above those of the first layer, or the faces at their side, one column after the other."""

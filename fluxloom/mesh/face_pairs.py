@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh.ragged import IntArray
 
-__all__ = ["face_keys", "face_senses", "mixed_rows", "pair_keys", "paired"]
+__all__ = ["face_keys", "face_senses", "mixed_rows", "pair_keys", "paired", "places_of"]
 
 _NONE = -1
 _CHUNK = 1 << 15
@@ -70,6 +71,17 @@ def pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.i
     low *= n_points
     low += np.maximum(pairs[..., 0], pairs[..., 1])
     return low
+
+
+def places_of(
+    wanted: npt.NDArray[Any], keys: npt.NDArray[Any], order: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the place of each wanted number among keys, -1 where it is none; ``order`` is that of ascending keys."""
+    if not len(keys):
+        return np.full(wanted.shape, _NONE, dtype=np.int64)
+    spot = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+    place = spot if order is None else order[spot]
+    return np.where(keys[place] == wanted, place, _NONE)
 
 
 def mixed_rows(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:

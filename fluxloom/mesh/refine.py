@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.decompose_rows import distinct
-from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.face_pairs import pair_keys, places_of
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.refine_cells import CHILDREN, Division
 from fluxloom.mesh.whole import check_range
@@ -88,11 +88,7 @@ class _Pairs:
 
     def numbers(self, pairs: npt.NDArray[np.integer]) -> Index:
         """Return the number of each pair of a table ``(..., 2)``; -1 for one that is not there."""
-        keys = pair_keys(pairs, self.base)
-        if not len(self):
-            return np.full(keys.shape, -1, dtype=np.int64)
-        found = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
-        return np.where(self.keys[found] == keys, found, -1)
+        return places_of(pair_keys(pairs, self.base), self.keys)
 
     def middles(self, points: FloatArray) -> FloatArray:
         """Return the points in the middle of those with the numbers of each pair, ``(n, d)``."""

@@ -14,15 +14,16 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
+from fluxloom.mesh.face_pairs import places_of
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
 from fluxloom.mesh.io.collect import add_rows
 from fluxloom.mesh.mesh import IntArray
-from fluxloom.mesh.ragged import narrowed
+from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["NFACE", "NGON", "Section", "find", "ragged", "read_section", "take"]
 
-Numbered = tuple[dict[str, Index], dict[str, Index]]
+Numbered = tuple[Blocks, dict[str, Index]]
 MIXED, NGON, NFACE = 20, 22, 23
 
 _LINEAR: Mapping[int, str] = MappingProxyType(
@@ -95,7 +96,7 @@ def read_section(node: Node, points: int) -> Section:
         flat, width = node.need("ElementConnectivity").integers().reshape(-1), element(name).n_nodes
         if flat.size != (last + 1 - start) * width:
             raise MeshError(f"{node.where}: {flat.size} nodes do not make {last + 1 - start} elements of type {name}")
-        blocks = {name: flat.reshape(-1, width)}
+        blocks = {name: narrowed(flat).reshape(-1, width)}
         numbers = {name: np.arange(start, last + 1)}
     elif kind == MIXED:
         blocks, numbers = _mixed(node, start, last + 1 - start)
@@ -110,7 +111,7 @@ def read_section(node: Node, points: int) -> Section:
                 f"{node.where}: the {name} {int(numbers[name][row])} has the nodes {block[row].tolist()}, but the zone "
                 f"has {points} points; mend the file"
             )
-    zero = {name: narrowed(block - 1) for name, block in blocks.items()}
+    zero = {name: block - 1 for name, block in blocks.items()}
     return Section(node.name, node.where, kind, start, last + 1, zero, numbers)
 
 
@@ -135,10 +136,8 @@ def find(sections: Iterable[Section], wanted: Index) -> Iterator[tuple[str, npt.
     """Yield the types of elements with some numbers: which of the numbers are theirs, and the nodes of these."""
     for section in sections:
         for name, numbers in section.numbers.items():
-            if numbers.size:
-                spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-                hit = numbers[spot] == wanted
-                yield name, hit, section.blocks[name][spot[hit]]
+            place = places_of(wanted, numbers)
+            yield name, place >= 0, section.blocks[name][place[place >= 0]]
 
 
 def take(sections: list[Section], wanted: Index) -> tuple[Blocks, Index]:
@@ -170,7 +169,7 @@ def _mixed(node: Node, start: int, count: int) -> Numbered:
         widths = _walk(node, flat, count, lambda kind: element(_LINEAR[kind]).n_nodes if kind in _LINEAR else -kind)
         starts = np.concatenate([[0], np.cumsum(widths + 1)[:-1]]).astype(np.int64)
     kinds = flat[starts]
-    blocks: dict[str, Index] = {}
+    blocks: Blocks = {}
     numbers: dict[str, Index] = {}
     for kind in np.unique(kinds).tolist():
         if kind not in _LINEAR:
@@ -180,22 +179,20 @@ def _mixed(node: Node, start: int, count: int) -> Numbered:
         places = starts[rows][:, None] + 1 + np.arange(element(name).n_nodes)
         if places.size and int(places.max()) >= flat.size:
             raise MeshError(f"{node.where}: the nodes of the last element are missing")
-        blocks[name], numbers[name] = flat[places], start + rows
+        blocks[name], numbers[name] = narrowed(flat[places]), start + rows
     return blocks, numbers
 
 
 def _polygons(node: Node, start: int, count: int) -> Numbered:
     """Return polygons by their numbers of nodes; those with two are edges, in two dimensions."""
     offsets, flat = ragged(node, count)
-    lengths = np.diff(offsets)
-    blocks: dict[str, Index] = {}
+    blocks: Blocks = {}
     numbers: dict[str, Index] = {}
-    for length in np.unique(lengths).tolist():
-        if length < 2:
-            raise MeshError(f"{node.where}: a polygon has {length} nodes; mend the file")
-        rows = np.flatnonzero(lengths == length)
-        name = face_name(length)
-        blocks[name], numbers[name] = flat[offsets[rows][:, None] + np.arange(length)], start + rows
+    for rows, table in Ragged(offsets, narrowed(flat)).by_width():
+        if table.shape[1] < 2:
+            raise MeshError(f"{node.where}: a polygon has {table.shape[1]} nodes; mend the file")
+        name = face_name(table.shape[1])
+        blocks[name], numbers[name] = table, start + rows
     return blocks, numbers
 
 

@@ -184,34 +184,29 @@ def first_patches(mesh: MeshData) -> MeshData:
 
     A face that one patch has twice stays so; `fluxloom.mesh.check` refuses it.
     """
-    blocks = [(k, kind, rows) for k, faces in enumerate(mesh.patches.values()) for kind, rows in faces.blocks.items()]
-    width = max((rows.shape[1] for _, _, rows in blocks), default=0)
-    if len(mesh.patches) < 2 or not width:
+    every, names = list(mesh.patches.values()), list(mesh.patches)
+    width = max((faces.width for faces in every), default=0)
+    if len(every) < 2 or not width:
         return mesh
-    nodes = np.concatenate([_padded(rows, width) for _, _, rows in blocks])
-    groups = np.concatenate([np.full(len(rows), k) for k, _, rows in blocks])
+    nodes = np.concatenate([faces.padded(width) for faces in every])
+    groups = np.repeat(np.arange(len(every)), [len(faces) for faces in every])
     if not nodes.size or nodes.min() < -1 or nodes.max() >= mesh.n_points:
         return mesh
     first = first_group(nodes, groups)
-    kept, names = first == groups, list(mesh.patches)
+    kept = first == groups
     if kept.all():
         return mesh
     pairs = zip(groups[~kept].tolist(), first[~kept].tolist(), strict=True)
     tell_shared(mesh.source.path, Counter((names[other], names[one]) for other, one in pairs), "faces")
     patches: dict[str, dict[str, IntArray]] = {}
     start = 0
-    for k, kind, rows in blocks:
-        left = rows[kept[start : start + len(rows)]]
-        start += len(rows)
-        if len(left):
-            add_rows(patches.setdefault(names[k], {}), kind, left)
+    for name, faces in mesh.patches.items():
+        for kind, rows in faces.blocks.items():
+            left = rows[kept[start : start + len(rows)]]
+            start += len(rows)
+            if len(left):
+                add_rows(patches.setdefault(name, {}), kind, left)
     return replace(mesh, patches={name: PatchFaces(found) for name, found in patches.items()})
-
-
-def _padded(rows: IntArray, width: int) -> IntArray:
-    out = np.full((len(rows), width), -1, dtype=np.int32)
-    out[:, : rows.shape[1]] = rows
-    return out
 
 
 def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import by_code, element
+from fluxloom.mesh.face_pairs import places_of
 from fluxloom.mesh.io.collect import add_faces, cell_dimension, first_group, mesh_of, tell_shared, without_unused
 from fluxloom.mesh.io.gmsh_binary import ByteRows
 from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type
@@ -209,9 +210,8 @@ def _node_index(
             bad = (nodes < 1) | (nodes > len(tags))
             place = nodes - 1
         else:
-            spot = np.minimum(np.searchsorted(tags, nodes, sorter=order), len(tags) - 1)
-            place = order[spot]
-            bad = tags[place] != nodes
+            place = places_of(nodes, tags, order)
+            bad = place < 0
         if bad.any():
             row, column = np.argwhere(bad)[0]
             missing = int(nodes[row, column])

@@ -238,8 +238,9 @@ class Scanner(PlainScanner):
 
     def _read(self, out: npt.NDArray[Any], what: str) -> None:
         """Read a table of reals or of integers."""
-        scan = self._library.scan_reals if out.dtype == np.float64 else self._library.scan_integers
-        self._call(scan, len(out), out.shape[1], what, out.shape[1], pointer(out))
+        n, width = out.shape
+        real = ctypes.c_int64(out.dtype == np.float64)
+        self._call(self._library.scan_table, n, width, what, width, real, pointer(out))
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
