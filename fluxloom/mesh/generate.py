@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -137,11 +137,10 @@ def box3d(
     return _finish(points, {kind: cells}, (nx, ny, nz), "<box3d>")
 
 
-def ring_quads(levels: npt.NDArray[np.integer]) -> IntArray:
+def ring_quads(levels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the quads between nodes ``(levels, around)``, closed around, from the inside to the outside."""
     following = np.roll(levels, -1, axis=1)
-    quads = np.stack([levels[:-1], levels[1:], following[1:], following[:-1]], axis=-1)
-    return quads.reshape(-1, 4).astype(np.int32)
+    return np.stack([levels[:-1], levels[1:], following[1:], following[:-1]], axis=-1).reshape(-1, 4)
 
 
 def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:

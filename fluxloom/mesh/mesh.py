@@ -69,7 +69,7 @@ class MeshSource:
 
     path: str = "<arrays>"
     first_line: int = 0
-    cell_numbers: Mapping[str, IntArray] = field(default_factory=dict)
+    cell_numbers: Mapping[str, npt.NDArray[np.integer]] = field(default_factory=dict)
     point_numbers: npt.NDArray[np.integer] | None = None
 
     def name_of(self, point: int) -> int:

@@ -30,7 +30,6 @@ from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, families
 from fluxloom.mesh.io.collect import add_faces, mesh_of
 from fluxloom.mesh.mesh import MeshData, MeshSource
 from fluxloom.mesh.polyhedra import Polyhedra
-from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["open_cgns", "read_cgns"]
 
@@ -162,8 +161,7 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
         raise MeshError(f"{path}: more than {_MOST} points or cells are not supported")
     mesh = mesh_of(path, points[used], cells, {} if joined else listed, more)
     if len(zones) == 1:
-        order = {name: narrowed(positions) for name, positions in zones[0].numbers.items()}
-        mesh = replace(mesh, source=MeshSource(path, 0, order))
+        mesh = replace(mesh, source=MeshSource(path, 0, zones[0].numbers))
     sets = [NodeSet(item.name, own[item.nodes]) for zone, own in zip(zones, numbers, strict=True) for item in zone.sets]
     # A joint may carry a boundary condition too: of all faces of joined zones only those on the boundary count.
     return add_boundary(mesh, listed if joined else {}, sets, _gathered([zone.sections for zone in zones], numbers))

@@ -195,6 +195,6 @@ def _interface(zone: Zone, faces: _Faces, node: Node, points: int) -> None:
         if is_periodic(node):
             add_faces(zone.patches, node.name, blocks)
             return
-        nodes = np.unique(np.concatenate([block.reshape(-1) for block in blocks.values()]))
+        nodes = np.unique(np.concatenate([block.reshape(-1) for block in blocks.values()])).astype(np.int64)
         paired, there = False, np.empty(0, dtype=np.int64)
     zone.joints.append(Joint(node.where, node.text().rsplit("/", 1)[-1], nodes, there, paired))

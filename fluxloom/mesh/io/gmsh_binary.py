@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,8 @@ class ByteRows:
 
     def __init__(self, scan: PlainScanner) -> None:
         self.scan, self.section = scan, ""
-        self._order = "<" if scan.data[scan.position : scan.position + 4] == b"\x01\x00\x00\x00" else ">"
+        little = scan.data[scan.position : scan.position + 4] == b"\x01\x00\x00\x00"
+        self._order: Literal["<", ">"] = "<" if little else ">"
         scan.position += 4
 
     @property

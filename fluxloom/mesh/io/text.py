@@ -98,4 +98,4 @@ class TextWriter:
             out = np.empty(26 * (part.shape[1] + 3) * len(part), dtype=np.uint8)
             args = map(ctypes.c_int64, (len(part), part.shape[1], *extra, count, mode))
             used = getattr(self._library, function)(pointer(part), *args, pointer(out))
-            self._file.write(memoryview(out)[:used])
+            self._file.write(out[:used].data)
