@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError, FluxloomError, MeshError
-from fluxloom.core.text import without_mark
+from fluxloom.core.text import real, without_mark
 from fluxloom.mesh.mesh import IntArray
 
 __all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "pointer", "read_bytes"]
@@ -82,10 +82,6 @@ def open_scanner(path: str | Path, *, native: bool = True) -> Scanner | PlainSca
     data = read_bytes(path)
     library = native_library() if native else None
     return PlainScanner(str(path), data) if library is None else Scanner(str(path), data, library)
-
-
-def _real(word: str) -> float:
-    return float(word.replace("D", "e").replace("d", "e"))
 
 
 class PlainScanner:
@@ -166,7 +162,7 @@ class PlainScanner:
 
     def _read(self, out: npt.NDArray[Any], what: str) -> None:
         """Read a table of reals or of integers."""
-        number = _real if out.dtype == np.float64 else int
+        number = real if out.dtype == np.float64 else int
         for row in range(len(out)):
             words = self._row(row, len(out), what)
             self._need(words, out.shape[1], what)
