@@ -10,7 +10,7 @@ Source: VTK file formats, "Linear cell types"; Gmsh reference manual, "Node orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -126,11 +126,9 @@ def element(name: str) -> ElementType:
     return ELEMENTS[name]
 
 
-def by_code(system: str, types: Iterable[ElementType] = _TABLE) -> dict[int, ElementType]:
+def by_code(system: str) -> dict[int, ElementType]:
     """Return the element types keyed by their code in ``system`` (``"vtk"``, ``"su2"`` or ``"gmsh"``)."""
-    if system == "gmsh":
-        return {item.gmsh: item for item in types}
-    return {item.vtk: item for item in types}
+    return {item.gmsh if system == "gmsh" else item.vtk: item for item in _TABLE}
 
 
 @cache

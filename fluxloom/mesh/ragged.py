@@ -118,6 +118,13 @@ class Ragged:
         out[np.arange(width) < counts[:, None]] = self.indices
         return out
 
+    def take(self, rows: npt.NDArray[np.integer]) -> Ragged:
+        """Return the given rows, in the given order."""
+        counts = self.counts[rows]
+        result = Ragged.from_counts(counts, np.empty(0, dtype=np.int32))
+        shift = np.repeat(self.offsets[rows] - result.offsets[:-1], counts)
+        return Ragged(result.offsets, self.indices[np.arange(result.offsets[-1]) + shift])
+
     def by_width(self, most: int | None = None) -> Iterator[tuple[npt.NDArray[np.intp], IntArray]]:
         """Yield rows of one length and their entries ``(rows, length)``, the shortest first, ``most`` at a time."""
         counts = self.counts
@@ -134,10 +141,3 @@ class Ragged:
         places = np.arange(1, self.indices.size + 1)
         places[self.offsets[1:] - 1] = self.offsets[:-1]
         return places
-
-    def take(self, rows: npt.NDArray[np.integer]) -> Ragged:
-        """Return the given rows, in the given order."""
-        counts = self.counts[rows]
-        result = Ragged.from_counts(counts, np.empty(0, dtype=np.int32))
-        shift = np.repeat(self.offsets[rows] - result.offsets[:-1], counts)
-        return Ragged(result.offsets, self.indices[np.arange(result.offsets[-1]) + shift])

@@ -236,7 +236,7 @@ class Scanner(PlainScanner):
         """Read a table of reals or of integers."""
         n, width = out.shape
         real = ctypes.c_int64(out.dtype == np.float64)
-        self._call(self._library.scan_table, n, width, what, width, real, pointer(out))
+        self._call(self._library.scan_table, n, width, what, real, pointer(out))
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
@@ -244,11 +244,11 @@ class Scanner(PlainScanner):
         counts = np.empty(n, dtype=np.uint8)
         out = np.empty(n * limit, dtype=np.int32)  # only the pages written to are ever backed by memory
         state = self._call(
-            self._library.scan_ragged, n, limit, what, 0, ctypes.c_int64(len(out)), pointer(counts), pointer(out)
+            self._library.scan_ragged, n, limit, what, ctypes.c_int64(len(out)), pointer(counts), pointer(out)
         )
         return counts, out[: int(state[5])].copy()
 
-    def _call(self, function: Any, n: int, width: int, what: str, need: int, *rest: Any) -> npt.NDArray[np.int64]:
+    def _call(self, function: Any, n: int, width: int, what: str, *rest: Any) -> npt.NDArray[np.int64]:
         """Call the library, move on, and turn its status into a located error."""
         state = np.zeros(_STATE, dtype=np.int64)
         state[0], state[1] = self.position, self.line
@@ -260,7 +260,7 @@ class Scanner(PlainScanner):
             self._too_few(int(state[4]), n, what)
         if status == _SHORT_ROW:
             words = self.text_of(self.line).split("%")[0].replace(",", " ").split()
-            self._need(words, need, what)
+            self._need(words, width, what)
         if status in (_NOT_NUMBER, _SHORT_ROW):
             self.last_line = self.line
             self._bad_number(what)
