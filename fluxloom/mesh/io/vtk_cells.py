@@ -30,6 +30,7 @@ __all__ = [
     "nodes_of",
     "padded",
     "require_sound",
+    "sized",
     "to_vtk",
 ]
 
@@ -107,8 +108,8 @@ def to_vtk(
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
     blocks, more = list(mesh.cells.items()), mesh.polyhedra
-    values = {name: _sized(name, data, mesh.n_cells, "cells") for name, data in (cell_data or {}).items()}
-    nodal = {name: _sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
+    values = {name: sized(name, data, mesh.n_cells, "cells") for name, data in (cell_data or {}).items()}
+    nodal = {name: sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
     names, sides = None, []
     if patches or (patches is None and not values and not nodal and mesh.patches):
         mesh.require_names("a VTK file", lambda name: bool(name) and "\n" not in name)
@@ -285,7 +286,8 @@ def nodes_of(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) 
     return vtk.connectivity[vtk.offsets[rows][:, None] + np.arange(width)].astype(np.int32)
 
 
-def _sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
+def sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
+    """Return values as an array that a VTK file can hold, refusing such as are not one row for each of ``n``."""
     values = np.asarray(data)
     if values.ndim not in (1, 2) or len(values) != n:
         shapes = f"({n},) or ({n}, components)"
