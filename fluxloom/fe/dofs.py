@@ -16,7 +16,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.fe.cell_dofs import DofRanges, cell_dofs, cell_points, edge_points, element_of, face_points, sides_of
 from fluxloom.fe.elements import Lagrange
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import require_elements_sound
@@ -162,7 +162,7 @@ def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
 def _numbering(mesh: MeshData, order: int) -> _Numbering:
     """Check the mesh and count."""
     lagrange = element_of(mesh.source.path, [name for name, count in mesh.cell_counts.items() if count], order)
-    block, graph = mesh.cells[lagrange.kind.name], mesh.connectivity()
+    block, graph = mesh.cells[lagrange.kind.name], connectivity(mesh)
     unused = np.ones(mesh.n_points, dtype=bool)
     unused[block] = False
     if unused.any():

@@ -42,6 +42,7 @@ from fluxloom.fv.node_rows import NodeRows
 from fluxloom.fv.sides import Family, Sides
 from fluxloom.fv.volume_tables import Places
 from fluxloom.fv.volumes import ControlVolumes, SharedVolumes
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData, Ragged
 from fluxloom.mesh.rows import Post, together
 
@@ -112,7 +113,7 @@ def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "gre
     if volumes.shared.comm.size > 1:
         raise SolverError("slopes through nodes of a divided mesh are found by shared_node_slopes")
     _check_kind(kind, volumes)
-    return shared_node_slopes(volumes, NodeRows.dealt(mesh.connectivity(), volumes), kind)[1]
+    return shared_node_slopes(volumes, NodeRows.dealt(connectivity(mesh), volumes), kind)[1]
 
 
 def shared_node_slopes(

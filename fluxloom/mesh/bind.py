@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -25,7 +25,7 @@ from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.distribute import DividedPart, MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
@@ -43,8 +43,7 @@ class Patches(dict[str, Subset]):
         self._path = path
 
     def __missing__(self, name: str) -> Subset:
-        known = ", ".join(self) or "none"
-        raise MeshError(f"{self._path}: no patch {name!r}{did_you_mean(name, self)} (patches: {known})")
+        raise unknown_patch(self._path, name, self)
 
 
 class Mesh:

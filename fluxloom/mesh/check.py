@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.geometry import cell_measures, geometry
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.mesh import IntArray, MeshData, unknown_patch
 from fluxloom.mesh.report import MeshReport, make_report
 from fluxloom.mesh.sound import require_mendable, require_positive, require_sized, require_sound, require_sound_cells
 from fluxloom.mesh.whole import coordinates, fail_cell
 
-__all__ = ["check", "check_cells", "require_listed"]
+__all__ = ["check", "check_cells", "check_orphans", "fail_unlisted", "require_listed"]
 
 
 def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
@@ -45,7 +47,7 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
     half = half_faces(mesh)
-    _check_orphans(mesh)
+    check_orphans(mesh, mesh.used_points())
     check_cells(mesh)
     links = connectivity(mesh, half)
     terms = geometry(mesh, links)
@@ -53,9 +55,7 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     require_listed(mesh, links)
     for name in required_patches:
         if name not in mesh.patches:
-            known = ", ".join(mesh.patches) or "none"
-            hint = did_you_mean(name, mesh.patches)
-            raise MeshError(f"{mesh.source.path}: the required patch {name!r} is missing{hint} (patches: {known})")
+            raise unknown_patch(mesh.source.path, name, mesh.patches, "the required patch {} is missing")
     return make_report(mesh, links, terms)
 
 
@@ -82,27 +82,27 @@ def require_listed(mesh: MeshData, links: Connectivity) -> None:
     free = np.flatnonzero(links.boundary_patch < 0)
     if free.size:
         face = int(free[0])
-        nodes = links.boundary_nodes[face]
-        known = ", ".join(mesh.patches) or "none"
-        raise MeshError(
-            f"{mesh.locate_cell(int(links.boundary_cells[face]))}: missing patch: {free.size} boundary faces belong to "
-            f"no patch, one of them has the nodes {', '.join(map(str, nodes))} near "
-            f"{coordinates(mesh.points[nodes].mean(axis=0))}; add them to a patch (patches: {known})"
-        )
+        fail_unlisted(mesh, int(links.boundary_cells[face]), links.boundary_nodes[face], free.size, mesh.patches)
 
 
-def _check_orphans(mesh: MeshData) -> None:
-    used = np.zeros(mesh.n_points, dtype=bool)
-    for block in mesh.cells.values():
-        used[block] = True
-    if mesh.polyhedra is not None:
-        used[mesh.polyhedra.faces.indices] = True
+def fail_unlisted(mesh: MeshData, cell: int, nodes: IntArray, count: int, known: Collection[str]) -> NoReturn:
+    """Raise `MeshError` for a boundary face of a cell, one of ``count`` in no patch; ``known`` are those there are."""
+    names = ", ".join(str(mesh.source.name_of(int(node))) for node in nodes)
+    near = coordinates(mesh.points[nodes].mean(axis=0))
+    raise MeshError(
+        f"{mesh.locate_cell(cell)}: missing patch: {count} boundary faces belong to no patch, one of them has the "
+        f"nodes {names} near {near}; add them to a patch (patches: {', '.join(known) or 'none'})"
+    )
+
+
+def check_orphans(mesh: MeshData, used: npt.NDArray[np.bool_]) -> None:
+    """Raise `MeshError` with the first point that is not used."""
     orphans = np.flatnonzero(~used)
     if len(orphans):
         node = int(orphans[0])
         raise MeshError(
-            f"{mesh.source.path}: node {node} at {coordinates(mesh.points[node])} belongs to no cell ({len(orphans)} "
-            "such orphan nodes); remove them, or restore the missing cells"
+            f"{mesh.source.path}: node {mesh.source.name_of(node)} at {coordinates(mesh.points[node])} belongs to no "
+            f"cell ({len(orphans)} such orphan nodes); remove them, or restore the missing cells"
         )
 
 

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.layers import Column, Layers, layers_above
+from fluxloom.mesh.face_pairs import pair_keys, places_of
+from fluxloom.mesh.layers import Layers, layers_above
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = ["Clustering", "cluster", "growth_factors"]
@@ -221,7 +222,7 @@ class _Replaced:
         ends = self.number[layers.lines[:, [0, -1]]]
         self.lines = np.concatenate([ends[:, :1], new, ends[:, 1:]], axis=1)
         tails, heads, layer = layers.edges
-        keys = np.minimum(tails, heads) * mesh.n_points + np.maximum(tails, heads)
+        keys = pair_keys(np.stack([tails, heads], axis=1), mesh.n_points)
         order = np.argsort(keys)
         self.keys, self.layer, self.upward = keys[order], layer[order], (tails < heads)[order]
         starts = layers.lines[:, 0] * mesh.n_points + layers.lines[:, 1]
@@ -232,7 +233,7 @@ class _Replaced:
         """Return the new mesh."""
         cells: dict[str, list[IntArray]] = {kind: [] for kind in self.old.cells}
         for column in self.layers.columns:
-            cells[column.kind].append(self._column(column))
+            cells[column.kind].append(self._stacked(column.nodes, column.low, column.high))
         for kind, block in self.old.cells.items():
             cells[kind].append(self._kept(block[self.layers.members[kind] < 0]))
         patches = {name: self._patch(patch) for name, patch in self.old.patches.items()}
@@ -241,15 +242,6 @@ class _Replaced:
 
     def _kept(self, nodes: npt.NDArray[np.integer]) -> IntArray:
         return self.number[nodes].astype(np.int32)
-
-    def _column(self, column: Column) -> IntArray:
-        """Return the cells above those of the first layer, one column after the other."""
-        lines = self._lines_of(column.nodes[:, column.low], column.nodes[:, column.high])
-        cells = np.empty((len(lines), self.intervals, column.nodes.shape[1]), dtype=np.int32)
-        nodes = self.lines[lines]
-        cells[:, :, column.low] = nodes[:, :, :-1].swapaxes(1, 2)
-        cells[:, :, column.high] = nodes[:, :, 1:].swapaxes(1, 2)
-        return cells.reshape(-1, column.nodes.shape[1])
 
     def _lines_of(self, low: Index, high: Index) -> Index:
         """Return the lines that begin with edges from nodes to nodes."""
@@ -267,22 +259,22 @@ class _Replaced:
                 kept &= layer < 0
                 for turned in (False, True):
                     first = faces[(layer == 0) & (upward != turned)]
-                    parts.append(self._side(first, *((high, low) if turned else (low, high))))
+                    parts.append(self._stacked(first, *((high, low) if turned else (low, high))))
             blocks[kind] = np.concatenate([*parts, self._kept(faces[kept])])
         return PatchFaces(blocks)
 
     def _layer(self, one: Index, other: Index) -> tuple[Index, npt.NDArray[np.bool_]]:
         """Return the layer that edges lead through, -1 for none, and whether upward."""
-        keys = np.minimum(one, other) * self.old.n_points + np.maximum(one, other)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, self.layer[at], -1), self.upward[at] == (one < other)
+        keys = pair_keys(np.stack([one, other], axis=1), self.old.n_points)
+        at = places_of(keys, self.keys)
+        return np.where(at < 0, -1, self.layer[at]), self.upward[at] == (one < other)
 
-    def _side(self, faces: Index, low: list[int], high: list[int]) -> IntArray:
-        """Return the faces at the side of columns, given those of the first layer and their nodes below and above."""
-        nodes = self.lines[self._lines_of(faces[:, low], faces[:, high])]
-        out = np.empty((len(faces), self.intervals, faces.shape[1]), dtype=np.int32)
+    def _stacked(self, first: Index, low: Index | list[int], high: Index | list[int]) -> IntArray:
+        """Return the cells above those of the first layer, or the faces at their side, one column after the other."""
+        nodes = self.lines[self._lines_of(first[:, low], first[:, high])]
+        out = np.empty((len(first), self.intervals, first.shape[1]), dtype=np.int32)
         out[:, :, low], out[:, :, high] = nodes[:, :, :-1].swapaxes(1, 2), nodes[:, :, 1:].swapaxes(1, 2)
-        return out.reshape(-1, faces.shape[1])
+        return out.reshape(-1, first.shape[1])
 
 
 _FACES = {"line": (([0], [1]),), "quad": (([0, 3], [1, 2]), ([0, 1], [3, 2]))}

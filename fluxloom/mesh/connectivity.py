@@ -14,9 +14,11 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired
+from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired, places_of
+from fluxloom.mesh.inverse import inverse_rows
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.whole import check_patches, fail_cell, require_whole
@@ -102,11 +104,8 @@ class Connectivity:
     @cached_property
     def cell_cells(self) -> Ragged:
         """Cell to the cells across its interior faces, in the order of the faces' numbers."""
-        owner, neighbour = self.interior_cells[:, 0], self.interior_cells[:, 1]
-        rows = np.concatenate([owner, neighbour])
-        order = np.argsort(rows, kind="stable")
-        other = np.concatenate([neighbour, owner])[order]
-        return Ragged.from_counts(np.bincount(rows, minlength=self.n_cells), other)
+        around = inverse_rows(self.interior_cells, self.n_cells)
+        return Ragged(around.offsets, self.interior_cells[around.rows, 1 - around.legs])
 
     @cached_property
     def edges(self) -> IntArray:
@@ -175,7 +174,11 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
-    half = half_faces(mesh) if half is None else half
+    with activity("faces of the mesh", f"{mesh.n_cells:,} cells"):
+        return _derived(mesh, half_faces(mesh) if half is None else half)
+
+
+def _derived(mesh: MeshData, half: HalfFaces) -> Connectivity:
     check_patches(mesh)
     if half.groups:
         _fail_non_manifold(mesh, half)
@@ -287,7 +290,7 @@ def match_patches(
         bad = (listed[:, width:] >= 0).any(axis=1)  # a face wider than any face of the cells cannot match
         clean[bad] = 0
         wanted = face_keys(clean, mesh.n_points)
-        place = _find(keys, by_key, wanted)
+        place = places_of(wanted, keys, by_key)
         place[bad] = _NONE
         hits = np.flatnonzero(place >= 0)
         hits = hits[np.sort(np.unique(place[hits], return_index=True)[1])]  # a face listed twice counts once
@@ -302,16 +305,6 @@ def match_patches(
     order.append(rest)
     numbers.append(np.full(len(rest), _NONE, dtype=np.int32))
     return np.concatenate(order), np.concatenate(numbers), stray
-
-
-def _find(
-    keys: npt.NDArray[np.uint64], by_key: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.int64]:
-    """Return the position in ``keys`` (sorted by ``by_key``) of each wanted key, -1 where there is none."""
-    if not len(keys):
-        return np.full(len(wanted), _NONE, dtype=np.int64)
-    spot = np.minimum(np.searchsorted(keys, wanted, sorter=by_key), len(keys) - 1)
-    return np.where(keys[by_key[spot]] == wanted, by_key[spot], _NONE)
 
 
 def _fail_non_manifold(mesh: MeshData, half: HalfFaces) -> NoReturn:

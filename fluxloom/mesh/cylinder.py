@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.conformal import QuadNet, relax_widths, widths_curvature
+from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
 __all__ = ["CylinderChannel", "cylinder_channel", "cylinder_sizes"]
@@ -186,7 +187,7 @@ class _Blocks:
         nodes, count = self.lattice, 4 * self.n
         quads = np.stack([nodes[:-1, :-1], nodes[:-1, 1:], nodes[1:, 1:], nodes[1:, :-1]], axis=-1)
         inner = nodes.size + np.arange(self.rings * count).reshape(self.rings, count)
-        return np.concatenate([quads[self._outside()], _ring_quads(np.concatenate([inner, self._square()[None]]))])
+        return np.concatenate([quads[self._outside()], ring_quads(np.concatenate([inner, self._square()[None]]))])
 
     def _square(self) -> Index:
         """Return the nodes of the lattice on the square, anticlockwise from its lower left corner."""
@@ -234,12 +235,6 @@ def _thickening(count: int, total: float) -> Array:
     """Return thickness over width of rings, ``(count,)``, that rises with a falling slope to 1, with a sum."""
     part = (1.0 - (np.arange(count) + 0.5) / count) ** 2
     return 1.0 - (count - total) * part / part.sum()
-
-
-def _ring_quads(levels: Index) -> Index:
-    """Return the quads between nodes ``(levels, around)``, closed around, from the inside to the outside."""
-    following = np.roll(levels, -1, axis=1)
-    return np.stack([levels[:-1], levels[1:], following[1:], following[:-1]], axis=-1).reshape(-1, 4)
 
 
 def _without_gaps(points: Array, quads: Index) -> tuple[Array, Index]:

@@ -24,15 +24,14 @@ from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, cell_measures, face_geometry
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.inverse import inverse_rows
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Ragged
 from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
-from fluxloom.mesh.sound import not_positive, require_sized, require_sound_cells
+from fluxloom.mesh.sound import require_positive, require_sized, require_sound_cells
 from fluxloom.mesh.surface import tell_unnamed
-from fluxloom.mesh.whole import coordinates
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -428,21 +427,16 @@ class DividedPart(MeshPart):
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
         """Return volumes and centroids of the owned cells, see `MeshPart.cell_geometry`."""
-        owned = self.part("cells").owned
-        volumes, centroids = np.empty(owned), np.empty((owned, self.dimension))
-        table = self.table("cell_nodes")[:owned]
-        for number, name in enumerate(self.blocks):
-            rows = np.flatnonzero(self.cell_types[:owned] == number)
-            block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]})
-            volumes[rows], centroids[rows] = cell_geometry(block)
-        wrong = np.flatnonzero(~(volumes > 0.0))
-        if wrong.size:
-            number, words = self.part("cells").numbers[wrong[0]], "cells of its rank"
-            nodes = table[wrong[0]][table[wrong[0]] >= 0]
-            place = coordinates(self.points[nodes].mean(axis=0))
-            raise MeshError(
-                f"{self.path}: cell {number} at {place}: {not_positive(self.dimension, volumes, wrong, words)}"
-            )
+        cells, owned = self.part("cells"), self.part("cells").owned
+        table, kinds = self.table("cell_nodes")[:owned], self.cell_types[:owned]
+        rows = {name: np.flatnonzero(kinds == number) for number, name in enumerate(self.blocks)}
+        source = MeshSource(self.path, cell_numbers={name: cells.numbers[some] for name, some in rows.items()})
+        blocks = {name: table[some, : element(name).n_nodes] for name, some in rows.items()}
+        mesh = MeshData(self.points, blocks, {}, source)
+        order, found = np.concatenate(list(rows.values())), cell_geometry(mesh)
+        require_positive(mesh, found[0], "cells of its rank")
+        volumes, centroids = np.empty_like(found[0]), np.empty_like(found[1])
+        volumes[order], centroids[order] = found
         return volumes, centroids
 
     def sliced(self, name: str, owned: Values) -> Values:

@@ -119,10 +119,8 @@ class _Fans:
 def _sides(half: HalfFaces) -> tuple[Index, Index, Index]:
     """Return the sides of all half faces: the half face, the node where it begins and where it ends."""
     rows = Ragged.from_padded(half.nodes)
-    after = np.arange(1, rows.indices.size + 1)
-    after[rows.offsets[1:] - 1] = rows.offsets[:-1]
     start = rows.indices.astype(np.int64)
-    return np.repeat(np.arange(len(rows)), rows.counts), start, start[after]
+    return np.repeat(np.arange(len(rows)), rows.counts), start, start[rows.ahead]
 
 
 def _joined(parts: list[tuple[Index, Index, Index]], count: int) -> Ragged:
@@ -159,8 +157,7 @@ def _plane(mesh: MeshData, half: HalfFaces, links: Connectivity) -> MeshData:
     loops = _ringed(around, ((-2, corner[used]), (-1, _at(number, first)), (1, _at(number, last))))
     terms = geometry(mesh, links)
     points = np.concatenate([terms.cell_centroids, terms.boundary_centres, mesh.points[edge]])
-    widths = loops.counts
-    blocks = {face_name(int(k)): loops.take(np.flatnonzero(widths == k)).table for k in np.unique(widths)}
+    blocks = {face_name(table.shape[1]): table for _, table in loops.by_width()}
     middle = mesh.n_cells + np.arange(links.n_boundary)
     ends = corner[links.boundary_nodes.table]
     lines = np.stack([ends[:, 0], middle, middle, ends[:, 1]], axis=1).reshape(-1, 2).astype(np.int32)

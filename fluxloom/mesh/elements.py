@@ -10,7 +10,7 @@ Source: VTK file formats, "Linear cell types"; Gmsh reference manual, "Node orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 
-__all__ = ["ELEMENTS", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+__all__ = ["ELEMENTS", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
 
 VTK_POLYGON = 7
 """VTK's code of a polygon with any number of nodes."""
@@ -95,6 +95,21 @@ ELEMENTS: Mapping[str, ElementType] = MappingProxyType({item.name: item for item
 """Every element type by name; read only."""
 
 
+PARALLEL: Mapping[str, tuple[tuple[tuple[int, int], ...], ...]] = MappingProxyType(
+    {
+        "quad": (((0, 1), (3, 2)), ((0, 3), (1, 2))),
+        "prism": (((0, 3), (1, 4), (2, 5)),),
+        "hexahedron": (
+            ((0, 1), (3, 2), (4, 5), (7, 6)),
+            ((0, 3), (1, 2), (4, 7), (5, 6)),
+            ((0, 4), (1, 5), (2, 6), (3, 7)),
+        ),
+    }
+)
+"""Parallel edges of each type, in the same direction: a cell may be cut across all edges of a group alike. Those of a
+hexahedron are at the ends of the two other axes, that of the lower number first."""
+
+
 def element(name: str) -> ElementType:
     """Return the element type called ``name``: one of `ELEMENTS`, or ``"polygon5"``, ``"polygon6"`` and so on.
 
@@ -111,11 +126,9 @@ def element(name: str) -> ElementType:
     return ELEMENTS[name]
 
 
-def by_code(system: str, types: Iterable[ElementType] = _TABLE) -> dict[int, ElementType]:
+def by_code(system: str) -> dict[int, ElementType]:
     """Return the element types keyed by their code in ``system`` (``"vtk"``, ``"su2"`` or ``"gmsh"``)."""
-    if system == "gmsh":
-        return {item.gmsh: item for item in types}
-    return {item.vtk: item for item in types}
+    return {item.gmsh if system == "gmsh" else item.vtk: item for item in _TABLE}
 
 
 @cache

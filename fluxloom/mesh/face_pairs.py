@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh.ragged import IntArray
 
-__all__ = ["face_keys", "face_senses", "pair_keys", "paired"]
+__all__ = ["face_keys", "face_senses", "mixed_rows", "pair_keys", "paired", "places_of"]
 
 _NONE = -1
 _CHUNK = 1 << 15
@@ -65,11 +66,31 @@ def face_senses(nodes: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.int64]:
-    """Return ``smaller * n_points + larger`` for node pairs."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
+    """Return ``smaller * n_points + larger`` for node pairs ``(..., 2)``."""
+    low = np.minimum(pairs[..., 0], pairs[..., 1]).astype(np.int64)
     low *= n_points
-    low += np.maximum(pairs[:, 0], pairs[:, 1])
+    low += np.maximum(pairs[..., 0], pairs[..., 1])
     return low
+
+
+def places_of(
+    wanted: npt.NDArray[Any], keys: npt.NDArray[Any], order: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the place of each wanted number among keys, -1 where it is none; ``order`` is that of ascending keys."""
+    if not len(keys):
+        return np.full(wanted.shape, _NONE, dtype=np.int64)
+    spot = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+    place = spot if order is None else order[spot]
+    return np.where(keys[place] == wanted, place, _NONE)
+
+
+def mixed_rows(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+    """Return one number a row of ``(..., k)`` that is seldom the same for different rows."""
+    total = np.zeros(rows.shape[:-1], dtype=np.uint64)
+    for column in range(rows.shape[-1]):
+        total = (total ^ rows[..., column].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return total
 
 
 def paired(

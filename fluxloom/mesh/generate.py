@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations
-from typing import Literal
+from itertools import accumulate, permutations
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
-__all__ = ["Axis", "Diagonal", "box2d", "box3d", "clustered"]
+__all__ = ["Axis", "Diagonal", "box2d", "box3d", "clustered", "ring_quads"]
 
 Axis = npt.ArrayLike | Callable[[FloatArray], npt.ArrayLike] | None
 """Node positions along one axis: an array of ``n + 1`` values, a map of [0, 1] to itself, or None for uniform."""
@@ -137,6 +137,12 @@ def box3d(
     return _finish(points, {kind: cells}, (nx, ny, nz), "<box3d>")
 
 
+def ring_quads(levels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the quads between nodes ``(levels, around)``, closed around, from the inside to the outside."""
+    following = np.roll(levels, -1, axis=1)
+    return np.stack([levels[:-1], levels[1:], following[1:], following[:-1]], axis=-1).reshape(-1, 4)
+
+
 def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:
     """Return a stretching for `box2d` and `box3d`: intervals that get smaller towards both ends.
 
@@ -160,26 +166,16 @@ def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:
 _HEAD, _TAIL = slice(None, -1), slice(1, None)
 _AROUND = ((_HEAD, _HEAD), (_HEAD, _TAIL), (_TAIL, _TAIL), (_TAIL, _HEAD))
 _PRISMS = ((0, 1, 2, 4, 5, 6), (0, 2, 3, 4, 6, 7))
-_CORNER = {
-    (0, 0, 0): 0,
-    (1, 0, 0): 1,
-    (1, 1, 0): 2,
-    (0, 1, 0): 3,
-    (0, 0, 1): 4,
-    (1, 0, 1): 5,
-    (1, 1, 1): 6,
-    (0, 1, 1): 7,
-}
+_CORNER = (0, 1, 3, 2, 4, 5, 7, 6)
+"""Number of the corner at ``x + 2 y + 4 z``, each of them 0 or 1."""
 
 
 def _kuhn() -> tuple[tuple[int, ...], ...]:
     """Return the six tetrahedra of a box: one for each order in which the axes are walked from corner 0 to 6."""
     tetras: list[tuple[int, ...]] = []
     for order in permutations(range(3)):
-        place, path = [0, 0, 0], [0]
-        for axis in order:
-            place[axis] = 1
-            path.append(_CORNER[place[0], place[1], place[2]])
+        places = accumulate((1 << axis for axis in order), initial=0)
+        path = [_CORNER[place] for place in places]
         even = order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
         tetras.append(tuple(path) if even else (path[0], path[2], path[1], path[3]))
     return tuple(tetras)

@@ -77,7 +77,7 @@ def geometry(mesh: MeshData, links: Connectivity) -> Geometry:
     mesh
         The mesh.
     links
-        Its connectivity, ``mesh.connectivity()``.
+        Its connectivity, ``fluxloom.mesh.connectivity.connectivity``.
     """
     volumes, centroids, parts = cell_measures(mesh)
     normals, centres = face_geometry(mesh.points, links.interior_nodes)
@@ -192,9 +192,7 @@ def face_moments(points: FloatArray, faces: Ragged) -> FloatArray:
     if d == 2:
         np.add.at(found, owner, place[:, :, None] * place[:, None, :] / 6.0)
         return found
-    nodes = np.arange(owner.size)
-    ahead = np.where(nodes + 1 == faces.offsets[1:][owner], faces.offsets[:-1][owner], nodes + 1)
-    other = place[ahead]
+    other = place[faces.ahead]
     area, both = np.linalg.norm(np.cross(place, other), axis=1), place + other
     terms = sum(v[:, :, None] * v[:, None, :] for v in (place, other, both))
     np.add.at(found, owner, terms * area[:, None, None] / 12.0)
@@ -281,13 +279,10 @@ def _general(columns: FloatArray, cells: Polyhedra) -> tuple[FloatArray, FloatAr
     middles = np.add.reduceat(columns[:, faces.indices], faces.offsets[:-1], axis=1) / faces.counts
     origin = np.add.reduceat(middles, firsts, axis=1) / np.diff(cells.offsets)
     six, moment, least = np.empty(len(faces)), np.empty((3, len(faces))), np.empty(len(faces))
-    for width in np.unique(faces.counts).tolist():
-        rows = np.flatnonzero(faces.counts == width)
-        for start in range(0, rows.size, _CHUNK):
-            part = rows[start : start + _CHUNK]
-            corners = corners_of(columns, faces.indices[faces.offsets[part][:, None] + np.arange(width)])
-            corners -= origin[:, owners[part]][:, None]
-            six[part], moment[:, part], least[part] = _pyramids([corners[:, k] for k in range(width)])
+    for part, nodes in faces.by_width(_CHUNK):
+        corners = corners_of(columns, nodes)
+        corners -= origin[:, owners[part]][:, None]
+        six[part], moment[:, part], least[part] = _pyramids([corners[:, k] for k in range(nodes.shape[1])])
     six, moment = np.add.reduceat(six, firsts), np.add.reduceat(moment, firsts, axis=1)
     return six / 6.0, (origin + _ratio(moment, 4.0 * six)).T, np.minimum.reduceat(least, firsts) / 6.0
 

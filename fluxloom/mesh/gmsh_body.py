@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.gmsh_shapes import MOST_CELLS, draw_box, refuse_unless
+from fluxloom.mesh.gmsh_shapes import MOST_CELLS, GmshShape, draw_box, refuse_unless
 from fluxloom.mesh.gmsh_sizes import Block, SizeField, Skin
-from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.once import Once
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class GmshRefinement:
 
 
 @dataclass(frozen=True)
-class GmshBody:
+class GmshBody(GmshShape):
     """A box around a body: the patches body, xmin, xmax, ymin, ymax, zmin (the ground) and zmax.
 
     The body may stand on the ground: flat parts of its surface that lie there are left out, and the ground has holes.
@@ -165,8 +165,8 @@ class GmshBody:
         nearest = KDTree(places).query(points)[1]
         return np.einsum("ij,ij->i", points - places[nearest], normals[nearest]) > 0.0
 
-    def draw(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
-        """Draw it and its sizes, and return the tags of the sides of each patch."""
+    def sides(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
+        """Draw it, and return the tags of the sides of each patch."""
         geo, charts = gmsh.model.geo, _draw_charts(gmsh, self.surface, self.angle, self.size_body)
         rim = gmsh.model.getBoundary([(2, tag) for tag in charts], combined=True, oriented=False)
         contact = [geo.addCurveLoop(loop) for loop in _loops(gmsh, [tag for _, tag in rim])]
@@ -177,18 +177,7 @@ class GmshBody:
             flat[tag] = geo.addPlaneSurface(loops)
         gmsh.model.removeEntities([(2, tag) for tag in flat])
         body = [flat.get(tag, tag) for tag in charts]
-        patches, _ = draw_box(geo, self.bounds, {"zmin": contact}, body)
-        geo.synchronize()
-        self.sizes().draw(gmsh, self.bounds)
-        return {"body": body, **patches}
-
-    def settle(self, mesh: MeshData) -> FloatArray:
-        """Return the points of its mesh, those of the sides of the box exactly there."""
-        points = mesh.points.copy()
-        for axis, ends in enumerate(self.bounds):
-            for word, end in zip(("min", "max"), ends, strict=True):
-                points[mesh.patch(f"{'xyz'[axis]}{word}").nodes(), axis] = end
-        return points
+        return {"body": body, **draw_box(geo, self.bounds, {"zmin": contact}, body)}
 
 
 def _draw_charts(gmsh: Any, surface: Surface, angle: float, size: float) -> dict[int, bool]:

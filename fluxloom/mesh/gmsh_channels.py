@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.gmsh_shapes import MOST_CELLS, check_sizes, draw_box, on_sides, refuse_unless
+from fluxloom.mesh.gmsh_shapes import MOST_CELLS, GmshShape, check_sizes, draw_box, on_sides, refuse_unless
 from fluxloom.mesh.gmsh_sizes import Ball, Block, SizeField
 from fluxloom.mesh.mesh import FloatArray, MeshData
 
@@ -18,7 +18,7 @@ __all__ = ["GmshCylinder", "GmshStep"]
 
 
 @dataclass(frozen=True)
-class GmshCylinder:
+class GmshCylinder(GmshShape):
     """The channel of Schäfer and Turek's benchmarks: the patches xmin, xmax, ymin, ymax, cylinder.
 
     Attributes
@@ -63,11 +63,6 @@ class GmshCylinder:
                       self.size_cylinder)  # fmt: skip
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        return "<gmsh cylinder>"
-
-    @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the channel."""
         return (0.0, self.length), (0.0, self.height)
@@ -81,16 +76,13 @@ class GmshCylinder:
         """Return which points are outside of the cylinder."""
         return np.linalg.norm(points - np.array(self.centre), axis=1) > self.radius
 
-    def draw(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
-        """Draw it and its sizes, and return the tags of the sides of each patch."""
+    def sides(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
+        """Draw it, and return the tags of the sides of each patch."""
         geo, (x, y), r = gmsh.model.geo, self.centre, self.radius
         middle = geo.addPoint(x, y, 0.0)
         tips = [geo.addPoint(x + r * a, y + r * b, 0.0) for a, b in ((1, 0), (0, 1), (-1, 0), (0, -1))]
         arcs = [geo.addCircleArc(tips[k], middle, tips[(k + 1) % 4]) for k in range(4)]
-        patches, _ = draw_box(geo, self.bounds, {"": [geo.addCurveLoop(arcs)]})
-        geo.synchronize()
-        self.sizes().draw(gmsh, self.bounds)
-        return {**patches, "cylinder": arcs}
+        return {**draw_box(geo, self.bounds, {"": [geo.addCurveLoop(arcs)]}), "cylinder": arcs}
 
     def settle(self, mesh: MeshData) -> FloatArray:
         """Return the points of its mesh, those of sides and of the cylinder exactly there."""
@@ -101,7 +93,7 @@ class GmshCylinder:
 
 
 @dataclass(frozen=True)
-class GmshStep:
+class GmshStep(GmshShape):
     """A backward-facing step: the patches inlet, outlet, wall, and with a span zmin, zmax.
 
     The edge of the step is at the origin; the floor behind it is ``y = -step``, the ceiling ``y = height - step``. By
@@ -161,11 +153,6 @@ class GmshStep:
         refuse_unless(0.0 <= self.size_step <= self.size, "size_step", "at most the size, or 0", self.size_step)
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        return "<gmsh step>"
-
-    @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the box around it."""
         plane = (-self.upstream, self.downstream), (-self.step, self.height - self.step)
@@ -182,8 +169,8 @@ class GmshStep:
         """Return which points are not in the step."""
         return (points[:, 0] > 0.0) | (points[:, 1] > 0.0)
 
-    def draw(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
-        """Draw it and its sizes, and return the tags of the sides of each patch."""
+    def sides(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
+        """Draw it, and return the tags of the sides of each patch."""
         geo, (ahead, behind), (floor, top) = gmsh.model.geo, *self.bounds[:2]
         corners = [(0.0, 0.0), (0.0, floor), (behind, floor), (behind, top), (ahead, top), (ahead, 0.0)]
         corners = corners if self.upstream else corners[:-1]
@@ -194,8 +181,6 @@ class GmshStep:
         if self.span:
             made = geo.extrude([(2, plane)], 0.0, 0.0, self.span)
             sides, ends = [tag for _, tag in made[2:]], {"zmin": [plane], "zmax": [made[0][1]]}
-        geo.synchronize()
-        self.sizes().draw(gmsh, self.bounds)
         walls = [tag for k, tag in enumerate(sides) if k not in (2, 4)]
         return {"inlet": [sides[4]], "outlet": [sides[2]], "wall": walls, **ends}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ _SIDES = {"xmin": (0, 4, 6, 2), "xmax": (1, 3, 7, 5), "ymin": (0, 1, 5, 4), "yma
 _PLANE_SIDES = {"ymin": (0, 1), "xmax": (1, 3), "ymax": (3, 2), "xmin": (2, 0)}
 
 
-class GmshShape(Protocol):
+class GmshShape(ABC):
     """What `fluxloom.mesh.gmsh_mesh.gmsh_mesh` can mesh.
 
     Attributes
@@ -33,40 +34,44 @@ class GmshShape(Protocol):
         Simplices that it may have.
     """
 
-    @property
-    def most_cells(self) -> int:
-        """Simplices that it may have."""
-        ...
+    most_cells: int
 
     @property
     def name(self) -> str:
         """What messages call it."""
-        ...
+        return f"<gmsh {type(self).__name__.removeprefix('Gmsh').lower()}>"
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the box around it, along each axis."""
-        ...
 
+    @abstractmethod
     def sizes(self) -> SizeField:
         """Return the size of simplices everywhere."""
-        ...
+
+    @abstractmethod
+    def sides(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
+        """Draw it, and return the tags of the sides of each patch."""
 
     def inside(self, points: FloatArray) -> npt.NDArray[np.bool_]:
         """Return which points ``(n, d)`` within the bounds are in it."""
-        ...
+        return np.ones(len(points), dtype=bool)
 
     def draw(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
         """Draw it and its sizes, and return the tags of the sides of each patch."""
-        ...
+        patches = self.sides(gmsh)
+        gmsh.model.geo.synchronize()
+        self.sizes().draw(gmsh, self.bounds)
+        return patches
 
     def settle(self, mesh: MeshData) -> FloatArray:
         """Return the points of its mesh, those of sides exactly there."""
-        ...
+        return on_sides(mesh, self.bounds)
 
 
 @dataclass(frozen=True)
-class GmshBox:
+class GmshBox(GmshShape):
     """A rectangle or a box, with the patches xmin, xmax, ymin, ymax and in three dimensions zmin, zmax.
 
     Attributes
@@ -104,11 +109,6 @@ class GmshBox:
         refuse_unless(0.0 <= self.wall_size <= self.size, "wall_size", "at most the size, or 0", self.wall_size)
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        return "<gmsh box>"
-
-    @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends along each axis."""
         return tuple((ends[0], ends[1]) for ends in (self.x, self.y, self.z) if ends)
@@ -123,20 +123,9 @@ class GmshBox:
                 walls.append(Block(*(tuple(end.tolist()) for end in ends), size=self.wall_size))
         return SizeField(self.size, self.growth, tuple(walls))
 
-    def inside(self, points: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return that all points are in it."""
-        return np.ones(len(points), dtype=bool)
-
-    def draw(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
-        """Draw it and its sizes, and return the tags of the sides of each patch."""
-        patches, _ = draw_box(gmsh.model.geo, self.bounds)
-        gmsh.model.geo.synchronize()
-        self.sizes().draw(gmsh, self.bounds)
-        return patches
-
-    def settle(self, mesh: MeshData) -> FloatArray:
-        """Return the points of its mesh, those of sides exactly there."""
-        return on_sides(mesh, self.bounds)
+    def sides(self, gmsh: Any) -> Mapping[str, Sequence[int]]:
+        """Draw it, and return the tags of the sides of each patch."""
+        return draw_box(gmsh.model.geo, self.bounds)
 
 
 def draw_box(
@@ -144,8 +133,8 @@ def draw_box(
     bounds: Sequence[tuple[float, float]],
     holes: Mapping[str, Sequence[int]] | None = None,
     surfaces: Sequence[int] = (),
-) -> tuple[dict[str, list[int]], int]:
-    """Draw a rectangle or a box, and return the tags of its sides by their names, and its own.
+) -> dict[str, list[int]]:
+    """Draw a rectangle or a box, and return the tags of its sides by their names.
 
     Parameters
     ----------
@@ -173,12 +162,14 @@ def draw_box(
     if d == 2:
         sides = {name: [line(*ends)] for name, ends in _PLANE_SIDES.items()}
         loop = geo.addCurveLoop([tag for tags in sides.values() for tag in tags])
-        return {name: sides[name] for name in list(_SIDES)[:4]}, geo.addPlaneSurface([loop, *holes.get("", ())])
+        geo.addPlaneSurface([loop, *holes.get("", ())])
+        return {name: sides[name] for name in list(_SIDES)[:4]}
     sides = {}
     for name, nodes in _SIDES.items():
         loop = geo.addCurveLoop([line(nodes[k], nodes[(k + 1) % 4]) for k in range(4)])
         sides[name] = [geo.addPlaneSurface([loop, *holes.get(name, ())])]
-    return sides, geo.addVolume([geo.addSurfaceLoop([*(tag for tags in sides.values() for tag in tags), *surfaces])])
+    geo.addVolume([geo.addSurfaceLoop([*(tag for tags in sides.values() for tag in tags), *surfaces])])
+    return sides
 
 
 def refuse_unless(right: bool, key: str, wanted: str, value: object) -> None:

@@ -51,12 +51,10 @@ class Block:
         beyond = np.maximum(np.asarray(self.lower) - points, points - np.asarray(self.upper))
         return np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
 
-    def draw(self, gmsh: Any, far: float, growth: float) -> int:
-        """Add the field to Gmsh and return its tag."""
-        ends = {f"{'XYZ'[k]}{word}": value for word, corner in (("Min", self.lower), ("Max", self.upper))
-                for k, value in enumerate(corner)}  # fmt: skip
-        thickness = max(far - self.size, 0.0) / growth
-        return _field(gmsh, "Box", ends | {"VIn": self.size, "VOut": far, "Thickness": thickness})
+    def field(self) -> tuple[str, dict[str, float]]:
+        """Return what Gmsh calls the field, and its values but for the sizes."""
+        return "Box", {f"{'XYZ'[k]}{word}": value for word, corner in (("Min", self.lower), ("Max", self.upper))
+                       for k, value in enumerate(corner)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,9 @@ class Ball:
         """Return the distance of points ``(n, d)`` from the ball, ``(n,)``."""
         return np.maximum(np.linalg.norm(points - np.asarray(self.centre), axis=1) - self.radius, 0.0)
 
-    def draw(self, gmsh: Any, far: float, growth: float) -> int:
-        """Add the field to Gmsh and return its tag."""
-        centre = {f"{'XYZ'[k]}Center": value for k, value in enumerate(self.centre)}
-        thickness = max(far - self.size, 0.0) / growth
-        values = {"Radius": self.radius, "VIn": self.size, "VOut": far, "Thickness": thickness}
-        return _field(gmsh, "Ball", centre | values)
+    def field(self) -> tuple[str, dict[str, float]]:
+        """Return what Gmsh calls the field, and its values but for the sizes."""
+        return "Ball", {f"{'XYZ'[k]}Center": value for k, value in enumerate(self.centre)} | {"Radius": self.radius}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +134,9 @@ class SizeField:
                 tags = [_draw_boxes(gmsh, self, bounds)]
                 break
             if place.size < self.far:
-                tags.append(place.draw(gmsh, self.far, self.growth))
+                kind, values = place.field()
+                sizes = {"VIn": place.size, "VOut": self.far, "Thickness": (self.far - place.size) / self.growth}
+                tags.append(_field(gmsh, kind, values | sizes))
         if tags:
             least = field.add("Min")
             field.setNumbers(least, "FieldsList", tags)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.stl import read_stl_corners
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.whole import coordinates
 
@@ -103,12 +104,10 @@ class Surface:
         hollow.
         """
         first, second, _ = _neighbours(self)
-        part = _parts(len(self.triangles), first, second)
+        part = linked_parts(len(self.triangles), first, second)
         count, corners = int(part.max()) + 1, self.points[self.triangles]
         volume = np.bincount(part, np.einsum("td,td->t", self.vectors(), corners.mean(axis=1) - corners.mean((0, 1))))
-        low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-        np.minimum.at(low, part, corners.min(axis=1))
-        np.maximum.at(high, part, corners.max(axis=1))
+        low, high = _ends(count, part, corners)
         for k in np.flatnonzero(volume < 0.0):
             if np.all((low < low[k]) & (high > high[k]), axis=1).any():
                 volume[k] = 0.0
@@ -184,13 +183,13 @@ def charts_of(surface: Surface, angle: float, size: float) -> tuple[Index, Mask]
     first, second, length = _neighbours(surface)
     cosine = np.einsum("ij,ij->i", normals[first], normals[second])
     smooth, level = cosine > np.cos(np.radians(angle)), cosine > np.cos(_COPLANAR)
-    parts = _parts(len(area), first[level], second[level])
+    parts = linked_parts(len(area), first[level], second[level])
     flat = _flat_parts(surface, parts, vectors, size)[parts]
     label = np.where(flat, 6 + parts, _axes(normals, first, second, np.where(smooth, length, 0.0), flat))
     chart = label
     for _ in range(_CUTS):
         joined = smooth & (label[first] == label[second])
-        chart = _parts(len(area), first[joined], second[joined])
+        chart = linked_parts(len(area), first[joined], second[joined])
         holed = ~flat & (_characteristics(surface, chart) != 1)[chart]
         if not holed.any():
             break
@@ -213,13 +212,12 @@ def _neighbours(surface: Surface) -> tuple[Index, Index, FloatArray]:
     return owner[same], owner[same + 1], np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
 
 
-def _parts(count: int, first: Index, second: Index) -> Index:
-    """Return the number of the connected part of each of some triangles."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+def _ends(count: int, parts: Index, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest values of each part, given those at corners of triangles, ``(m, k, ...)``."""
+    low, high = np.full((count, *values.shape[2:]), np.inf), np.full((count, *values.shape[2:]), -np.inf)
+    np.minimum.at(low, parts, values.min(axis=1))
+    np.maximum.at(high, parts, values.max(axis=1))
+    return low, high
 
 
 def _flat_parts(surface: Surface, parts: Index, vectors: FloatArray, size: float) -> Mask:
@@ -229,9 +227,7 @@ def _flat_parts(surface: Surface, parts: Index, vectors: FloatArray, size: float
     area = np.linalg.norm(total, axis=1)
     normal = total / np.maximum(area, 1e-300)[:, None]
     off = np.einsum("tcd,td->tc", corners, normal[parts])
-    low, high = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(low, parts, off.min(axis=1))
-    np.maximum.at(high, parts, off.max(axis=1))
+    low, high = _ends(count, parts, off)
     first, second, length = _neighbours(surface)
     border = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).sum(axis=1)
     around = np.bincount(parts, border, count)
@@ -271,9 +267,7 @@ def _characteristics(surface: Surface, chart: Index) -> Index:
 def _beyond_middle(surface: Surface, chart: Index, area: FloatArray) -> Mask:
     """Return which triangles lie beyond the middle of their chart, along the longest side of the box around it."""
     count, centres = int(chart.max()) + 1, surface.points[surface.triangles].mean(axis=1)
-    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-    np.minimum.at(low, chart, centres)
-    np.maximum.at(high, chart, centres)
+    low, high = _ends(count, chart, centres[:, None])
     axis = (high - low).argmax(axis=1)[chart]
     along = centres[np.arange(len(chart)), axis]
     middle = np.bincount(chart, area * along, count) / np.bincount(chart, area, count)

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray, IntArray
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.surface import Surface
@@ -59,22 +61,17 @@ def hanging(points: FloatArray, faces: Ragged, nodes: IntArray) -> tuple[Index, 
     from scipy.spatial import KDTree
 
     tree, found = KDTree(points[nodes]), [np.empty((2, 0), dtype=np.int64)]
-    counts = faces.counts
-    for width in np.unique(counts).tolist():
-        rows = np.flatnonzero(counts == width)
-        for start in range(0, rows.size, _CHUNK):
-            some = rows[start : start + _CHUNK]
-            table = faces.indices[faces.offsets[some][:, None] + np.arange(width)]
-            corners = points[table]
-            middle = corners.mean(axis=1)
-            reach = np.linalg.norm(corners - middle[:, None], axis=2).max(axis=1)
-            near = tree.query_ball_point(middle, reach)
-            face = np.repeat(np.arange(some.size), [len(item) for item in near])
-            node = nodes[np.concatenate([*near, []]).astype(np.int64)]
-            own = (table[face] == node[:, None]).any(axis=1)
-            face, node = face[~own], node[~own]
-            on = _on_face(corners[face], points[node], reach[face])
-            found.append(np.stack([some[face[on]], node[on]]).astype(np.int64))
+    for some, table in faces.by_width(_CHUNK):
+        corners = points[table]
+        middle = corners.mean(axis=1)
+        reach = np.linalg.norm(corners - middle[:, None], axis=2).max(axis=1)
+        near = tree.query_ball_point(middle, reach)
+        face = np.repeat(np.arange(some.size), [len(item) for item in near])
+        node = nodes[np.concatenate([*near, []]).astype(np.int64)]
+        own = (table[face] == node[:, None]).any(axis=1)
+        face, node = face[~own], node[~own]
+        on = _on_face(corners[face], points[node], reach[face])
+        found.append(np.stack([some[face[on]], node[on]]).astype(np.int64))
     pairs = np.concatenate(found, axis=1)
     return pairs[0], pairs[1].astype(np.int32)
 
@@ -92,24 +89,17 @@ def _touching(faces: Ragged, n_points: int) -> Mask:
     """Return the nodes at which the boundary is not one sheet, ``(n_points,)``."""
     if not len(faces) or faces.arity == 2:
         return np.bincount(faces.indices, minlength=n_points) > 2
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    here = np.arange(faces.indices.size)
-    ahead = here + 1
-    ahead[faces.offsets[1:] - 1] = faces.offsets[:-1]
-    start, end = faces.indices[here].astype(np.int64), faces.indices[ahead].astype(np.int64)
-    key = np.minimum(start, end) * n_points + np.maximum(start, end)
+    here, ahead = np.arange(faces.indices.size), faces.ahead
+    start, end = faces.indices, faces.indices[ahead]
+    key = pair_keys(np.stack([start, end], axis=1), n_points)
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(key[order[1:]] == key[order[:-1]])
     first, second = order[same], order[same + 1]  # one edge seen from two faces; the corners at its ends hang together
     across = start[first] != start[second]
     left = np.concatenate([here[first], ahead[first]])
     other = [np.where(across, ahead[second], here[second]), np.where(across, here[second], ahead[second])]
-    right = np.concatenate(other)
-    graph = coo_matrix((np.ones(left.size, dtype=np.int8), (left, right)), shape=(here.size, here.size))
-    count, sheet = connected_components(graph, directed=False)
-    node = np.empty(count, dtype=np.int64)
+    sheet = linked_parts(here.size, left, np.concatenate(other))
+    node = np.empty(int(sheet.max()) + 1, dtype=np.int64)
     node[sheet] = start
     found = np.bincount(node, minlength=n_points) > 1
     crowded = order[same[1:][same[1:] == same[:-1] + 1]]  # an edge of three faces or more

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.mesh.elements import PARALLEL
 from fluxloom.mesh.geometry import corners_of, in_chunks
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.whole import fail_cell
@@ -29,11 +30,9 @@ _ROUND = 1e-8
 
 _FLAT = 1e-14
 
-_EDGES = (((0, 1), (3, 2), (4, 5), (7, 6)), ((0, 3), (1, 2), (4, 7), (5, 6)), ((0, 4), (1, 5), (2, 6), (3, 7)))
-"""The edges of a hexahedron along each axis, at the ends of the two others, that of the lower number first."""
 
 _ACROSS = ((1, 2), (0, 2), (0, 1))
-"""The other axes of each, in the order of `_EDGES`: the first of them varies faster."""
+"""The other axes of each, in the order of `PARALLEL`: the first of them varies faster."""
 
 
 def require_elements_sound(mesh: MeshData, block: IntArray, kind: str) -> FloatArray:
@@ -169,7 +168,7 @@ def _prism(corners: FloatArray) -> tuple[FloatArray, Mask]:
 
 
 def _hexahedron(corners: FloatArray) -> tuple[FloatArray, Mask]:
-    edges = [[corners[:, b] - corners[:, a] for a, b in along] for along in _EDGES]
+    edges = [[corners[:, b] - corners[:, a] for a, b in along] for along in PARALLEL["hexahedron"]]
     mean = [0.25 * (a + b + c + d) for a, b, c, d in edges]
     middle = _determinant(mean)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -10,33 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.elements import element
+from fluxloom.mesh.elements import PARALLEL, element
+from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["Column", "Layers", "layers_above"]
 
 Index = npt.NDArray[np.int64]
-Pairs = tuple[tuple[int, int], ...]
-
-PARALLEL: Mapping[str, tuple[Pairs, ...]] = MappingProxyType(
-    {
-        "quad": (((0, 1), (3, 2)), ((0, 3), (1, 2))),
-        "prism": (((0, 3), (1, 4), (2, 5)),),
-        "hexahedron": (
-            ((0, 1), (3, 2), (4, 5), (7, 6)),
-            ((0, 3), (1, 2), (4, 7), (5, 6)),
-            ((0, 4), (1, 5), (2, 6), (3, 7)),
-        ),
-    }
-)
-"""Parallel edges of each type, in the same direction: a cell may be cut across all edges of a group alike."""
-
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -177,16 +163,12 @@ def _directions(kind: str) -> list[tuple[Index, Index]]:
 
 def _sheets(edges: list[tuple[Index, Index]], n: int) -> list[Index]:
     """Return the sheets of groups, ``(m,)`` each, of their directed edges ``(m, k)`` from nodes to nodes."""
-    from scipy.sparse import coo_array  # takes longer to import than all of this package
-    from scipy.sparse.csgraph import connected_components
-
     keys = [low * n + high for low, high in edges]
     known = np.unique(np.concatenate([key.reshape(-1) for key in keys]))
     numbers = [np.searchsorted(known, key) for key in keys]
     one = np.concatenate([np.repeat(number[:, 0], number.shape[1] - 1) for number in numbers])
     other = np.concatenate([number[:, 1:].reshape(-1) for number in numbers])
-    links = coo_array((np.ones(one.size, dtype=np.int8), (one, other)), shape=(known.size, known.size))
-    sheets = connected_components(links, directed=False)[1].astype(np.int64)
+    sheets = linked_parts(known.size, one, other)
     return [sheets[number[:, 0]] for number in numbers]
 
 
@@ -242,14 +224,12 @@ class _Growing:
         """Return whether an edge of a layer is one of a cell, or of a side of a prism, that cannot be cut there."""
         n = self.mesh.n_points
         tails, heads = self._edges(sheet)
-        cut = np.minimum(tails, heads) * n + np.maximum(tails, heads)
+        cut = pair_keys(np.stack([tails, heads], axis=1), n)
         for kind, block in self.mesh.cells.items():
             along = {frozenset(pair) for pairs in PARALLEL.get(kind, ()) for pair in pairs}
             for a, b in element(kind).edges:
-                if frozenset((a, b)) not in along:
-                    one, other = block[:, a].astype(np.int64), block[:, b].astype(np.int64)
-                    if np.isin(np.minimum(one, other) * n + np.maximum(one, other), cut).any():
-                        return True
+                if frozenset((a, b)) not in along and np.isin(pair_keys(block[:, [a, b]], n), cut).any():
+                    return True
         return False
 
     def following(self) -> int | None:

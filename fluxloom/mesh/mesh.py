@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged, narrowed
 
-if TYPE_CHECKING:
-    from fluxloom.mesh.connectivity import Connectivity
-
-__all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged", "no_mask"]
+__all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged", "no_mask", "unknown_patch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,7 @@ class MeshSource:
 
     path: str = "<arrays>"
     first_line: int = 0
-    cell_numbers: Mapping[str, IntArray] = field(default_factory=dict)
+    cell_numbers: Mapping[str, npt.NDArray[np.integer]] = field(default_factory=dict)
     point_numbers: npt.NDArray[np.integer] | None = None
 
     def name_of(self, point: int) -> int:
@@ -166,6 +161,15 @@ class MeshData:
             start += len(block)
         return ranges
 
+    def used_points(self) -> npt.NDArray[np.bool_]:
+        """Return which points some cell has, ``(n_points,)``."""
+        used = np.zeros(self.n_points, dtype=bool)
+        for block in self.cells.values():
+            used[block] = True
+        if self.polyhedra is not None:
+            used[self.polyhedra.faces.indices] = True
+        return used
+
     def cell_nodes(self) -> Ragged:
         """Return cell -> nodes, in global cell order; of polyhedra ascending."""
         blocks, more = list(self.cells.values()), self.polyhedra
@@ -180,13 +184,6 @@ class MeshData:
             return Ragged(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
         return Ragged.from_counts(np.concatenate(sizes), np.concatenate(flat))
 
-    def connectivity(self) -> Connectivity:
-        """Return the derived connectivity (faces, owners, neighbours ...); computed on each call."""
-        from fluxloom.mesh.connectivity import connectivity  # cycle: it builds on MeshData
-
-        with activity("faces of the mesh", f"{self.n_cells:,} cells"):
-            return connectivity(self)
-
     def patch(self, name: str) -> PatchFaces:
         """Return one patch.
 
@@ -196,9 +193,7 @@ class MeshData:
             When there is no such patch; the message lists those there are.
         """
         if name not in self.patches:
-            known = ", ".join(self.patches) or "none"
-            hint = did_you_mean(name, self.patches)
-            raise MeshError(f"{self.source.path}: no patch {name!r}{hint} (patches: {known})")
+            raise unknown_patch(self.source.path, name, self.patches)
         return self.patches[name]
 
     def locate_cell(self, cell: int) -> str:
@@ -249,6 +244,12 @@ class MeshData:
         if found:
             known = "triangles, quads, tetrahedra, pyramids, prisms and hexahedra"
             raise MeshError(f"{self.source.path}: {what} is there for {known} alone, and the mesh has a {found}")
+
+
+def unknown_patch(path: str, name: str, known: Collection[str], what: str = "no patch {}") -> MeshError:
+    """Return the error for the name of a patch that is not among those known; ``what`` says what is wrong with it."""
+    hint, names = did_you_mean(name, known), ", ".join(known) or "none"
+    return MeshError(f"{path}: {what.format(repr(name))}{hint} (patches: {names})")
 
 
 def no_mask(values: npt.ArrayLike, what: str) -> None:

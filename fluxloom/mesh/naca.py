@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
 __all__ = ["AirfoilMap", "NacaProfile", "naca_mesh"]
@@ -233,19 +234,6 @@ class AirfoilMap:
         """Angle of ``dz / dZ`` far away."""
         return float(self.series[0].imag)
 
-    def slope(self, circle: Complex) -> Complex:
-        """Return ``dz / dZ`` at places ``Z``, outside the unit circle or on it; 0 at 1, where the edge is."""
-        total, change = np.zeros_like(circle), np.zeros_like(circle)
-        for k in range(len(self.series) - 1, -1, -1):
-            total, change = total / circle + self.series[k], change / circle - k * self.series[k]
-        zeta = self.centre + circle * np.exp(total)
-        away = zeta + self.far
-        ratio = (zeta - self.far) / away
-        w = np.abs(ratio) ** self.power * np.exp(1j * np.angle(ratio) * self.power)
-        lower = self.power * np.abs(ratio) ** (self.power - 1.0) * np.exp(1j * np.angle(ratio) * (self.power - 1.0))
-        opened = lower * 2.0 * self.far / away**2 * (1.0 - self.inner) / (1.0 - w) ** 2
-        return opened * np.exp(total) * (1.0 + change)
-
     def on_wall(self, theta: Array) -> Complex:
         """Return places on the airfoil."""
         phi = theta + self._lag(theta)
@@ -307,17 +295,14 @@ def naca_mesh(
             circles.append(mapped.outside(theta, float(np.exp(r))))
             work.step()
     places = np.concatenate(circles if mapped.profile.camber else [_mirrored(circle) for circle in circles])
-    here = np.arange(around, dtype=np.int32)
-    after = np.roll(here, -1)
-    rows = around * np.arange(outward, dtype=np.int32)[:, None]
-    quads = np.stack([here + rows, here + rows + around, after + rows + around, after + rows], axis=2)
-    last = np.int32(around * outward)
+    levels = np.arange(places.size, dtype=np.int32).reshape(-1, around)
+    here, after = levels[[0, -1]], np.roll(levels[[0, -1]], -1, axis=1)
     patches = {
-        "airfoil": PatchFaces({"line": np.stack([after, here], axis=1)}),
-        "far_field": PatchFaces({"line": np.stack([here + last, after + last], axis=1)}),
+        "airfoil": PatchFaces({"line": np.stack([after[0], here[0]], axis=1)}),
+        "far_field": PatchFaces({"line": np.stack([here[1], after[1]], axis=1)}),
     }
     points = np.stack([places.real, places.imag], axis=1).astype(np.float64)
-    return MeshData(points, {"quad": quads.reshape(-1, 4)}, patches, MeshSource("<naca>"))
+    return MeshData(points, {"quad": ring_quads(levels)}, patches, MeshSource("<naca>"))
 
 
 def _mirrored(circle: Complex) -> Complex:

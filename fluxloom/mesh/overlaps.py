@@ -85,9 +85,8 @@ def _simplices(surface: Surface) -> FloatArray:
     """Return the boundary as segments or triangles ``(corner, axis, n)``, in the frame of the ray."""
     faces, width = surface.faces, surface.dimension
     found: list[IntArray] = []
-    for count in np.unique(faces.counts).tolist():
-        rows = np.flatnonzero(faces.counts == count)
-        table = faces.indices[faces.offsets[rows][:, None] + np.arange(count)]
+    for rows, table in faces.by_width():
+        count = table.shape[1]
         table[~surface.outward[rows]] = table[~surface.outward[rows], ::-1]
         found += [table[:, [0, k, k + 1][-width:]] for k in range(1, max(2, count - 1))] if width == 3 else [table]
     turned = surface.points @ np.array(_TURN[width]).T

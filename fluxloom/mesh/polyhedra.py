@@ -86,9 +86,7 @@ class Polyhedra:
     def sides(self) -> tuple[Index, IntArray, IntArray]:
         """Return the sides of all faces, face by face: which polyhedron, from which node, to which."""
         rows, nodes = self.faces, self.faces.indices
-        after = np.arange(1, nodes.size + 1)
-        after[rows.offsets[1:] - 1] = rows.offsets[:-1]
-        return np.repeat(self.owners, rows.counts), nodes, nodes[after]
+        return np.repeat(self.owners, rows.counts), nodes, nodes[rows.ahead]
 
     def open(self) -> Index:
         """Return the polyhedra whose faces do not close: a side is not met once in each direction."""

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.geometry import Geometry, closure, geometry
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
 
@@ -168,7 +168,7 @@ def quality(mesh: MeshData, links: Connectivity | None = None, terms: Geometry |
     MeshError
         When the mesh has no cells, or no connectivity (see `fluxloom.mesh.Connectivity`).
     """
-    links = mesh.connectivity() if links is None else links
+    links = connectivity(mesh) if links is None else links
     terms = geometry(mesh, links) if terms is None else terms
     owners = [links.interior_cells, np.stack([links.boundary_cells] * 2, axis=1)]
     cells, centres = np.concatenate(owners), np.concatenate([terms.face_centres, terms.boundary_centres])

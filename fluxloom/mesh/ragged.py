@@ -130,3 +130,20 @@ class Ragged:
         result = Ragged.from_counts(counts, np.empty(0, dtype=np.int32))
         shift = np.repeat(self.offsets[rows] - result.offsets[:-1], counts)
         return Ragged(result.offsets, self.indices[np.arange(result.offsets[-1]) + shift])
+
+    def by_width(self, most: int | None = None) -> Iterator[tuple[npt.NDArray[np.intp], IntArray]]:
+        """Yield rows of one length and their entries ``(rows, length)``, the shortest first, ``most`` at a time."""
+        counts = self.counts
+        for width in np.unique(counts).tolist():
+            rows = np.flatnonzero(counts == width)
+            step = most or rows.size
+            for start in range(0, rows.size, step):
+                some = rows[start : start + step]
+                yield some, self.indices[self.offsets[some][:, None] + np.arange(width)]
+
+    @property
+    def ahead(self) -> npt.NDArray[np.int64]:
+        """The place of the entry behind each one in its row, behind the last one the first: the way round faces."""
+        places = np.arange(1, self.indices.size + 1)
+        places[self.offsets[1:] - 1] = self.offsets[:-1]
+        return places

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from fluxloom.mesh.renumber import MeshRenumbering, Method
 from fluxloom.mesh.renumber import renumber as renumber_mesh
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.slice_check import require_patches
-from fluxloom.mesh.slices import MeshSlice, share_out
+from fluxloom.mesh.slices import share_out
 
 __all__ = ["read"]
 
@@ -74,53 +73,39 @@ def read(
     DeviceUnavailable
         When the format, or renumbering, needs a package that is not installed.
     """
-    required = tuple(required_patches)
-    if context.ranked:
-        options = _Options(format, renumber, check, required)
-        sliced = _sliced(Path(path), context.comm, options)
-        part = distribute_mesh(
-            _read_slice(Path(path), context.comm, options, sliced), context.comm, method=partition, shares=shares,
-            maps=maps, check=check and sliced, orient=sliced,
-        )  # fmt: skip
-        return Mesh(part, context, dtype=dtype)
-    data, renumbering = _read_whole(Path(path), _Options(format, renumber, check, required))
-    return Mesh(data, context, dtype=dtype, renumbering=renumbering)
+    path, required = Path(path), tuple(required_patches)
+
+    def whole() -> tuple[MeshData, MeshRenumbering | None]:
+        """Read, check and renumber a mesh."""
+        data = read_data(path, format=format)
+        if check:
+            check_mesh(data, required)
+        for name in required:
+            data.patch(name)
+        if renumber is None:
+            return data, None
+        renumbering = renumber_mesh(data, renumber)
+        return renumbering.mesh, renumbering
+
+    if not context.ranked:
+        data, renumbering = whole()
+        return Mesh(data, context, dtype=dtype, renumbering=renumbering)
+    comm = context.comm
+    sliced = renumber is None and _has_slices(path, comm, format)
+    if sliced:
+        given = read_vtkhdf_slice(path, comm, data=False)
+        require_patches(given, required)
+    else:
+        given = share_out(comm, together(comm, lambda: None if comm.rank else whole()[0]))
+    part = distribute_mesh(
+        given, comm, method=partition, shares=shares, maps=maps, check=check and sliced, orient=sliced,
+    )  # fmt: skip
+    return Mesh(part, context, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class _Options:
-    format: str | None
-    renumber: Method | None
-    check: bool
-    required: tuple[str, ...]
-
-
-def _read_whole(path: Path, options: _Options) -> tuple[MeshData, MeshRenumbering | None]:
-    """Read, check and renumber a mesh."""
-    data = read_data(path, format=options.format)
-    if options.check:
-        check_mesh(data, options.required)
-    for name in options.required:
-        data.patch(name)
-    if options.renumber is None:
-        return data, None
-    renumbering = renumber_mesh(data, options.renumber)
-    return renumbering.mesh, renumbering
-
-
-def _sliced(path: Path, comm: Comm, options: _Options) -> bool:
+def _has_slices(path: Path, comm: Comm, format: str | None) -> bool:
     """Whether every rank reads its own slice of a file. Collective."""
     suffixes = formats()["vtkhdf"].suffixes
-    chosen = options.format == "vtkhdf" or (options.format is None and path.suffix.lower() in suffixes)
-    if not chosen or options.renumber is not None:
+    if format != "vtkhdf" and (format is not None or path.suffix.lower() not in suffixes):
         return False
     return comm.allgather(together(comm, lambda: comm.rank == 0 and has_slices(path)))[0]
-
-
-def _read_slice(path: Path, comm: Comm, options: _Options, sliced: bool) -> MeshSlice:
-    """Return this rank's slice of a file. Collective."""
-    if sliced:
-        part = read_vtkhdf_slice(path, comm, data=False)
-        require_patches(part, options.required)
-        return part
-    return share_out(comm, together(comm, lambda: None if comm.rank else _read_whole(path, options)[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.decompose_rows import distinct
+from fluxloom.mesh.face_pairs import pair_keys, places_of
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.refine_cells import CHILDREN, Division
+from fluxloom.mesh.whole import check_range
 
 __all__ = ["refine"]
 
@@ -78,7 +80,7 @@ class _Pairs:
     @classmethod
     def of(cls, tables: Iterable[npt.NDArray[np.integer]], base: int) -> _Pairs:
         """Return those of some tables ``(..., 2)``."""
-        keys = [_keys(table, base).reshape(-1) for table in tables]
+        keys = [pair_keys(table, base).reshape(-1) for table in tables]
         return cls(distinct(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64), base)
 
     def __len__(self) -> int:
@@ -86,11 +88,7 @@ class _Pairs:
 
     def numbers(self, pairs: npt.NDArray[np.integer]) -> Index:
         """Return the number of each pair of a table ``(..., 2)``; -1 for one that is not there."""
-        keys = _keys(pairs, self.base)
-        if not len(self):
-            return np.full(keys.shape, -1, dtype=np.int64)
-        found = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
-        return np.where(self.keys[found] == keys, found, -1)
+        return places_of(pair_keys(pairs, self.base), self.keys)
 
     def middles(self, points: FloatArray) -> FloatArray:
         """Return the points in the middle of those with the numbers of each pair, ``(n, d)``."""
@@ -194,25 +192,12 @@ def _require_room(mesh: MeshData, times: int) -> None:
 def _check_nodes(mesh: MeshData) -> None:
     """Raise `MeshError` for cells and faces of the wrong dimension and for node numbers out of range."""
     mesh.require_elements("refinement")
-    _check_blocks(mesh, "cells", mesh.cells, mesh.dimension)
-    for name, patch in mesh.patches.items():
-        _check_blocks(mesh, f"patch {name!r}", patch.blocks, mesh.dimension - 1)
-
-
-def _check_blocks(mesh: MeshData, what: str, blocks: Mapping[str, IntArray], dimension: int) -> None:
-    for name, block in blocks.items():
-        if Division.of(name).kind.dimension != dimension:
-            raise MeshError(f"{mesh.source.path}: {what}: a {name} in a mesh of {mesh.dimension} dimensions")
-        if block.size and (int(block.min()) < 0 or int(block.max()) >= mesh.n_points):
-            raise MeshError(f"{mesh.source.path}: {what}: a {name} has a node outside 0 ... {mesh.n_points - 1}")
-
-
-def _keys(pairs: npt.NDArray[np.integer], base: int) -> Index:
-    """Return ``smaller * base + larger`` of pairs ``(..., 2)``."""
-    keys = np.minimum(pairs[..., 0], pairs[..., 1]).astype(np.int64)
-    keys *= base
-    keys += np.maximum(pairs[..., 0], pairs[..., 1])
-    return keys
+    patches = [(f"patch {name!r}", patch.blocks, mesh.dimension - 1) for name, patch in mesh.patches.items()]
+    for what, blocks, dimension in (("cells", mesh.cells, mesh.dimension), *patches):
+        for name in blocks:
+            if Division.of(name).kind.dimension != dimension:
+                raise MeshError(f"{mesh.source.path}: {what}: a {name} in a mesh of {mesh.dimension} dimensions")
+    check_range(mesh)
 
 
 def _opposite(way: Division, edges: Index) -> Index:

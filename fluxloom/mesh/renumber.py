@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.optional import require
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = [
@@ -158,7 +159,7 @@ def renumber(mesh: MeshData, method: Method = "rcm") -> MeshRenumbering:
     DeviceUnavailable
         When scipy is not installed.
     """
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     with activity("renumbering the mesh", f"{mesh.n_cells:,} cells"):
         order = graph_order(links.interior_cells, mesh.n_cells, method).order
     blocks = [order[(order >= part.start) & (order < part.stop)] for part in mesh.cell_ranges.values()]

@@ -110,12 +110,12 @@ def corners_of(faces: Ragged, nodes: FloatArray) -> FloatArray:
     nodes : (m, d)
         Coordinates.
     """
-    dimension, counts = nodes.shape[1], faces.counts
-    plain = np.flatnonzero(counts == dimension)
-    found = [nodes[faces.indices[faces.offsets[plain][:, None] + np.arange(dimension)]]]
-    for width in np.unique(counts[counts > dimension]).tolist():
-        rows = np.flatnonzero(counts == width)
-        around = nodes[faces.indices[faces.offsets[rows][:, None] + np.arange(width)]]
+    found = []
+    for _, table in faces.by_width():
+        around, width = nodes[table], table.shape[1]
+        if width == nodes.shape[1]:
+            found.append(around)
+            continue
         ordered = _sorted(around)
         total = (ordered[:, 0] + ordered[:, 1]) + (ordered[:, 2] + ordered[:, 3])
         for k in range(4, width):

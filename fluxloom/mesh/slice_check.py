@@ -9,26 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.mesh.check import check_cells
+from fluxloom.core.errors import MeshError
+from fluxloom.mesh.check import check_cells, check_orphans
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.mesh import MeshData, MeshSource, unknown_patch
 from fluxloom.mesh.orient import orient as orient_cells
 from fluxloom.mesh.rows import Post, owner_of, together
 from fluxloom.mesh.slices import MeshSlice
-from fluxloom.mesh.whole import coordinates, require_whole
+from fluxloom.mesh.whole import check_finite, require_whole
 
 __all__ = ["check_cells_of", "check_slice", "require_patches"]
 
 
 def require_patches(part: MeshSlice, required: Iterable[str]) -> None:
     """Raise `MeshError` (on all ranks alike) when a patch is missing."""
-    names = part.listed.names
     for name in required:
-        if name not in names:
-            known = ", ".join(names) or "none"
-            hint = did_you_mean(name, names)
-            raise MeshError(f"{part.path}: the required patch {name!r} is missing{hint} (patches: {known})")
+        if name not in part.listed.names:
+            raise unknown_patch(part.path, name, part.listed.names, "the required patch {} is missing")
 
 
 def check_slice(part: MeshSlice) -> None:
@@ -81,7 +78,9 @@ def check_cells_of(
     part, corners
         As given, or with cells turned.
     """
-    together(comm, lambda: _check_points(part))
+    first, last = part.point_starts[comm.rank : comm.rank + 2]
+    points = MeshData(part.points, {}, {}, MeshSource(part.path, point_numbers=np.arange(first, last)))
+    together(comm, lambda: check_finite(points))
     together(comm, lambda: require_whole(corners))
     if orient:
         turned, count = together(comm, lambda: orient_cells(corners))
@@ -92,26 +91,6 @@ def check_cells_of(
         together(comm, lambda: check_cells(corners))
         post = Post(comm, owner_of(nodes, part.point_starts))
         used = np.zeros(len(part.points), dtype=bool)
-        used[post.forward(nodes) - part.point_starts[comm.rank]] = True
-        together(comm, lambda: _check_orphans(part, used))
+        used[post.forward(nodes) - first] = True
+        together(comm, lambda: check_orphans(points, used))
     return part, corners
-
-
-def _check_points(part: MeshSlice) -> None:
-    broken = np.flatnonzero(~np.isfinite(part.points).all(axis=1))
-    if len(broken):
-        node = int(broken[0])
-        raise MeshError(
-            f"{part.path}: node {node + int(part.point_starts[part.rank])}: its coordinates "
-            f"{coordinates(part.points[node])} are not finite; mend the file"
-        )
-
-
-def _check_orphans(part: MeshSlice, used: npt.NDArray[np.bool_]) -> None:
-    orphans = np.flatnonzero(~used)
-    if len(orphans):
-        node = int(orphans[0])
-        raise MeshError(
-            f"{part.path}: node {node + int(part.point_starts[part.rank])} at {coordinates(part.points[node])} belongs "
-            "to no cell; remove it, or restore the missing cells"
-        )

@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.check import fail_unlisted
 from fluxloom.mesh.connectivity import HalfFaces, half_faces
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import face_senses
+from fluxloom.mesh.face_pairs import face_senses, mixed_rows, pair_keys
 from fluxloom.mesh.geometry import cell_measures
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.rows import Post, before, block_starts, distinct, fetch, owner_of, place, together
 from fluxloom.mesh.slices import MeshSlice, face_width
 from fluxloom.mesh.sound import fail_over
 from fluxloom.mesh.surface import Surface
-from fluxloom.mesh.whole import coordinates
 
 __all__ = ["SliceFaces", "derive_edges", "derive_faces", "surface_of"]
 
@@ -112,7 +112,7 @@ def derive_faces(
     free = twins.listed[outer] == _NONE
     skipped, unlisted = before(comm, int(free.sum()))
     if check and unlisted:
-        together(comm, lambda: _fail_unlisted(part, corners, half, outward, outer[free], unlisted))
+        together(comm, lambda: _refuse_unlisted(part, corners, half, outer[free], unlisted))
     number = np.where(free, part.listed.total + skipped + np.cumsum(free) - 1, twins.listed[outer])
     rows = np.concatenate([outward[outer], cells[outer, None].astype(np.int32)], axis=1)
     starts = block_starts(part.listed.total + unlisted, comm.size)
@@ -132,9 +132,7 @@ def derive_edges(comm: Comm, part: MeshSlice) -> IntArray:
     """
     keys = [np.empty(0, dtype=np.int64)]
     for name, block in part.cells.items():
-        pairs = block[:, np.array(element(name).edges)].reshape(-1, 2).astype(np.int64)
-        low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
-        keys.append(distinct(low * part.n_points + high))
+        keys.append(distinct(pair_keys(block[:, np.array(element(name).edges)].reshape(-1, 2), part.n_points)))
     mine = distinct(np.concatenate(keys))
     post = Post(comm, owner_of(mine // part.n_points, part.point_starts))
     found = distinct(post.forward(mine))
@@ -283,7 +281,7 @@ def _meet(halves: Long, listed: Long, width: int) -> tuple[Long, list[int], str]
 
 def _third(halves: Long, inner: Long, width: int) -> str:
     """Return a cell whose face two other cells share already; empty if there is none."""
-    mine, theirs = _mixed(halves[:, :width]), _mixed(inner)
+    mine, theirs = mixed_rows(halves[:, :width]), mixed_rows(inner)
     suspect = inner[np.isin(theirs, mine)]
     if not len(suspect):
         return ""
@@ -294,15 +292,6 @@ def _third(halves: Long, inner: Long, width: int) -> str:
         return ""
     cell = int(halves[(halves[:, :width] == twice[0]).all(axis=1), width + 1][0])
     return f"{cell} and two others"
-
-
-def _mixed(keys: Long) -> npt.NDArray[np.uint64]:
-    """Return one number a row that is seldom the same for different rows."""
-    total = np.zeros(len(keys), dtype=np.uint64)
-    for column in keys.T:
-        total = (total ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total
 
 
 def _refuse(part: MeshSlice, crowd: str) -> None:
@@ -321,17 +310,8 @@ def _refuse_stray(comm: Comm, part: MeshSlice, places: list[int]) -> None:
         )
 
 
-def _fail_unlisted(
-    part: MeshSlice, corners: MeshData, half: HalfFaces, outward: IntArray, free: npt.NDArray[np.int64], total: int
-) -> None:
+def _refuse_unlisted(part: MeshSlice, corners: MeshData, half: HalfFaces, free: Long, total: int) -> None:
     """Raise with the first boundary face of this rank that is in no patch."""
     if len(free):
-        face = int(free[0])
-        nodes = [int(node) for node in outward[face] if node >= 0]
-        middle = corners.points[half.nodes[face][half.nodes[face] >= 0]].mean(axis=0)
-        known = ", ".join(part.listed.names) or "none"
-        raise MeshError(
-            f"{corners.locate_cell(int(half.cells[face]))}: missing patch: {total} boundary faces belong to no patch, "
-            f"one of them has the nodes {', '.join(map(str, nodes))} near {coordinates(middle)}; add them to a patch "
-            f"(patches: {known})"
-        )
+        nodes = half.nodes[free[0]]
+        fail_unlisted(corners, int(half.cells[free[0]]), nodes[nodes >= 0], total, part.listed.names)

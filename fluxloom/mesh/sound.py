@@ -34,7 +34,6 @@ __all__ = [
     "fail_over",
     "fit_links",
     "hidden_cells",
-    "not_positive",
     "require_mendable",
     "require_positive",
     "require_sides",
@@ -89,7 +88,7 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
 
 def fit_links(mesh: MeshData) -> Connectivity:
     """Return the connectivity of a mesh, which is refused unless it is sound and its cells have positive volumes."""
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     volumes, _, parts = cell_measures(mesh)
     require_sound(mesh, links, volumes, parts)
     require_positive(mesh, volumes)
@@ -104,20 +103,16 @@ def require_mendable(mesh: MeshData, volumes: FloatArray) -> None:
         require_unfolded(mesh, links.interior_cells, links.alike, volumes)
 
 
-def require_positive(mesh: MeshData, volumes: FloatArray) -> None:
-    """Refuse cells without a positive volume: control volumes divide by it."""
+def require_positive(mesh: MeshData, volumes: FloatArray, of: str = "cells") -> None:
+    """Refuse cells without a positive volume: control volumes divide by it; ``of`` says which ones these are."""
     wrong = np.flatnonzero(~(volumes > 0.0))
     if wrong.size:
-        fail_cell(mesh, int(wrong[0]), not_positive(mesh.dimension, volumes, wrong))
-
-
-def not_positive(dimension: int, volumes: FloatArray, wrong: npt.NDArray[np.integer], of: str = "cells") -> str:
-    """Return what is said of the first of the cells ``wrong``, which have no positive volume."""
-    word = "area" if dimension == 2 else "volume"
-    return (
-        f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {volumes.size} {of}); number its nodes "
-        "anticlockwise (VTK order): fluxloom.mesh.orient does, and reading with orient=True"
-    )
+        word = "area" if mesh.dimension == 2 else "volume"
+        fail_cell(
+            mesh, int(wrong[0]),
+            f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {volumes.size} {of}); number its nodes "
+            "anticlockwise (VTK order): fluxloom.mesh.orient does, and reading with orient=True",
+        )  # fmt: skip
 
 
 def turned_over(pairs: npt.NDArray[np.integer], alike: Index, volumes: FloatArray) -> Index:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.whole import coordinates
 
@@ -96,14 +97,10 @@ def tell_unnamed(surface: Surface) -> None:
     """
     if surface.free.all() or not surface.free.any():
         return
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     faces = surface.faces
     beside = _beside_each_other(faces, surface.dimension)
-    graph = coo_matrix((np.ones(len(beside), dtype=np.int8), beside.T), shape=(len(faces),) * 2)
-    total, part = connected_components(graph, directed=False)
-    named = np.zeros(total, dtype=bool)
+    part = linked_parts(len(faces), *beside.T)
+    named = np.zeros(int(part.max()) + 1, dtype=bool)
     named[part[~surface.free]] = True
     unnamed = np.flatnonzero(~named[part])
     if unnamed.size:
@@ -118,12 +115,8 @@ def tell_unnamed(surface: Surface) -> None:
 
 def _beside_each_other(faces: Ragged, dimension: int) -> Index:
     """Return pairs of faces that share an edge, in the plane a node, which no other face has, ``(n, 2)``."""
-    start = faces.indices.astype(np.int64)
-    end = start
-    if dimension == 3:
-        after = np.arange(1, start.size + 1)
-        after[faces.offsets[1:] - 1] = faces.offsets[:-1]
-        end = start[after]
+    start = faces.indices
+    end = start[faces.ahead] if dimension == 3 else start
     order = np.lexsort((np.minimum(start, end), np.maximum(start, end)))
     low, high = np.minimum(start, end)[order], np.maximum(start, end)[order]
     first = np.append(np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1)), order.size)

@@ -18,19 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.errors import MeshError
 from fluxloom.core.processors import available_processors
-from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh.box_tree import BoxTree
 from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.simplices import Simplices, corners_of
 
 if TYPE_CHECKING:
     from fluxloom.mesh.distribute import MeshPart
 
-__all__ = ["WallFaces", "shared_wall_distance", "shared_wall_faces", "wall_distance", "wall_distance_of", "wall_faces"]
+__all__ = ["WallFaces", "shared_wall_faces", "wall_distance", "wall_distance_of", "wall_faces"]
 
 _BATCH = 1 << 14
 
@@ -95,24 +93,6 @@ def wall_distance_of(mesh: MeshData, patches: Sequence[str]) -> FloatArray:
     return wall_distance(cell_geometry(mesh)[1], *walls)
 
 
-def shared_wall_distance(part: MeshPart, patches: Sequence[str]) -> FloatArray:
-    """Return what `wall_distance_of` does for the cells that this rank stores of a divided mesh. Collective.
-
-    The same bits as on one rank. Control volumes have their cells in an order of their own: give their centres and
-    `shared_wall_faces` to `wall_distance`.
-
-    Raises
-    ------
-    MeshError
-        On every rank, see `shared_wall_faces` and `wall_distance`.
-    """
-    walls, cells = shared_wall_faces(part, patches), part.part("cells")
-    found = np.empty(cells.stored)
-    found[: cells.owned] = together(part.comm, lambda: wall_distance(part.cell_geometry()[1], *walls))
-    refresh_host(part.comm, cells, found)
-    return found
-
-
 def wall_faces(mesh: MeshData, patches: Sequence[str]) -> WallFaces:
     """Return the faces of some patches of a mesh.
 
@@ -167,10 +147,7 @@ def _check_patches(path: str, patches: Sequence[str], known: Collection[str]) ->
         raise MeshError(f"{path}: distance to the wall: a list of at least one patch is wanted, not {patches!r}")
     for name in patches:
         if name not in known:
-            hint = did_you_mean(name, known)
-            raise MeshError(
-                f"{path}: distance to the wall: no patch {name!r}{hint} (patches: {', '.join(known) or 'none'})"
-            )
+            raise unknown_patch(path, name, known, "distance to the wall: no patch {}")
 
 
 def _walls(path: str, patches: Sequence[str], rows: npt.NDArray[np.integer[Any]], nodes: FloatArray) -> WallFaces:

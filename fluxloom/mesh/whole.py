@@ -15,7 +15,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.mesh import IntArray, MeshData
 
-__all__ = ["check_patches", "check_range", "coordinates", "fail_cell", "place_of", "require_whole"]
+__all__ = ["check_finite", "check_patches", "check_range", "coordinates", "fail_cell", "place_of", "require_whole"]
 
 
 def require_whole(mesh: MeshData) -> None:
@@ -34,8 +34,7 @@ def require_whole(mesh: MeshData) -> None:
             where = mesh.locate_cell(numbers.start)
             raise MeshError(f"{where}: a {name} cannot be a cell of a mesh in {mesh.dimension} dimensions")
     _check_cell_range(mesh)
-    if not np.isfinite(mesh.points).all():
-        _check_finite(mesh)
+    check_finite(mesh)
     for name, numbers in mesh.cell_ranges.items():
         _check_repeated(mesh, mesh.cells[name], numbers.start)
     if mesh.polyhedra is not None:
@@ -97,12 +96,15 @@ def _first_bad(block: IntArray, n_points: int) -> tuple[int, int] | None:
     return int(row), int(block[row, column])
 
 
-def _check_finite(mesh: MeshData) -> None:
-    node = int(np.argmin(np.isfinite(mesh.points).all(axis=1)))
-    raise MeshError(
-        f"{mesh.source.path}: node {mesh.source.name_of(node)}: its coordinates {coordinates(mesh.points[node])} are "
-        "not finite; mend the file"
-    )
+def check_finite(mesh: MeshData) -> None:
+    """Raise `MeshError` naming the point whose coordinates are not finite."""
+    finite = np.isfinite(mesh.points)
+    if not finite.all():
+        node = int(np.argmin(finite.all(axis=1)))
+        raise MeshError(
+            f"{mesh.source.path}: node {mesh.source.name_of(node)}: its coordinates {coordinates(mesh.points[node])} "
+            "are not finite; mend the file"
+        )
 
 
 def _check_repeated(mesh: MeshData, block: IntArray, start: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fluxloom.comm.base import SelfComm
 from fluxloom.dsl.parts import Part
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_measures
@@ -49,7 +49,7 @@ class WholePart(MeshPart):
     @Once
     def _checked(self) -> tuple[Connectivity, tuple[FloatArray, FloatArray]]:
         """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
-        links = self.data.connectivity() if self._given is None else self._given
+        links = connectivity(self.data) if self._given is None else self._given
         volumes, centroids, parts = cell_measures(self.data)
         tell_unnamed(require_sound(self.data, links, volumes, parts))
         return links, (volumes, centroids)

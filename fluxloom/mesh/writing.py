@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
@@ -14,6 +13,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.sets import Set
 from fluxloom.mesh.distribute import DividedPart
 from fluxloom.mesh.io import formats
+from fluxloom.mesh.io.vtk_cells import sized
 from fluxloom.mesh.io.vtkhdf_slices import write_vtkhdf_slices
 from fluxloom.mesh.rows import together
 
@@ -88,11 +88,4 @@ def write_part(
 
 def _owned(values: Mapping[str, npt.ArrayLike] | None, over: Set) -> dict[str, npt.NDArray[Any]]:
     """Return values on the owned elements as arrays."""
-    found = {name: np.asarray(value) for name, value in (values or {}).items()}
-    for name, array in found.items():
-        if array.ndim not in (1, 2) or len(array) != over.size:
-            shapes = f"({over.size},) or ({over.size}, components)"
-            raise MeshError(
-                f"data {name!r} on the {over.size} {over.name} of this rank must have shape {shapes}, got {array.shape}"
-            )
-    return found
+    return {name: sized(name, data, over.size, f"{over.name} of this rank") for name, data in (values or {}).items()}

@@ -13,6 +13,7 @@ from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.mesh import box3d, read_data
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import renumber
@@ -87,7 +88,7 @@ class SetupBench:
         if options.refine:
             mesh = phases.run("refinement", partial(refine, mesh, options.refine))
         mesh = phases.run("renumbering", partial(renumber, mesh)).mesh
-        links = phases.run("connectivity", mesh.connectivity)
+        links = phases.run("connectivity", partial(connectivity, mesh))
         volumes = phases.run("control volumes", partial(control_volumes, mesh, (), links))
         domain = Domain(options.mesh or kind, mesh, None, volumes, mesh.n_cells)
         del links, volumes

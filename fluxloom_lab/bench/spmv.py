@@ -25,6 +25,7 @@ from fluxloom.dsl.tune import tune
 from fluxloom.linalg.layouts import product_schedules
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.mesh import read_data
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
 from fluxloom.perf.ragged import LANES, Grouping, fixed_rule
@@ -130,7 +131,7 @@ def _dual(path: Path) -> Any:
     """Return a matrix on the cells of a mesh file: neighbours across faces, and the diagonal."""
     from scipy.sparse import csr_array, eye_array
 
-    cells = read_data(path).connectivity().cell_cells
+    cells = connectivity(read_data(path)).cell_cells
     values = np.full(cells.indices.size, -1.0)
     n = cells.offsets.size - 1
     matrix = csr_array(csr_array((values, cells.indices, cells.offsets), shape=(n, n)) + 5.0 * eye_array(n))

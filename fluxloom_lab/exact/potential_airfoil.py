@@ -24,6 +24,7 @@ conformal plane).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,10 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.mesh.naca import AirfoilMap, NacaProfile
 
-__all__ = ["PotentialLift", "potential_lift"]
+__all__ = ["PotentialLift", "map_slope", "potential_lift"]
 
 Array = npt.NDArray[np.float64]
+Complex = npt.NDArray[np.complexfloating[Any, Any]]
 
 _ROUNDS, _FOUND = 200, 1e-10
 
@@ -101,6 +103,20 @@ def potential_lift(
     raise SolverError(f"potential flow: at Mach {mach:g} it is not slower than sound everywhere; take a lower one")
 
 
+def map_slope(found: AirfoilMap, circle: Complex) -> Complex:
+    """Return ``dz / dZ`` at places ``Z``, outside the unit circle or on it; 0 at 1, where the trailing edge is."""
+    total, change = np.zeros_like(circle), np.zeros_like(circle)
+    for k in range(len(found.series) - 1, -1, -1):
+        total, change = total / circle + found.series[k], change / circle - k * found.series[k]
+    zeta = found.centre + circle * np.exp(total)
+    away = zeta + found.far
+    ratio = (zeta - found.far) / away
+    w = np.abs(ratio) ** found.power * np.exp(1j * np.angle(ratio) * found.power)
+    lower = found.power * np.abs(ratio) ** (found.power - 1.0) * np.exp(1j * np.angle(ratio) * (found.power - 1.0))
+    opened = lower * 2.0 * found.far / away**2 * (1.0 - found.inner) / (1.0 - w) ** 2
+    return opened * np.exp(total) * (1.0 + change)
+
+
 class _Plane:
     """Squares of the conformal plane, of width ``h``; rings ``i`` from the airfoil on, rays ``j`` from the edge on."""
 
@@ -127,7 +143,7 @@ class _Plane:
     @staticmethod
     def _slope(found: AirfoilMap, s: Array, theta: Array) -> Array:
         circle = np.exp(s[:, None] + 1j * theta)
-        return np.abs(found.slope(circle) * circle)
+        return np.abs(map_slope(found, circle) * circle)
 
     def circulate(self, phi: Array) -> float:
         """Return the circulation over the speed with which the speed at the edge is 0; set the far end for it."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.renumber import first_touch, graph_order, sort_by_target
 
@@ -81,7 +82,7 @@ class FaceTables:
         MeshError
             If the control volumes are not all of a mesh without periodic patches.
         """
-        links = mesh.connectivity()
+        links = connectivity(mesh)
         if volumes.shared.comm.size > 1 or len(volumes.faces) != links.n_faces:
             raise MeshError("loops over faces want a whole mesh on one rank, without periodic patches")
         parts = (links.interior_nodes, links.boundary_nodes)

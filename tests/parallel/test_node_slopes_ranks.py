@@ -17,6 +17,7 @@ from fluxloom.fv.node_slopes import NodeSlopes, node_slopes, shared_node_slopes
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.slices import as_slice
@@ -40,7 +41,7 @@ def slopes_of(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[ControlVolu
         volumes = shared_volumes(part)
         return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
     volumes = divided_volumes(comm, control_volumes(mesh) if comm.rank == 0 else None, method="rcb")
-    rows = NodeRows.dealt(mesh.connectivity() if comm.rank == 0 else None, volumes)
+    rows = NodeRows.dealt(connectivity(mesh) if comm.rank == 0 else None, volumes)
     return shared_node_slopes(volumes, rows, kind)
 
 

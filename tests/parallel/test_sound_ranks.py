@@ -15,6 +15,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.mesh import MeshData, bind, box2d, box3d
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import PatchFaces
 
 
@@ -38,7 +39,7 @@ def hanging() -> MeshData:
 
 def listed(mesh: MeshData) -> MeshData:
     """Return a mesh with one patch of all its boundary, the faces round hanging nodes too."""
-    return replace(mesh, patches={"all": PatchFaces({"line": mesh.connectivity().boundary_nodes.table})})
+    return replace(mesh, patches={"all": PatchFaces({"line": connectivity(mesh).boundary_nodes.table})})
 
 
 def changed(row: list[int]) -> MeshData:

@@ -21,6 +21,7 @@ from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
@@ -85,7 +86,7 @@ class FlowDomain:
         if self.part is not None:
             rows = NodeRows.of_part(self.part, volumes)
         else:
-            rows = NodeRows.dealt(None if mesh is None else mesh.connectivity(), volumes)
+            rows = NodeRows.dealt(None if mesh is None else connectivity(mesh), volumes)
         return shared_node_slopes(volumes, rows, kind)
 
 

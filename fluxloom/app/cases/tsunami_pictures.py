@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.app.figures import figure_classes
 from fluxloom.app.files import atomic
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["draw_gauges", "draw_water"]
@@ -102,7 +103,7 @@ def _draw_shore(axes: Any, mesh: MeshData, triangles: Any, owner: Any, wet: npt.
     """Draw the sides between wet and dry cells."""
     from matplotlib.collections import LineCollection
 
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     between = wet[links.interior_cells[:, 0]] != wet[links.interior_cells[:, 1]]
     if between.any():
         ends = mesh.points[links.interior_nodes.table[between]]

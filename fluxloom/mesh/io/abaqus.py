@@ -18,9 +18,9 @@ import numpy as np
 from fluxloom.core.errors import MeshError
 from fluxloom.core.text import real
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.scan import read_bytes
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.mesh import IntArray, MeshData
 
 __all__ = ["read_abaqus"]
 
@@ -45,28 +45,31 @@ _SIDES = {
     "prism": ((0, 1, 2), (3, 5, 4), (0, 3, 4, 1), (1, 4, 5, 2), (2, 5, 3, 0)),
     "hexahedron": ((0, 1, 2, 3), (4, 7, 6, 5), (0, 4, 5, 1), (1, 5, 6, 2), (2, 6, 7, 3), (3, 7, 4, 0)),
 }
+_SURFACE = "surface "
 _MADE = ("INCLUDE", "NGEN", "NFILL", "NCOPY", "NMAP", "ELGEN", "ELCOPY", "SYSTEM")
 
 
 @dataclass
 class _Raw:
-    """What the file holds: places of nodes and elements by label, sets by name in capitals."""
+    """What the file holds: places of nodes, and kinds and nodes of elements, by label, and groups by a key.
+
+    Groups are sets of elements, under their names in capitals, and surfaces: labels, and which side, -1 for all of it.
+    """
 
     path: str
     points: dict[int, list[float]] = field(default_factory=dict)
-    kinds: dict[int, str] = field(default_factory=dict)
-    nodes: dict[int, list[int]] = field(default_factory=dict)
-    sets: dict[str, list[int]] = field(default_factory=dict)
-    surfaces: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    elements: dict[int, tuple[str, list[int]]] = field(default_factory=dict)
+    groups: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
     def fail(self, line: int, message: str) -> NoReturn:
         raise MeshError(f"{self.path}:{line}: {message}")
 
-    def members(self, name: str) -> list[int]:
-        """Return the elements of a set, whose name is kept as it is written first."""
-        self.names.setdefault(name.upper(), name)
-        return self.sets.setdefault(name.upper(), [])
+    def members(self, name: str, key: str = "") -> list[tuple[int, int]]:
+        """Return what a group holds, whose name is kept as it is written first."""
+        key = key or name.upper()
+        self.names.setdefault(key, name)
+        return self.groups.setdefault(key, [])
 
 
 def read_abaqus(path: str | Path) -> MeshData:
@@ -153,10 +156,10 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
     members = raw.members(options["ELSET"]) if "ELSET" in options else []
     for k in range(0, len(words), width):
         label, *nodes = (int(word) for word in words[k : k + width])
-        if label in raw.kinds:
+        if label in raw.elements:
             raw.fail(line, f"element {label} is given twice: several parts are not put together; write a flat file")
-        raw.kinds[label], raw.nodes[label] = name, nodes
-        members.append(label)
+        raw.elements[label] = name, nodes
+        members.append((label, -1))
 
 
 def _labels(raw: _Raw, line: int, word: str) -> list[int]:
@@ -164,9 +167,9 @@ def _labels(raw: _Raw, line: int, word: str) -> list[int]:
     if word.isdecimal():
         return [int(word)]
     name = word.strip('"').split(".")[-1].upper()
-    if name not in raw.sets:
+    if name not in raw.groups:
         raw.fail(line, f"there is no set {word!r} before this line")
-    return raw.sets[name]
+    return [label for label, _ in raw.groups[name]]
 
 
 def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
@@ -174,58 +177,51 @@ def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) 
     for line, words in rows:
         if "GENERATE" in options:
             first, last, step = (int(word) for word in (*words, "1")[:3])
-            members += range(first, last + 1, step)
+            members += [(label, -1) for label in range(first, last + 1, step)]
         else:
-            members += [label for word in words for label in _labels(raw, line, word)]
+            members += [(label, -1) for word in words for label in _labels(raw, line, word)]
 
 
 def _surface(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
     name = options.get("NAME", "")
-    raw.names.setdefault(f"surface {name.upper()}", name)
-    sides = raw.surfaces.setdefault(f"surface {name.upper()}", [])
+    sides = raw.members(name, f"{_SURFACE}{name.upper()}")
     for line, words in rows:
         side = words[1].upper() if len(words) > 1 else ""
-        if not re.fullmatch(r"S\d", side):
+        if not re.fullmatch(r"S[1-9]", side):
             raw.fail(line, f"the surface {name!r} names no side S1, S2 ... of its elements; name the sides")
         sides += [(label, int(side[1]) - 1) for label in _labels(raw, line, words[0])]
 
 
 def _assemble(raw: _Raw) -> MeshData:
     """Number the nodes, pick the cells, make patches of sets and surfaces."""
-    dimension = max((element(name).dimension for name in raw.kinds.values()), default=0)
-    if dimension < 2:
-        raise MeshError(f"{raw.path}: no cells of two or three dimensions (*ELEMENT); the file holds no mesh")
+    dimension = cell_dimension(raw.path, [kind for kind, _ in raw.elements.values()], "give elements (*ELEMENT)")
     place = {label: k for k, label in enumerate(raw.points)}
     numbers: dict[int, list[int]] = {}
-    for label, nodes in raw.nodes.items():
+    cells: dict[str, list[list[int]]] = {}
+    for label, (kind, nodes) in raw.elements.items():
         try:
             numbers[label] = [place[node] for node in nodes]
         except KeyError as missing:
             raise MeshError(f"{raw.path}: element {label} has the node {missing}, which is not in *NODE") from None
-    cells: dict[str, list[list[int]]] = {}
-    for label, name in raw.kinds.items():
-        if element(name).dimension == dimension:
-            cells.setdefault(name, []).append(numbers[label])
+        if element(kind).dimension == dimension:
+            cells.setdefault(kind, []).append(numbers[label])
     patches: dict[str, dict[str, IntArray]] = {}
-    for key, members in raw.sets.items():
-        faces = [label for label in dict.fromkeys(members) if label in raw.kinds]
-        _add(patches, raw.names[key], [numbers[k] for k in faces if element(raw.kinds[k]).dimension == dimension - 1])
-    for key, sides in raw.surfaces.items():
-        found = []
-        for label, side in dict.fromkeys(sides):
-            corners = _SIDES.get(raw.kinds.get(label, ""), ())
-            if side >= len(corners) or element(raw.kinds[label]).dimension != dimension:
-                raise MeshError(f"{raw.path}: the surface {raw.names[key]!r}: element {label} has no side S{side + 1}")
-            found.append([numbers[label][corner] for corner in corners[side]])
-        _add(patches, raw.names[key], found)
+    for key in sorted(raw.groups, key=lambda key: key.startswith(_SURFACE)):  # stable: sets, then surfaces
+        faces = [_face(raw, numbers, dimension, key, *member) for member in dict.fromkeys(raw.groups[key])]
+        for width in sorted({len(face) for face in faces} - {0}):
+            rows = np.array([face for face in faces if len(face) == width])
+            add_rows(patches.setdefault(raw.names[key], {}), face_name(width), rows)
     points = np.array(list(raw.points.values()), dtype=np.float64)
     blocks = {name: np.array(rows, dtype=np.int32) for name, rows in cells.items()}
-    if dimension == 2:
-        points = plane_points(raw.path, points, np.concatenate([block.reshape(-1) for block in blocks.values()]))
-    named = {name: PatchFaces(found) for name, found in patches.items()}
-    return without_unused(MeshData(points, blocks, named, MeshSource(raw.path)))[0]
+    return without_unused(mesh_of(raw.path, points, blocks, patches))[0]
 
 
-def _add(patches: dict[str, dict[str, IntArray]], name: str, faces: list[list[int]]) -> None:
-    for width in sorted({len(face) for face in faces}):
-        add_faces(patches, name, face_name(width), np.array([face for face in faces if len(face) == width]))
+def _face(raw: _Raw, numbers: dict[int, list[int]], dimension: int, key: str, label: int, side: int) -> list[int]:
+    """Return the nodes of a member of a group that is a face; none where it is a cell, or there is no such element."""
+    kind = raw.elements[label][0] if label in raw.elements else "vertex"
+    depth, corners = element(kind).dimension, _SIDES.get(kind, ())
+    if side < 0:
+        return numbers[label] if depth == dimension - 1 else []
+    if side >= len(corners) or depth != dimension:
+        raise MeshError(f"{raw.path}: the surface {raw.names[key]!r}: element {label} has no side S{side + 1}")
+    return [numbers[label][corner] for corner in corners[side]]

@@ -15,11 +15,10 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import guarded, require
 from fluxloom.mesh.elements import ELEMENTS, element, face_name
-from fluxloom.mesh.io.collect import plane_points, without_unused
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.meshio_texts import plain_text
-from fluxloom.mesh.io.vtk_cells import REFERENCES, Array, Fields
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.ragged import narrowed
+from fluxloom.mesh.io.vtk_cells import REFERENCES, Fields
+from fluxloom.mesh.mesh import IntArray, MeshData
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
@@ -67,28 +66,18 @@ def _fields(path: str, found: Any) -> Fields:
     strange = [name for name in names if name not in ELEMENTS and not name.startswith("polygon")]
     if strange:
         raise MeshError(f"{path}: elements of type {strange[0]!r} are not supported; export linear elements")
-    dimension = max((element(name).dimension for name in names), default=0)
-    points = np.asarray(found.points, dtype=np.float64)
-    if dimension < 2:
-        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
-    cells: dict[str, IntArray] = {}
+    dimension = cell_dimension(path, names)
     parts: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         if element(name).dimension == dimension:
             parts.setdefault(name, []).append(index)
-    for name, indices in parts.items():
-        cells[name] = narrowed(np.concatenate([found.cells[k].data for k in indices]))
+    cells = {name: np.concatenate([found.cells[k].data for k in indices]) for name, indices in parts.items()}
     order = [k for indices in parts.values() for k in indices]
     data = {key: np.concatenate([np.asarray(blocks[k]) for k in order]) for key, blocks in found.cell_data.items()}
-    patches = _patches(found, names, dimension)
     if any(block.type == "polygon" for block in found.cells) and not data:
         warn(f"{path}: values on polygons are not read; save them as VTU")
-    used = np.concatenate([block.reshape(-1) for block in cells.values()])
-    if used.size and not 0 <= int(used.min()) <= int(used.max()) < len(points):
-        raise MeshError(f"{path}: an element has a node that is not there (0 ... {len(points) - 1}); mend the file")
-    if dimension == 2:
-        points = plane_points(path, points, used)
-    mesh, kept = without_unused(MeshData(points, cells, patches, MeshSource(path)))
+    points = np.asarray(found.points, dtype=np.float64)
+    mesh, kept = without_unused(mesh_of(path, points, cells, _patches(found, names, dimension)))
     return Fields(mesh, {key: np.asarray(value)[kept] for key, value in found.point_data.items()}, data)
 
 
@@ -100,29 +89,24 @@ def _name(block: Any) -> str:
     return _WORDS.get(name, name)
 
 
-def _patches(found: Any, names: list[str], dimension: int) -> dict[str, PatchFaces]:
+def _patches(found: Any, names: list[str], dimension: int) -> dict[str, dict[str, IntArray]]:
     """Return the patches: cell sets where there are any, else reference numbers."""
     faces = [k for k, name in enumerate(names) if element(name).dimension == dimension - 1]
-    blocks: dict[str, dict[str, list[Array]]] = {}
+    patches: dict[str, dict[str, IntArray]] = {}
     for label, members in found.cell_sets.items():
         for k in faces:
             chosen = members[k]
             if chosen is not None and len(chosen) and not label.startswith("gmsh:"):
-                rows = found.cells[k].data[np.asarray(chosen)]
-                blocks.setdefault(label, {}).setdefault(names[k], []).append(rows)
-    if not blocks:
+                add_rows(patches.setdefault(label, {}), names[k], found.cells[k].data[np.asarray(chosen)])
+    if not patches:
         key = next((key for key in REFERENCES if key in found.cell_data), None)
         words = {int(number): word for word, (number, depth) in found.field_data.items() if depth == dimension - 1}
         for k in faces if key is not None else []:
             references = np.asarray(found.cell_data[key][k])
             for reference in np.unique(references).tolist():
                 label = words.get(int(reference), str(reference))
-                rows = found.cells[k].data[references == reference]
-                blocks.setdefault(label, {}).setdefault(names[k], []).append(rows)
-    result: dict[str, PatchFaces] = {}
-    for label, kinds in blocks.items():
-        result[label] = PatchFaces({kind: narrowed(np.concatenate(rows)) for kind, rows in kinds.items()})
-    return result
+                add_rows(patches.setdefault(label, {}), names[k], found.cells[k].data[references == reference])
+    return patches
 
 
 def write_meshio(

@@ -13,22 +13,22 @@ import gzip
 import mmap
 import zlib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.cgns_adf import is_adf, read_adf
-from fluxloom.mesh.io.cgns_boundary import add_boundary, narrow
+from fluxloom.mesh.io.cgns_boundary import add_boundary
 from fluxloom.mesh.io.cgns_hdf5 import is_hdf5, open_hdf5
 from fluxloom.mesh.io.cgns_join import merge_points
 from fluxloom.mesh.io.cgns_structured import read_structured
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_unstructured import read_unstructured
-from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, add_blocks, families
-from fluxloom.mesh.io.collect import plane_points
-from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, families
+from fluxloom.mesh.io.collect import add_faces, mesh_of
+from fluxloom.mesh.mesh import MeshData, MeshSource
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["open_cgns", "read_cgns"]
@@ -144,29 +144,24 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
         raise MeshError(f"{path}: some zones have two coordinates and some three")
     kept, number = merge_points(path, zones)
     joined = len(kept) < len(number)
-    points = np.concatenate([zone.points for zone in zones])[kept]
-    first = np.cumsum([0, *(len(zone.points) for zone in zones)])
-    numbers = [number[start:stop] for start, stop in pairwise(first)]
-    cells = _gathered([{"": zone.cells} for zone in zones], numbers)[""]
+    points, used = np.concatenate([zone.points for zone in zones])[kept], np.zeros(len(kept), dtype=bool)
+    numbers = np.split(number, np.cumsum([len(zone.points) for zone in zones])[:-1])
+    for zone, own in zip(zones, numbers, strict=True):
+        for block in zone.cells.values():
+            used[own[block]] = True
+        if zone.polyhedra is not None:
+            used[own[zone.polyhedra.faces.indices]] = True
+    place = np.where(used, np.cumsum(used) - 1, -1)
+    numbers = [place[own] for own in numbers]
+    cells = _gathered([{"cells": zone.cells} for zone in zones], numbers)["cells"]
+    listed = _gathered([zone.patches for zone in zones], numbers)
     others = [zone.polyhedra.renamed(own) for zone, own in zip(zones, numbers, strict=True) if zone.polyhedra]
     more = Polyhedra.joined(others) if others else None
     if max([len(points), *(len(block) for block in cells.values()), len(more or ())]) > _MOST:
         raise MeshError(f"{path}: more than {_MOST} points or cells are not supported")
-    used = np.zeros(len(points), dtype=bool)
-    for block in cells.values():
-        used[block] = True
-    if more is not None:
-        used[more.faces.indices] = True
-    place = np.where(used, np.cumsum(used) - 1, -1)
-    numbers = [place[own] for own in numbers]
-    listed = _gathered([zone.patches for zone in zones], numbers)
-    mesh = MeshData(
-        points[used] if dimension == 3 else plane_points(path, points[used], np.ones(int(used.sum()), dtype=bool)),
-        narrow({name: place[block] for name, block in cells.items()}),
-        {} if joined else {name: PatchFaces(narrow(blocks)) for name, blocks in listed.items()},
-        MeshSource(path, 0, narrow(zones[0].numbers) if len(zones) == 1 else {}),
-        None if more is None else more.renamed(place),
-    )
+    mesh = mesh_of(path, points[used], cells, {} if joined else listed, more)
+    if len(zones) == 1:
+        mesh = replace(mesh, source=MeshSource(path, 0, zones[0].numbers))
     sets = [NodeSet(item.name, own[item.nodes]) for zone, own in zip(zones, numbers, strict=True) for item in zone.sets]
     # A joint may carry a boundary condition too: of all faces of joined zones only those on the boundary count.
     return add_boundary(mesh, listed if joined else {}, sets, _gathered([zone.sections for zone in zones], numbers))
@@ -177,5 +172,5 @@ def _gathered(parts: list[dict[str, Blocks]], numbers: list[Index]) -> dict[str,
     found: dict[str, Blocks] = {}
     for part, own in zip(parts, numbers, strict=True):
         for name, blocks in part.items():
-            add_blocks(found, name, {kind: own[block] for kind, block in blocks.items()})
+            add_faces(found, name, {kind: own[block] for kind, block in blocks.items()})
     return found

@@ -8,16 +8,11 @@ import numpy as np
 
 from fluxloom.mesh.connectivity import HalfFaces, half_faces, match_patches
 from fluxloom.mesh.elements import face_name
-from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, add_blocks
+from fluxloom.mesh.io.cgns_zone import Blocks, NodeSet
+from fluxloom.mesh.io.collect import add_rows
 from fluxloom.mesh.mesh import IntArray, MeshData, PatchFaces
-from fluxloom.mesh.ragged import narrowed
 
-__all__ = ["add_boundary", "narrow"]
-
-
-def narrow(blocks: Blocks) -> dict[str, IntArray]:
-    """Return blocks in the integers of a mesh."""
-    return {name: narrowed(block) for name, block in blocks.items()}
+__all__ = ["add_boundary"]
 
 
 def add_boundary(
@@ -38,9 +33,7 @@ def add_boundary(
     """
     if not (named or sets or sections):
         return mesh
-    patches: dict[str, Blocks] = {}
-    for name, faces in mesh.patches.items():
-        patches[name] = {kind: block.astype(np.int64) for kind, block in faces.blocks.items()}
+    patches = {name: dict(faces.blocks) for name, faces in mesh.patches.items()}
     half = half_faces(mesh)
     free = _add_listed(mesh, half, patches, named)
     _add_sets(patches, sets, free, mesh.n_points)
@@ -50,11 +43,10 @@ def add_boundary(
 
 
 def _with_patches(mesh: MeshData, patches: dict[str, Blocks]) -> MeshData:
-    found = {name: PatchFaces(narrow(blocks)) for name, blocks in patches.items()}
-    return replace(mesh, patches=found)
+    return replace(mesh, patches={name: PatchFaces(blocks) for name, blocks in patches.items()})
 
 
-def _add_listed(mesh: MeshData, half: HalfFaces, patches: dict[str, Blocks], more: dict[str, Blocks]) -> Index:
+def _add_listed(mesh: MeshData, half: HalfFaces, patches: dict[str, Blocks], more: dict[str, Blocks]) -> IntArray:
     """Add faces that are on the boundary and in no patch yet; return those left, ``(n, width)``, padded with -1."""
     tried = dict(patches)
     keys: dict[str, tuple[str, str]] = {}
@@ -70,11 +62,11 @@ def _add_listed(mesh: MeshData, half: HalfFaces, patches: dict[str, Blocks], mor
     for key, (name, kind) in keys.items():
         rows = np.delete(more[name][kind], gone.get(key, []), axis=0)
         if len(rows):
-            add_blocks(patches, name, {kind: rows})
-    return half.nodes[outer[order[patch < 0]]].astype(np.int64)
+            add_rows(patches.setdefault(name, {}), kind, rows)
+    return half.nodes[outer[order[patch < 0]]]
 
 
-def _add_sets(patches: dict[str, Blocks], sets: list[NodeSet], faces: Index, points: int) -> None:
+def _add_sets(patches: dict[str, Blocks], sets: list[NodeSet], faces: IntArray, points: int) -> None:
     """Add the faces ``(n, width)``, padded with -1, that have all their nodes in a set."""
     for item in sets:
         member = np.zeros(points + 1, dtype=bool)  # the last one stands for the padding
@@ -82,5 +74,5 @@ def _add_sets(patches: dict[str, Blocks], sets: list[NodeSet], faces: Index, poi
         hit = member[faces].all(axis=1)
         widths = (faces >= 0).sum(axis=1)
         for width in np.unique(widths[hit]).tolist():
-            add_blocks(patches, item.name, {face_name(width): faces[hit & (widths == width), :width]})
+            add_rows(patches.setdefault(item.name, {}), face_name(width), faces[hit & (widths == width), :width])
         faces = faces[~hit]

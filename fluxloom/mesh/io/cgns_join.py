@@ -8,6 +8,7 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.io.cgns_zone import Index, Joint, Zone
+from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray
 
 __all__ = ["merge_points"]
@@ -53,12 +54,7 @@ def merge_points(path: str, zones: list[Zone]) -> tuple[Index, Index]:
         pairs = []
     if not sum(len(pair) for pair in pairs):
         return np.arange(total), np.arange(total)
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    joined = np.concatenate(pairs)
-    graph = coo_array((np.ones(len(joined), dtype=bool), (joined[:, 0], joined[:, 1])), shape=(total, total))
-    _, label = connected_components(graph, directed=False)
+    label = linked_parts(total, *np.concatenate(pairs).T)
     kept, number = np.unique(label, return_index=True)[1], label
     order = np.argsort(kept)
     place = np.empty_like(order)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, ragged
+from fluxloom.mesh.face_pairs import mixed_rows
+from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, find, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
 from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
@@ -18,13 +19,16 @@ from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra"]
 
+Cells = tuple[Blocks, dict[str, Index], Polyhedra | None]
+"""Elements by type, their numbers by type, and polyhedra, whose numbers are those of ``"polyhedron"``."""
+
 _SHAPES: Mapping[tuple[int, int], str] = MappingProxyType(
     {(4, 0): "tetra", (4, 1): "pyramid", (2, 3): "prism", (0, 6): "hexahedron"}
 )
 """Number of triangles and of quads to the element that has them."""
 
 
-def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Blocks, Blocks, Polyhedra | None]:
+def polyhedra(node: Node, section: Section, sections: list[Section]) -> Cells:
     """Return the cells of a section of polyhedra.
 
     Parameters
@@ -54,7 +58,7 @@ def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Bl
     sizes = [np.bincount(rows, widths == k, minlength=offsets.size - 1).astype(np.int64) for k in (3, 4)]
     left = np.ones(offsets.size - 1, dtype=bool)
     blocks: Blocks = {}
-    numbers: Blocks = {}
+    numbers: dict[str, Index] = {}
     for counts, name in _SHAPES.items():
         chosen = np.flatnonzero((sizes[0] == counts[0]) & (sizes[1] == counts[1]) & (np.diff(offsets) == sum(counts)))
         if not chosen.size:
@@ -65,7 +69,7 @@ def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Bl
         four = faces[places][..., :4]
         cells, sound = _assemble(name, np.where((signed[places] > 0)[:, :, None], four, _reversed(four)))
         if sound.any():
-            blocks[name], numbers[name] = cells[sound], section.start + chosen[sound]
+            blocks[name], numbers[name] = narrowed(cells[sound]), section.start + chosen[sound]
             left[chosen[sound]] = False
     if not left.any():
         return blocks, numbers, None
@@ -81,12 +85,8 @@ def _faces(node: Node, sections: list[Section], wanted: Index) -> tuple[Index, I
     known = [item for item in sections if item.kind == NGON or (item.kind != NFACE and item.dimension == 2)]
     width = max((block.shape[1] for section in known for block in section.blocks.values()), default=4)
     nodes = np.full((wanted.size, max(width, 4)), -1, dtype=np.int64)
-    for section in known:
-        for name, numbers in section.numbers.items():
-            spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-            hit = numbers[spot] == wanted
-            block = section.blocks[name]
-            nodes[hit, : block.shape[1]] = block[spot[hit]]
+    for _, hit, rows in find(known, wanted):
+        nodes[hit, : rows.shape[1]] = rows
     widths = (nodes >= 0).sum(axis=1)
     if (widths < 3).any():
         face = int(wanted[np.flatnonzero(widths < 3)[0]])
@@ -136,9 +136,4 @@ def _loops(faces: Index) -> npt.NDArray[np.uint64]:
     even, odd = np.sort(faces[..., [0, 2]]), np.sort(faces[..., [1, 3]])  # what lies across in a quad
     swap = odd[..., :1] < even[..., :1]
     quad = np.concatenate([np.where(swap, odd, even), np.where(swap, even, odd)], axis=-1)
-    rows = np.where(faces[..., 3:] < 0, np.sort(faces), quad).astype(np.uint64)
-    total = np.zeros(rows.shape[:-1], dtype=np.uint64)
-    for column in range(4):
-        total = (total ^ rows[..., column]) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total
+    return mixed_rows(np.where(faces[..., 3:] < 0, np.sort(faces), quad))

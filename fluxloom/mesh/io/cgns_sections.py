@@ -5,19 +5,25 @@ Source: CGNS "Standard Interface Data Structures", sections 3.3 (numbering of el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
+from fluxloom.mesh.face_pairs import places_of
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
+from fluxloom.mesh.io.collect import add_rows
+from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.ragged import Ragged, narrowed
 
-__all__ = ["NFACE", "NGON", "Section", "ragged", "read_section", "take"]
+__all__ = ["NFACE", "NGON", "Section", "find", "ragged", "read_section", "take"]
 
+Numbered = tuple[Blocks, dict[str, Index]]
 MIXED, NGON, NFACE = 20, 22, 23
 
 _LINEAR: Mapping[int, str] = MappingProxyType(
@@ -53,7 +59,7 @@ class Section:
     start: int
     stop: int
     blocks: Blocks
-    numbers: Blocks
+    numbers: dict[str, Index]
 
     @property
     def dimension(self) -> int:
@@ -90,7 +96,7 @@ def read_section(node: Node, points: int) -> Section:
         flat, width = node.need("ElementConnectivity").integers().reshape(-1), element(name).n_nodes
         if flat.size != (last + 1 - start) * width:
             raise MeshError(f"{node.where}: {flat.size} nodes do not make {last + 1 - start} elements of type {name}")
-        blocks = {name: flat.reshape(-1, width)}
+        blocks = {name: narrowed(flat).reshape(-1, width)}
         numbers = {name: np.arange(start, last + 1)}
     elif kind == MIXED:
         blocks, numbers = _mixed(node, start, last + 1 - start)
@@ -126,21 +132,23 @@ def ragged(node: Node, count: int) -> tuple[Index, Index]:
     return offsets_found, np.delete(flat, heads)
 
 
+def find(sections: Iterable[Section], wanted: Index) -> Iterator[tuple[str, npt.NDArray[np.bool_], IntArray]]:
+    """Yield the types of elements with some numbers: which of the numbers are theirs, and the nodes of these."""
+    for section in sections:
+        for name, numbers in section.numbers.items():
+            place = places_of(wanted, numbers)
+            yield name, place >= 0, section.blocks[name][place[place >= 0]]
+
+
 def take(sections: list[Section], wanted: Index) -> tuple[Blocks, Index]:
     """Return the elements with some numbers, type by type, and those numbers that do not exist."""
     wanted = np.unique(wanted)
     blocks: Blocks = {}
     known = np.zeros(wanted.size, dtype=bool)
-    for section in sections:
-        for name, numbers in section.numbers.items():
-            if not numbers.size:
-                continue
-            spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
-            hit = numbers[spot] == wanted
-            known |= hit
-            if hit.any():
-                rows = section.blocks[name][spot[hit]]
-                blocks[name] = np.concatenate([blocks[name], rows]) if name in blocks else rows
+    for name, hit, rows in find(sections, wanted):
+        known |= hit
+        if len(rows):
+            add_rows(blocks, name, rows)
     return blocks, wanted[~known]
 
 
@@ -149,7 +157,7 @@ def _unknown(kind: int) -> str:
     return f"elements of the type {word} are not supported; export linear elements"
 
 
-def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
+def _mixed(node: Node, start: int, count: int) -> Numbered:
     """Return the elements of a mixed section: each is its type, then its nodes."""
     flat = node.need("ElementConnectivity").integers().reshape(-1)
     offsets = node.child("ElementStartOffset")
@@ -162,7 +170,7 @@ def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
         starts = np.concatenate([[0], np.cumsum(widths + 1)[:-1]]).astype(np.int64)
     kinds = flat[starts]
     blocks: Blocks = {}
-    numbers: Blocks = {}
+    numbers: dict[str, Index] = {}
     for kind in np.unique(kinds).tolist():
         if kind not in _LINEAR:
             raise MeshError(f"{node.where}: {_unknown(kind)}")
@@ -171,22 +179,20 @@ def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
         places = starts[rows][:, None] + 1 + np.arange(element(name).n_nodes)
         if places.size and int(places.max()) >= flat.size:
             raise MeshError(f"{node.where}: the nodes of the last element are missing")
-        blocks[name], numbers[name] = flat[places], start + rows
+        blocks[name], numbers[name] = narrowed(flat[places]), start + rows
     return blocks, numbers
 
 
-def _polygons(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
+def _polygons(node: Node, start: int, count: int) -> Numbered:
     """Return polygons by their numbers of nodes; those with two are edges, in two dimensions."""
     offsets, flat = ragged(node, count)
-    lengths = np.diff(offsets)
     blocks: Blocks = {}
-    numbers: Blocks = {}
-    for length in np.unique(lengths).tolist():
-        if length < 2:
-            raise MeshError(f"{node.where}: a polygon has {length} nodes; mend the file")
-        rows = np.flatnonzero(lengths == length)
-        name = face_name(length)
-        blocks[name], numbers[name] = flat[offsets[rows][:, None] + np.arange(length)], start + rows
+    numbers: dict[str, Index] = {}
+    for rows, table in Ragged(offsets, narrowed(flat)).by_width():
+        if table.shape[1] < 2:
+            raise MeshError(f"{node.where}: a polygon has {table.shape[1]} nodes; mend the file")
+        name = face_name(table.shape[1])
+        blocks[name], numbers[name] = table, start + rows
     return blocks, numbers
 
 

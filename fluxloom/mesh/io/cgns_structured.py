@@ -19,12 +19,13 @@ from fluxloom.mesh.io.cgns_zone import (
     Joint,
     NodeSet,
     Zone,
-    add_blocks,
     conditions,
     coordinates,
     is_periodic,
     location,
 )
+from fluxloom.mesh.io.collect import add_faces
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["Lattice", "read_structured"]
 
@@ -83,17 +84,17 @@ class Lattice:
         i, j = self.strides[0], self.strides[1]
         base = np.stack([first, first + i, first + i + j, first + j], axis=1)
         if len(self.counts) == 2:
-            return {"quad": base}
-        return {"hexahedron": np.concatenate([base, base + self.strides[2]], axis=1)}
+            return {"quad": narrowed(base)}
+        return {"hexahedron": narrowed(np.concatenate([base, base + self.strides[2]], axis=1))}
 
     def faces(self, index: Index, axis: int) -> Blocks:
         """Return faces across an axis; ``index (n, axes)`` are their lowest corners."""
         first = self.number(index)
         along = [stride for k, stride in enumerate(self.strides) if k != axis]
         if len(along) == 1:
-            return {"line": np.stack([first, first + along[0]], axis=1)}
+            return {"line": narrowed(np.stack([first, first + along[0]], axis=1))}
         a, b = along
-        return {"quad": np.stack([first, first + a, first + a + b, first + b], axis=1)}
+        return {"quad": narrowed(np.stack([first, first + a, first + a + b, first + b], axis=1))}
 
     def span(self, node: Node) -> tuple[Index, Index]:
         """Return begin and end of a range, as they stand in the file (from 1, either may be the larger)."""
@@ -143,7 +144,7 @@ def _condition(zone: Zone, lattice: Lattice, name: str, node: Node) -> None:
     extent, listed = node.child("PointRange") or node.child("ElementRange"), node.child("PointList")
     if extent is not None:
         begin, end = lattice.span(extent)
-        add_blocks(zone.patches, name, _range(lattice, extent, np.minimum(begin, end), np.maximum(begin, end), place))
+        add_faces(zone.patches, name, _range(lattice, extent, np.minimum(begin, end), np.maximum(begin, end), place))
     elif listed is not None:
         index = listed.integers()
         if index.size % len(lattice.counts) or not index.size:
@@ -153,7 +154,7 @@ def _condition(zone: Zone, lattice: Lattice, name: str, node: Node) -> None:
         if place == "Vertex":
             zone.sets.append(NodeSet(name, lattice.number(index - 1)))
         else:
-            add_blocks(zone.patches, name, lattice.faces(index - 1, _axis(listed, place)))
+            add_faces(zone.patches, name, lattice.faces(index - 1, _axis(listed, place)))
     else:
         raise MeshError(f"{node.where}: a boundary condition needs a PointRange or a PointList")
 
@@ -196,7 +197,7 @@ def _one_to_one(zone: Zone, lattice: Lattice, node: Node) -> None:
     lower, upper = np.minimum(begin, end), np.maximum(begin, end)
     lattice.check(node, lower, upper)
     if is_periodic(node):
-        add_blocks(zone.patches, node.name, _range(lattice, node, lower, upper, "Vertex"))
+        add_faces(zone.patches, node.name, _range(lattice, node, lower, upper, "Vertex"))
         return
     begin_there, _ = lattice.span(node.need("PointRangeDonor"))
     turn = _transform(node, len(lattice.counts))

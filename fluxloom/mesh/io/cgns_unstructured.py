@@ -11,7 +11,7 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.io.cgns_polyhedra import polyhedra
+from fluxloom.mesh.io.cgns_polyhedra import Cells, polyhedra
 from fluxloom.mesh.io.cgns_sections import NFACE, Section, read_section, take
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import (
@@ -20,12 +20,12 @@ from fluxloom.mesh.io.cgns_zone import (
     Joint,
     NodeSet,
     Zone,
-    add_blocks,
     conditions,
     coordinates,
     is_periodic,
     location,
 )
+from fluxloom.mesh.io.collect import add_faces, add_rows
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["read_unstructured"]
@@ -65,34 +65,32 @@ def read_unstructured(node: Node, dimension: int, families: Mapping[str, str]) -
         # A section with the nodes of a boundary condition that lists nodes holds its faces, and tells more.
         nodes = np.unique(np.concatenate([block.reshape(-1) for block in blocks.values()]))
         owner = next((item.name for item in zone.sets if np.array_equal(np.unique(item.nodes), nodes)), None)
-        add_blocks(zone.sections if owner is None else zone.patches, owner or name, blocks)
+        add_faces(zone.sections if owner is None else zone.patches, owner or name, blocks)
     return zone
 
 
-def _cells(nodes: dict[str, Node], sections: list[Section], dimension: int) -> tuple[Blocks, Blocks, Polyhedra | None]:
+def _cells(nodes: dict[str, Node], sections: list[Section], dimension: int) -> Cells:
     """Return the cells of a zone, their positions in the file where they do not follow one another, and polyhedra."""
     blocks: Blocks = {}
-    numbers: Blocks = {}
+    listed: dict[str, list[Index]] = {}
     others: list[Polyhedra] = []
-    listed_others: list[Index] = []
     for section in sections:
-        found, listed = section.blocks, section.numbers
+        found, numbers = section.blocks, section.numbers
         if section.kind == NFACE:
-            found, listed, more = polyhedra(nodes[section.name], section, sections)
-            if more is not None:
-                others.append(more)
-                listed_others.append(listed.pop("polyhedron"))
-        for name, block in found.items():
-            if element(name).dimension == dimension:
-                blocks[name] = np.concatenate([blocks[name], block]) if name in blocks else block
-                numbers[name] = np.concatenate([numbers[name], listed[name]]) if name in numbers else listed[name]
-    if others:
-        numbers["polyhedron"] = np.concatenate(listed_others)
+            found, numbers, more = polyhedra(nodes[section.name], section, sections)
+            others += [] if more is None else [more]
+        for name, part in numbers.items():
+            if name == "polyhedron" or element(name).dimension == dimension:
+                listed.setdefault(name, []).append(part)
+                if name in found:
+                    add_rows(blocks, name, found[name])
+    names = [*blocks, *(["polyhedron"] if others else [])]
+    order = {name: np.concatenate(listed[name]) for name in names}
     joined = Polyhedra.joined(others) if others else None
-    order = np.concatenate(list(numbers.values())) if numbers else np.empty(0, dtype=np.int64)
-    if np.array_equal(order, np.arange(1, order.size + 1)):
+    every = np.concatenate([np.empty(0, dtype=np.int64), *order.values()])
+    if np.array_equal(every, np.arange(1, every.size + 1)):
         return blocks, {}, joined
-    return blocks, {name: found - 1 for name, found in numbers.items()}, joined
+    return blocks, {name: numbers - 1 for name, numbers in order.items()}, joined
 
 
 class _Faces:
@@ -160,7 +158,7 @@ def _condition(zone: Zone, faces: _Faces, name: str, node: Node, points: int) ->
     if elements or location(node) != "Vertex":
         blocks = faces.take(node, numbers)
         if blocks:
-            add_blocks(zone.patches, name, blocks)
+            add_faces(zone.patches, name, blocks)
     else:
         zone.sets.append(NodeSet(name, _points(node, numbers, points)))
 
@@ -195,8 +193,8 @@ def _interface(zone: Zone, faces: _Faces, node: Node, points: int) -> None:
     else:
         blocks = faces.take(node, mine[0])
         if is_periodic(node):
-            add_blocks(zone.patches, node.name, blocks)
+            add_faces(zone.patches, node.name, blocks)
             return
-        nodes = np.unique(np.concatenate([block.reshape(-1) for block in blocks.values()]))
+        nodes = np.unique(np.concatenate([block.reshape(-1) for block in blocks.values()])).astype(np.int64)
         paired, there = False, np.empty(0, dtype=np.int64)
     zone.joints.append(Joint(node.where, node.text().rsplit("/", 1)[-1], nodes, there, paired))

@@ -11,16 +11,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.cgns_tree import Node
-from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.mesh import FloatArray, IntArray
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = [
-    "Blocks", "Index", "Joint", "NodeSet", "Zone", "add_blocks", "conditions", "coordinates", "families",
-    "is_periodic", "location",
+    "Blocks", "Index", "Joint", "NodeSet", "Zone", "conditions", "coordinates", "families", "is_periodic", "location",
 ]  # fmt: skip
 
 Index = npt.NDArray[np.int64]
-Blocks = dict[str, Index]
+Blocks = dict[str, IntArray]
 
 _AXES = "XYZ"
 _NO_FAMILY = ("", "Unspecified", "Null", "UserDefined", "ORPHAN")
@@ -89,20 +88,13 @@ class Zone:
     where: str
     points: FloatArray
     cells: Blocks
-    numbers: Blocks = field(default_factory=dict)
+    numbers: dict[str, Index] = field(default_factory=dict)
     patches: dict[str, Blocks] = field(default_factory=dict)
     sections: dict[str, Blocks] = field(default_factory=dict)
     sets: list[NodeSet] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     counts: tuple[int, ...] = ()
     polyhedra: Polyhedra | None = None
-
-
-def add_blocks(into: dict[str, Blocks], name: str, blocks: Blocks) -> None:
-    """Add faces to those that a name has already."""
-    target = into.setdefault(name, {})
-    for kind, rows in blocks.items():
-        target[kind] = np.concatenate([target[kind], rows]) if kind in target else rows
 
 
 def coordinates(zone: Node, counts: tuple[int, ...]) -> FloatArray:

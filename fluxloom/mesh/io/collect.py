@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.elements import element
 from fluxloom.mesh.face_pairs import face_keys
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.ragged import narrowed
 
 __all__ = [
     "add_faces",
+    "add_rows",
+    "cell_dimension",
     "finite_box",
     "first_group",
     "first_patches",
     "level_axis",
+    "mesh_of",
     "plane_points",
     "tell_shared",
     "without_unused",
@@ -93,10 +99,53 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
     return axis
 
 
-def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:
-    """Add faces to a patch; groups of one name are one patch."""
-    blocks, rows = patches.setdefault(name, {}), narrowed(faces)
-    blocks[kind] = np.concatenate([blocks[kind], rows]) if kind in blocks else rows
+def cell_dimension(path: str | Path, names: Iterable[str], advice: str = "save these too") -> int:
+    """Return the dimension of the cells of a mesh: the highest one of its types of elements.
+
+    Raises
+    ------
+    MeshError
+        When that is below two.
+    """
+    dimension = max((element(name).dimension for name in names), default=0)
+    if dimension < 2:
+        raise MeshError(f"{path}: the file holds no cells of two or three dimensions; {advice}")
+    return dimension
+
+
+def mesh_of(
+    path: str,
+    points: FloatArray,
+    cells: Mapping[str, npt.NDArray[np.integer]],
+    patches: Mapping[str, Mapping[str, IntArray]],
+    polyhedra: Polyhedra | None = None,
+) -> MeshData:
+    """Return the mesh of what a file holds, with two coordinates where its cells are plane.
+
+    Raises
+    ------
+    MeshError
+        When plane cells do not lie in a plane across an axis.
+    """
+    blocks = {name: narrowed(block) for name, block in cells.items()}
+    if polyhedra is None and cell_dimension(path, blocks) == 2:
+        used = np.concatenate([block.reshape(-1) for block in blocks.values()])
+        points = plane_points(path, points, used[(used >= 0) & (used < len(points))])  # the check names the others
+    named = {name: PatchFaces(faces) for name, faces in patches.items()}
+    return MeshData(points, blocks, named, MeshSource(path), polyhedra)
+
+
+def add_rows(blocks: dict[str, IntArray], kind: str, rows: npt.NDArray[np.integer]) -> None:
+    """Add elements of a type to those that are there."""
+    more = narrowed(rows)
+    blocks[kind] = np.concatenate([blocks[kind], more]) if kind in blocks else more
+
+
+def add_faces(patches: dict[str, dict[str, IntArray]], name: str, blocks: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Add blocks of faces to a patch; groups of one name are one patch, which is there even without faces."""
+    for kind, faces in blocks.items():
+        add_rows(patches.setdefault(name, {}), kind, faces)
+    patches.setdefault(name, {})
 
 
 def first_group(nodes: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> Index:
@@ -135,34 +184,29 @@ def first_patches(mesh: MeshData) -> MeshData:
 
     A face that one patch has twice stays so; `fluxloom.mesh.check` refuses it.
     """
-    blocks = [(k, kind, rows) for k, faces in enumerate(mesh.patches.values()) for kind, rows in faces.blocks.items()]
-    width = max((rows.shape[1] for _, _, rows in blocks), default=0)
-    if len(mesh.patches) < 2 or not width:
+    every, names = list(mesh.patches.values()), list(mesh.patches)
+    width = max((faces.width for faces in every), default=0)
+    if len(every) < 2 or not width:
         return mesh
-    nodes = np.concatenate([_padded(rows, width) for _, _, rows in blocks])
-    groups = np.concatenate([np.full(len(rows), k) for k, _, rows in blocks])
+    nodes = np.concatenate([faces.padded(width) for faces in every])
+    groups = np.repeat(np.arange(len(every)), [len(faces) for faces in every])
     if not nodes.size or nodes.min() < -1 or nodes.max() >= mesh.n_points:
         return mesh
     first = first_group(nodes, groups)
-    kept, names = first == groups, list(mesh.patches)
+    kept = first == groups
     if kept.all():
         return mesh
     pairs = zip(groups[~kept].tolist(), first[~kept].tolist(), strict=True)
     tell_shared(mesh.source.path, Counter((names[other], names[one]) for other, one in pairs), "faces")
     patches: dict[str, dict[str, IntArray]] = {}
     start = 0
-    for k, kind, rows in blocks:
-        left = rows[kept[start : start + len(rows)]]
-        start += len(rows)
-        if len(left):
-            add_faces(patches, names[k], kind, left)
+    for name, faces in mesh.patches.items():
+        for kind, rows in faces.blocks.items():
+            left = rows[kept[start : start + len(rows)]]
+            start += len(rows)
+            if len(left):
+                add_rows(patches.setdefault(name, {}), kind, left)
     return replace(mesh, patches={name: PatchFaces(found) for name, found in patches.items()})
-
-
-def _padded(rows: IntArray, width: int) -> IntArray:
-    out = np.full((len(rows), width), -1, dtype=np.int32)
-    out[:, : rows.shape[1]] = rows
-    return out
 
 
 def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
@@ -175,14 +219,13 @@ def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
     say
         Whether a warning tells how many went.
     """
-    tables: Sequence[IntArray] = [*mesh.cells.values(), *(b for p in mesh.patches.values() for b in p.blocks.values())]
-    used = np.zeros(mesh.n_points, dtype=bool)
-    for table in tables:
+    faces: Sequence[IntArray] = [block for patch in mesh.patches.values() for block in patch.blocks.values()]
+    for table in (*mesh.cells.values(), *faces):
         if table.size and not 0 <= int(table.min()) <= int(table.max()) < mesh.n_points:
             return mesh, np.arange(mesh.n_points)  # the check names the element
+    used = mesh.used_points()
+    for table in faces:
         used[table] = True
-    if mesh.polyhedra is not None:
-        used[mesh.polyhedra.faces.indices] = True
     kept = np.flatnonzero(used)
     if len(kept) == mesh.n_points:
         return mesh, kept

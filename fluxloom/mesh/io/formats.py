@@ -162,18 +162,18 @@ def read_fields(
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")
     name, chosen = _choose(path, format)
-    if chosen is not None and chosen.read is None:
+    if chosen.read is None:
         raise MeshError(f"{path}: the format {name!r} can be written but not read")
     for word, value, allowed in (
-        ("zone", None if zone == "" else zone, chosen is not None and chosen.zones),
-        ("step", step, chosen is not None and chosen.steps),
+        ("zone", None if zone == "" else zone, chosen.zones),
+        ("step", step, chosen.steps),
     ):
         if value is not None and not allowed:
             raise MeshError(f"{path}: {name} files have no {word}s; leave {word} out")
         if value is not None:
             options[word] = value
     with activity("reading the mesh", str(path)):
-        found = _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
+        found = chosen.read(path, **options)
     found = found if isinstance(found, Fields) else Fields(found)
     check_range(found.mesh)
     require_whole(found.mesh)
@@ -212,11 +212,6 @@ def write(
     name, chosen = _choose(path, format)
     for key, values in [*(cell_data or {}).items(), *(point_data or {}).items()]:
         no_mask(values, f"{path}: data {key!r}")
-    if chosen is None:
-        from fluxloom.mesh.io.adapter import write_meshio
-
-        write_meshio(path, mesh, cell_data=cell_data, point_data=point_data)
-        return
     if chosen.write is None:
         raise MeshError(f"{path}: the format {name!r} can be read but not written")
     if chosen.data:
@@ -226,31 +221,26 @@ def write(
     chosen.write(path, mesh, **options)
 
 
-def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | None]:
-    """Return the format of a file; None stands for meshio."""
+def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat]:
+    """Return the name and the format of a file; meshio is one that no registry lists."""
     from fluxloom.mesh.io.adapter import meshio_suffixes
 
     registry = formats()
+    meshio = MeshFormat((), _late("adapter:read_meshio"), _late("adapter:write_meshio"), data=True)
     if format is not None:
-        return (format, None) if format == "meshio" else (format, format_called(format, registry))
+        return format, meshio if format == "meshio" else format_called(format, registry)
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     suffix = ([item for item in suffixes if item != ".gz"] or [""])[-1]
     for name in _tried(registry):
         if suffix in format_called(name, registry).suffixes:
             return name, registry[name]
     if suffix in meshio_suffixes():
-        return "meshio", None
+        return "meshio", meshio
     known = sorted({item for name in registry for item in registry[name].suffixes})
     raise MeshError(
         f"{path}: no mesh format has the suffix {suffix!r}{did_you_mean(suffix, known)} "
         f"(built in: {', '.join(known)}; others through meshio: pip install 'fluxloom[mesh]'); or pass format="
     )
-
-
-def _read_meshio(path: str | Path) -> Fields:
-    from fluxloom.mesh.io.adapter import read_meshio
-
-    return read_meshio(path)
 
 
 def _late(place: str) -> Callable[..., Any]:

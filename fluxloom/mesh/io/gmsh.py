@@ -15,16 +15,18 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import by_code, element
-from fluxloom.mesh.io.collect import add_faces, first_group, plane_points, tell_shared
-from fluxloom.mesh.io.gmsh_binary import read_binary
-from fluxloom.mesh.io.gmsh_raw import RawMesh, Row, element_type, read_entities, skip_section
+from fluxloom.mesh.face_pairs import places_of
+from fluxloom.mesh.io.collect import add_faces, cell_dimension, first_group, mesh_of, tell_shared, without_unused
+from fluxloom.mesh.io.gmsh_binary import ByteRows
+from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type
+from fluxloom.mesh.io.gmsh_text import TextRows
 from fluxloom.mesh.io.scan import PlainScanner, open_scanner
 from fluxloom.mesh.io.text import TextWriter
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 
 __all__ = ["read_gmsh", "write_gmsh"]
 
-_LIMIT = 40  # number, type, count of tags, tags (partitions included), eight nodes
+Rows = TextRows | ByteRows
 
 
 def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
@@ -49,96 +51,93 @@ def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
         With file and line: for other versions, curved elements, truncated sections, unknown nodes.
     """
     scan = open_scanner(path, native=native)
-    raw = RawMesh()
-    last = ""
+    raw, rows, last = RawMesh(), TextRows(scan), ""
     while (text := scan.next_line()) is not None:
         name = text.strip()
         if not name.startswith("$") or name.startswith("$End"):
             if last in ("$Nodes", "$Elements"):
                 scan.no_more_rows(name, last)
             continue
-        last = name
+        last = rows.section = name
         if name == "$MeshFormat":
-            raw.version, binary = _header(scan)
-            if binary:
-                read_binary(scan, raw)
-                break
+            raw.version, rows = _header(scan)
         elif not raw.version:
             scan.fail("the file does not begin with $MeshFormat; it is not a Gmsh mesh", scan.line - 1)
         elif name == "$PhysicalNames":
             raw.read_names(scan)
         elif name in ("$Entities", "$PartitionedEntities"):
-            read_entities(Row(scan, name), raw, divided=name != "$Entities")
+            _entities(rows, raw, divided=name != "$Entities")
         elif name in ("$Nodes", "$ParametricNodes"):
-            _nodes(scan, raw)
+            _nodes(rows, raw)
         elif name == "$Elements":
-            _elements(scan, raw)
+            _elements(rows, raw)
         else:
-            skip_section(scan, name)
+            scan.skip_to(b"$End" + name[1:].encode())
     return _assemble(scan, raw)
 
 
-def _header(scan: PlainScanner) -> tuple[str, bool]:
-    """Return version and whether the file is binary."""
+def _header(scan: PlainScanner) -> tuple[str, Rows]:
+    """Return version and what reads the numbers that follow."""
     words = (scan.next_line() or "").split()
     if len(words) < 3 or words[0] not in ("2.2", "4.1", "2", "2.1"):
         found = words[0] if words else "nothing"
         scan.fail(f"MSH version {found} is not supported; save the mesh as version 4.1 or 2.2", scan.line - 1)
-    return "4.1" if words[0] == "4.1" else "2.2", words[1] == "1"
+    return "4.1" if words[0] == "4.1" else "2.2", ByteRows(scan) if words[1] == "1" else TextRows(scan)
 
 
-def _integers(scan: PlainScanner, count: int, what: str) -> list[int]:
-    return [int(value) for value in scan.integers(1, count, what)[0]]
-
-
-def _nodes(scan: PlainScanner, raw: RawMesh) -> None:
+def _nodes(rows: Rows, raw: RawMesh) -> None:
     if raw.version == "2.2":
-        (count,) = _integers(scan, 1, "count of $Nodes")
-        table = Row.table(scan, count, 4, "nodes ($Nodes)", whole=False)
-        raw.node_tags.append(table[:, 0].astype(np.int64))
-        raw.points.append(table[:, 1:])
+        rows.nodes_2(raw)
         return
-    n_blocks, *_ = _integers(scan, 4, "counts of $Nodes")
-    for _ in range(n_blocks):
-        *_, count = _integers(scan, 4, "header of a block of $Nodes")
-        raw.node_tags.append(Row.table(scan, count, 1, "node numbers ($Nodes)", whole=True)[:, 0])
-        raw.points.append(Row.table(scan, count, 3, "coordinates ($Nodes)", whole=False))
+    for _ in range(rows.counts()[0]):
+        dimension, _, parametric, count = rows.head()
+        tags = rows.whole(count, 1, "node numbers ($Nodes)")[:, 0]
+        raw.add_nodes(tags, rows.reals(count, 3, dimension if parametric else 0, "coordinates ($Nodes)"))
 
 
-def _elements(scan: PlainScanner, raw: RawMesh) -> None:
+def _elements(rows: Rows, raw: RawMesh) -> None:
     if raw.version == "2.2":
-        _elements_2(scan, raw)
+        rows.elements_2(raw)
         return
-    n_blocks, *_ = _integers(scan, 4, "counts of $Elements")
-    for _ in range(n_blocks):
-        dimension, tag, code, count = _integers(scan, 4, "header of a block of $Elements")
-        kind = element_type(scan, code, scan.last_line)
-        what = f"{kind.name} elements ($Elements)"
-        table = Row.table(scan, count, 1 + kind.n_nodes, what, whole=True)
+    for _ in range(rows.counts()[0]):
+        dimension, tag, code, count = rows.head()
+        kind = element_type(rows.scan, code, rows.line)
+        table = rows.whole(count, 1 + kind.n_nodes, f"{kind.name} elements ($Elements)")
         raw.add_of(kind.name, table[:, 1:], dimension, tag)
 
 
-def _elements_2(scan: PlainScanner, raw: RawMesh) -> None:
-    """Read rows ``number type n_tags tags... nodes...``."""
-    (n,) = _integers(scan, 1, "count of $Elements")
-    counts, flat = scan.ragged(n, _LIMIT, "elements ($Elements)")
-    starts = np.zeros(n, dtype=np.int64)
-    np.cumsum(counts[:-1], out=starts[1:])
-    short = np.flatnonzero(counts < 4)
-    if len(short):
-        scan.fail("an element needs number, type, count of tags, tags and nodes", scan.first_line + int(short[0]))
-    codes, n_tags = flat[starts + 1], flat[starts + 2]
-    for code in dict.fromkeys(codes.tolist()):
-        rows = np.flatnonzero(codes == code)
-        kind = element_type(scan, code, scan.first_line + int(rows[0]))
-        short = np.flatnonzero(counts[rows] < 3 + n_tags[rows] + kind.n_nodes)
-        if len(short):
-            line = scan.first_line + int(rows[short[0]])
-            scan.fail(f"a {kind.name} needs {kind.n_nodes} nodes after its tags", line)
-        first = starts[rows] + 3
-        groups = np.where(n_tags[rows] > 0, flat[np.minimum(first, len(flat) - 1)], 0)
-        nodes = flat[(first + n_tags[rows])[:, None] + np.arange(kind.n_nodes)]
-        raw.add(kind.name, nodes.astype(np.int64), groups.astype(np.int64))
+def _entities(rows: Rows, raw: RawMesh, *, divided: bool = False) -> None:
+    """Read the physical tags of every entity (4.1).
+
+    Parameters
+    ----------
+    rows
+        The section.
+    raw
+        Where the tags go.
+    divided
+        Whether they are those of ``$PartitionedEntities``: parts of others, with the groups of these where they have
+        none of their own.
+    """
+    rows.begin()
+    if divided:
+        _, ghosts = rows.sizes(2)
+        rows.integers(2 * ghosts)
+    for dimension, count in enumerate(rows.sizes(4)):
+        for _ in range(count):
+            rows.begin()
+            (tag,), parent = rows.integers(1), (-1, 0)
+            if divided:
+                above, of = rows.integers(2)
+                parent = (above, of)
+                rows.integers(rows.sizes(1)[0])
+            rows.pass_reals(6 if dimension else 3)
+            groups = tuple(dict.fromkeys(abs(group) for group in rows.integers(rows.sizes(1)[0])))
+            if dimension:
+                rows.integers(rows.sizes(1)[0])
+            inherited = raw.groups.get(parent, ()) if parent[0] == dimension else ()
+            raw.groups[dimension, tag] = groups or inherited
+    rows.begin()
 
 
 def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
@@ -147,14 +146,13 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
         scan.fail("the file ends without $Nodes or $Elements; it is truncated, or no elements were saved")
     points = np.concatenate(raw.points)
     tags = np.concatenate(raw.node_tags)
-    _no_two_places(scan.path, tags, points)
-    index = _node_index(scan, tags, raw)
-    dimension = max(element(name).dimension for name in raw.elements)
-    if dimension < 2:
-        raise MeshError(f"{scan.path}: no cells of two or three dimensions; mesh the surface or volume, then save")
+    order = None if np.array_equal(tags, np.arange(1, len(tags) + 1)) else np.argsort(tags, kind="stable")
+    if order is not None:
+        _no_two_places(scan.path, tags[order], points[order])
+    index = _node_index(scan, tags, order, raw)
+    dimension = cell_dimension(scan.path, raw.elements, "mesh the surface or volume, then save")
     cells: dict[str, npt.NDArray[np.int64]] = {}
     grouped: dict[int, dict[str, npt.NDArray[np.int64]]] = {}
-    used = np.zeros(len(points), dtype=bool)
     for name, nodes in index.items():
         depth = element(name).dimension
         if depth < dimension - 1:
@@ -163,7 +161,6 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
         nodes, groups = _once(raw, depth, nodes, groups)
         if depth == dimension:
             cells[name] = nodes
-            used[nodes] = True
             continue
         for group in np.unique(groups[groups > 0]).tolist():
             grouped.setdefault(group, {})[name] = nodes[groups == group]
@@ -172,19 +169,10 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
         if depth >= dimension - 1:
             shared[raw.name(depth, other), raw.name(depth, first)] += count
     tell_shared(scan.path, shared, "elements")
-    number = np.where(used, np.cumsum(used, dtype=np.int64) - 1, -1)
     patches: dict[str, dict[str, IntArray]] = {}
     for group, blocks in sorted(grouped.items()):
-        for name, nodes in blocks.items():
-            add_faces(patches, raw.name(dimension - 1, group), name, number[nodes])
-    if dimension == 2:
-        points = plane_points(scan.path, points, used)
-    return MeshData(
-        points[used],
-        {name: number[nodes].astype(np.int32) for name, nodes in cells.items()},
-        {name: PatchFaces(blocks) for name, blocks in patches.items()},
-        MeshSource(scan.path),
-    )
+        add_faces(patches, raw.name(dimension - 1, group), blocks)
+    return without_unused(mesh_of(scan.path, points, cells, patches), say=False)[0]
 
 
 def _once(
@@ -204,21 +192,17 @@ def _once(
 
 
 def _no_two_places(path: str, tags: npt.NDArray[np.int64], points: FloatArray) -> None:
-    """Refuse a number of a node that stands at two places."""
-    if np.array_equal(tags, np.arange(1, len(tags) + 1)):
-        return
-    order = np.argsort(tags, kind="stable")
-    moved = (points[order[1:]] != points[order[:-1]]).any(axis=1)
-    twice = np.flatnonzero((tags[order[1:]] == tags[order[:-1]]) & moved)
+    """Refuse a number of a node that stands at two places; the numbers ascend."""
+    twice = np.flatnonzero((tags[1:] == tags[:-1]) & (points[1:] != points[:-1]).any(axis=1))
     if len(twice):
-        one, other = (tuple(points[order[twice[0] + k]].tolist()) for k in (0, 1))
-        node = int(tags[order[twice[0]]])
+        node, (one, other) = int(tags[twice[0]]), map(tuple, points[twice[0] : twice[0] + 2].tolist())
         raise MeshError(f"{path}: the node {node} is given twice, at {one} and at {other}; give each its own number")
 
 
-def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -> dict[str, npt.NDArray[np.int64]]:
-    """Replace node tags by positions."""
-    order = None if np.array_equal(tags, np.arange(1, len(tags) + 1)) else np.argsort(tags, kind="stable")
+def _node_index(
+    scan: PlainScanner, tags: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, raw: RawMesh
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Replace node tags by positions; ``order`` is that of ascending tags, None where they are 1, 2, 3 ..."""
     result: dict[str, npt.NDArray[np.int64]] = {}
     for name, blocks in raw.elements.items():
         nodes = np.concatenate([part for part, _ in blocks])
@@ -226,9 +210,8 @@ def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -
             bad = (nodes < 1) | (nodes > len(tags))
             place = nodes - 1
         else:
-            spot = np.minimum(np.searchsorted(tags, nodes, sorter=order), len(tags) - 1)
-            place = order[spot]
-            bad = tags[place] != nodes
+            place = places_of(nodes, tags, order)
+            bad = place < 0
         if bad.any():
             row, column = np.argwhere(bad)[0]
             missing = int(nodes[row, column])

@@ -133,40 +133,19 @@ static inline int read_double(const char **at, double *value) {
     return read_slow(start, p, value);
 }
 
-/* Rows of at least `width` reals, kept in out[n][width]. */
-int scan_reals(const char *buffer, int64_t size, int64_t *state, int64_t n, int64_t width, double *out) {
+/* Rows of at least `width` numbers, kept in out[n][width]: doubles where `real`, else int64. */
+int scan_table(const char *buffer, int64_t size, int64_t *state, int64_t n, int64_t width, int64_t real, void *out) {
     const char *p = buffer + state[0], *end = buffer + size;
-    int64_t line = state[1];
+    double *reals = out;
+    int64_t *integers = out, line = state[1];
     for (int64_t row = 0; row < n; row++) {
         state[4] = row;
         if (!next_row(&p, end, &line)) { state[0] = p - buffer; state[1] = line; return TOO_FEW; }
         const char *start = p;
         if (row == 0) state[2] = line;
         state[3] = line;
-        for (int64_t k = 0; k < width; k++) {
-            int got = read_double(&p, out + row * width + k);
-            if (got != 1) { state[0] = start - buffer; state[1] = line; return got == 0 ? SHORT_ROW : NOT_NUMBER; }
-        }
-        p = end_row(p, end, &line);
-    }
-    state[0] = p - buffer;
-    state[1] = line;
-    state[4] = n;
-    return OK;
-}
-
-/* Rows of at least `width` integers, kept in out[n][width]. */
-int scan_integers(const char *buffer, int64_t size, int64_t *state, int64_t n, int64_t width, int64_t *out) {
-    const char *p = buffer + state[0], *end = buffer + size;
-    int64_t line = state[1];
-    for (int64_t row = 0; row < n; row++) {
-        state[4] = row;
-        if (!next_row(&p, end, &line)) { state[0] = p - buffer; state[1] = line; return TOO_FEW; }
-        const char *start = p;
-        if (row == 0) state[2] = line;
-        state[3] = line;
-        for (int64_t k = 0; k < width; k++) {
-            int got = read_int(&p, out + row * width + k);
+        for (int64_t k = row * width; k < (row + 1) * width; k++) {
+            int got = real ? read_double(&p, reals + k) : read_int(&p, integers + k);
             if (got != 1) {
                 state[0] = start - buffer;
                 state[1] = line;
@@ -229,14 +208,14 @@ static inline char *put_int(char *p, int64_t v) {
 
 /* Writes n rows "lead v0 v1 ... trail"; lead < 0 writes none, number >= 0 writes a running number at the
  * front (mode 1) or at the end (mode 2).  Returns the bytes written; out needs 21 (width + 2) n bytes. */
-int64_t format_integers(const int32_t *values, int64_t n, int64_t width, int64_t shift, int64_t lead, int64_t number,
-                        int64_t mode, char *out) {
+int64_t format_integers(const int32_t *values, int64_t n, int64_t width, int64_t lead, int64_t number, int64_t mode,
+                        char *out) {
     char *p = out;
     for (int64_t row = 0; row < n; row++) {
         if (mode == 1) { p = put_int(p, number + row); *p++ = ' '; }
         if (lead >= 0) { p = put_int(p, lead); *p++ = ' '; }
         for (int64_t k = 0; k < width; k++) {
-            p = put_int(p, (int64_t)values[row * width + k] + shift);
+            p = put_int(p, values[row * width + k]);
             *p++ = ' ';
         }
         if (mode == 2) p = put_int(p, number + row);

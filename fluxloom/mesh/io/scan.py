@@ -6,6 +6,7 @@ import ctypes
 import gzip
 import re
 import zlib
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError, FluxloomError, MeshError
-from fluxloom.core.text import without_mark
+from fluxloom.core.text import real, without_mark
 from fluxloom.mesh.mesh import IntArray
 
-__all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "read_bytes"]
+__all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "pointer", "read_bytes"]
 
 _TOO_FEW, _NOT_NUMBER, _SHORT_ROW, _RANGE, _FULL = 1, 2, 3, 4, 5
 _STATE = 6
@@ -119,46 +120,65 @@ class PlainScanner:
         self.line += 1
         return text
 
+    def count(self, what: str) -> int:
+        """Read a line with one number."""
+        return int(self.integers(1, 1, f"count of {what}")[0, 0])
+
     def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
         """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
+        self._bound(n, what)
         out, begin = np.empty((n, width)), self.position
-        for row in range(n):
-            words = self._row(row, n, what)
-            self._need(words, width, what)
-            try:
-                out[row] = [float(word.replace("D", "e").replace("d", "e")) for word in words[:width]]
-            except ValueError:
-                self._bad_number(what)
+        self._read(out, what)
         self._no_commas(begin, what)
         return out
 
     def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
         """Read ``n`` rows of at least ``width`` integers; further columns are ignored."""
+        self._bound(n, what)
         out = np.empty((n, width), dtype=np.int64)
-        for row in range(n):
-            words = self._row(row, n, what)
-            self._need(words, width, what)
-            try:
-                out[row] = [int(word) for word in words[:width]]
-            except ValueError:
-                self._bad_number(what)
+        self._read(out, what)
         return out
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
+        self._bound(n, what)
         counts = np.empty(n, dtype=np.uint8)
-        values: list[int] = []
+        values: list[float] = []
         for row in range(n):
             words = self._row(row, n, what)[:limit]
             counts[row] = len(words)
-            try:
-                values += [int(word) for word in words]
-            except ValueError:
-                self._bad_number(what)
+            values += self._numbers(words, int, what)
         flat = np.array(values, dtype=np.int64)
         if flat.size and (flat.max() > np.iinfo(np.int32).max or flat.min() < np.iinfo(np.int32).min):
             self.fail(f"a number in the {what} is too large for 32 bits")
         return counts, flat.astype(np.int32)
+
+    def skip_to(self, mark: bytes) -> None:
+        """Move to the next place of a word, or to the end of the file."""
+        stop = self.data.find(mark, self.position)
+        stop = len(self.data) if stop < 0 else stop
+        self.line += self.data.count(b"\n", self.position, stop)
+        self.position = stop
+
+    def _read(self, out: npt.NDArray[Any], what: str) -> None:
+        """Read a table of reals or of integers."""
+        number = real if out.dtype == np.float64 else int
+        for row in range(len(out)):
+            words = self._row(row, len(out), what)
+            self._need(words, out.shape[1], what)
+            out[row] = self._numbers(words[: out.shape[1]], number, what)
+
+    def _numbers(self, words: list[str], number: Callable[[str], float], what: str) -> list[float]:
+        try:
+            return [number(word) for word in words]
+        except ValueError:
+            self._bad_number(what)
+
+    def _bound(self, n: int, what: str) -> None:
+        """Refuse counts that the rest of the file cannot hold, before memory is reserved for them."""
+        left = max(0, len(self.data) - self.position)
+        if n > left:
+            self.fail(f"expected {n} rows of {what}, but only {left} bytes follow; truncated?")
 
     def _row(self, row: int, n: int, what: str) -> list[str]:
         """Return the words of the next row of a table."""
@@ -212,20 +232,11 @@ class Scanner(PlainScanner):
         super().__init__(path, data)
         self._library = library
 
-    def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
-        """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
-        self._bound(n, what)
-        out, begin = np.empty((n, width)), self.position
-        self._call(self._library.scan_reals, n, width, what, width, _pointer(out))
-        self._no_commas(begin, what)
-        return out
-
-    def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
-        """Read ``n`` rows of at least ``width`` integers; further columns are ignored."""
-        self._bound(n, what)
-        out = np.empty((n, width), dtype=np.int64)
-        self._call(self._library.scan_integers, n, width, what, width, _pointer(out))
-        return out
+    def _read(self, out: npt.NDArray[Any], what: str) -> None:
+        """Read a table of reals or of integers."""
+        n, width = out.shape
+        real = ctypes.c_int64(out.dtype == np.float64)
+        self._call(self._library.scan_table, n, width, what, real, pointer(out))
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
@@ -233,22 +244,15 @@ class Scanner(PlainScanner):
         counts = np.empty(n, dtype=np.uint8)
         out = np.empty(n * limit, dtype=np.int32)  # only the pages written to are ever backed by memory
         state = self._call(
-            self._library.scan_ragged, n, limit, what, 0, ctypes.c_int64(len(out)), _pointer(counts), _pointer(out)
+            self._library.scan_ragged, n, limit, what, ctypes.c_int64(len(out)), pointer(counts), pointer(out)
         )
         return counts, out[: int(state[5])].copy()
 
-    def _bound(self, n: int, what: str) -> None:
-        """Refuse counts that the rest of the file cannot hold, before memory is reserved for them."""
-        if n > len(self.data) - self.position:
-            self.fail(
-                f"expected {n} rows of {what}, but only {len(self.data) - self.position} bytes follow; truncated?"
-            )
-
-    def _call(self, function: Any, n: int, width: int, what: str, need: int, *rest: Any) -> npt.NDArray[np.int64]:
+    def _call(self, function: Any, n: int, width: int, what: str, *rest: Any) -> npt.NDArray[np.int64]:
         """Call the library, move on, and turn its status into a located error."""
         state = np.zeros(_STATE, dtype=np.int64)
         state[0], state[1] = self.position, self.line
-        args = (self.data, ctypes.c_int64(len(self.data)), _pointer(state), ctypes.c_int64(n), ctypes.c_int64(width))
+        args = (self.data, ctypes.c_int64(len(self.data)), pointer(state), ctypes.c_int64(n), ctypes.c_int64(width))
         status = function(*args, *rest)
         self.position, self.line = int(state[0]), int(state[1])
         self.first_line, self.last_line = int(state[2]), int(state[3])
@@ -256,7 +260,7 @@ class Scanner(PlainScanner):
             self._too_few(int(state[4]), n, what)
         if status == _SHORT_ROW:
             words = self.text_of(self.line).split("%")[0].replace(",", " ").split()
-            self._need(words, need, what)
+            self._need(words, width, what)
         if status in (_NOT_NUMBER, _SHORT_ROW):
             self.last_line = self.line
             self._bad_number(what)
@@ -267,5 +271,6 @@ class Scanner(PlainScanner):
         return state
 
 
-def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+def pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+    """Return where an array begins, for compiled code."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import by_code, element, vtk_order
 from fluxloom.mesh.io.collect import add_faces
 from fluxloom.mesh.io.scan import PlainScanner, open_scanner
 from fluxloom.mesh.io.text import TextWriter
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.whole import check_range
 
 __all__ = ["read_su2", "write_su2"]
 
@@ -91,7 +90,7 @@ def _read(scan: PlainScanner, zone: int | None) -> MeshData:
             if zone is not None and current > zone:
                 break
         if key == "IZONE" and zone is not None and current < zone:
-            _skip_zone(scan)
+            scan.skip_to(b"IZONE")
         elif key == "NDIME":
             read.dimension = _number(scan, key, value)
             if read.dimension not in (2, 3):
@@ -133,14 +132,6 @@ def _check_zones(scan: PlainScanner, count: int, zone: int | None) -> None:
         scan.fail(f"there is no zone {zone}: the file has {count}", scan.line - 1)
 
 
-def _skip_zone(scan: PlainScanner) -> None:
-    """Jump to the next IZONE line."""
-    stop = scan.data.find(b"IZONE", scan.position)
-    stop = len(scan.data) if stop < 0 else stop
-    scan.line += scan.data.count(b"\n", scan.position, stop)
-    scan.position = stop
-
-
 def _marker(scan: PlainScanner, read: _Zone, tag: str, n: int) -> None:
     """Read the faces of one marker into a patch."""
     what = f"faces of marker {tag!r}"
@@ -150,9 +141,7 @@ def _marker(scan: PlainScanner, read: _Zone, tag: str, n: int) -> None:
         _skip_halo(scan, n, what)
         return
     blocks, _ = _elements(scan, n, what, read.dimension - 1)
-    read.patches.setdefault(tag, {})
-    for kind, faces in blocks.items():
-        add_faces(read.patches, tag, kind, faces)
+    add_faces(read.patches, tag, blocks)
 
 
 def _skip_halo(scan: PlainScanner, n: int, what: str) -> None:
@@ -235,27 +224,8 @@ def _finish(scan: PlainScanner, read: _Zone, zone: int | None) -> MeshData:
     source = MeshSource(scan.path, read.first_line, read.numbers)
     patches = {name: PatchFaces(blocks) for name, blocks in read.patches.items()}
     mesh = MeshData(points, cells, patches, source)
-    start = 0
-    for block in mesh.cells.values():
-        bad = _out_of_range(block, mesh.n_points)
-        if bad is not None:
-            raise MeshError(f"{mesh.locate_cell(start + bad[0])}: node {bad[1]} is outside 0 ... {mesh.n_points - 1}")
-        start += len(block)
-    for name, faces in mesh.patches.items():
-        for block in faces.blocks.values():
-            bad = _out_of_range(block, mesh.n_points)
-            if bad is not None:
-                where = f"{scan.path}: marker {name!r}, face {bad[0]}"
-                raise MeshError(f"{where}: node {bad[1]} is outside 0 ... {mesh.n_points - 1}")
+    check_range(mesh)
     return mesh
-
-
-def _out_of_range(block: npt.NDArray[np.int32], n_points: int) -> tuple[int, int] | None:
-    """Return row and node number of the first node out of range, or None."""
-    if not block.size or (int(block.min()) >= 0 and int(block.max()) < n_points):
-        return None
-    row, column = np.argwhere((block < 0) | (block >= n_points))[0]
-    return int(row), int(block[row, column])
 
 
 def _keeps(name: str) -> bool:

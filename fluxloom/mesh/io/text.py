@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.io.scan import native_library
+from fluxloom.mesh.io.scan import native_library, pointer
 
 __all__ = ["TextWriter"]
 
 _CHUNK = 1 << 17
-_T = TypeVar("_T", bound=np.generic)
 
 
 class TextWriter:
@@ -65,51 +64,38 @@ class TextWriter:
         table: npt.NDArray[np.int32],
         *,
         lead: int | None = None,
-        shift: int = 0,
         number: int | None = None,
         number_last: bool = False,
     ) -> None:
-        """Write rows ``[number] [lead] values... [number]``, with ``shift`` added to the values."""
-        table = np.ascontiguousarray(table, dtype=np.int32)
-        for start, part in _parts(table):
-            count = 0 if number is None else number + start
-            mode = 0 if number is None else 2 if number_last else 1
-            if self._library is None:
-                head = "" if lead is None else f"{lead} "
-                rows = (head + " ".join(map(str, row)) for row in (part.astype(np.int64) + shift).tolist())
-                self._plain(list(rows), count, mode)
-                continue
-            out = ctypes.create_string_buffer(21 * (part.shape[1] + 3) * len(part))
-            args = (len(part), part.shape[1], shift, -1 if lead is None else lead, count, mode)
-            used = self._library.format_integers(_pointer(part), *map(ctypes.c_int64, args), out)
-            self._file.write(memoryview(out)[:used])
+        """Write rows ``[number] [lead] values... [number]``."""
+        rows, head = np.ascontiguousarray(table, dtype=np.int32), [] if lead is None else [lead]
+        extra = (-1 if lead is None else lead,)
+        self._write("format_integers", rows, number, number_last, extra, lambda row: " ".join(map(str, head + row)))
 
     def reals(self, table: npt.NDArray[np.float64], *, number: int | None = None, number_last: bool = False) -> None:
         """Write rows ``[number] values... [number]``; every value reads back equal."""
-        table = np.ascontiguousarray(table, dtype=np.float64)
-        for start, part in _parts(table):
-            count = 0 if number is None else number + start
-            mode = 0 if number is None else 2 if number_last else 1
+        rows = np.ascontiguousarray(table, dtype=np.float64)
+        self._write("format_reals", rows, number, number_last, (), lambda row: " ".join(map(repr, row)))
+
+    def _write(
+        self,
+        function: str,
+        table: npt.NDArray[Any],
+        number: int | None,
+        last: bool,
+        extra: tuple[int, ...],
+        plain: Callable[[list[Any]], str],
+    ) -> None:
+        """Write rows in pieces, by a function of the library or in Python."""
+        mode = 0 if number is None else 2 if last else 1
+        for start in range(0, len(table), _CHUNK):
+            part, count = table[start : start + _CHUNK], start + (number or 0)
             if self._library is None:
-                self._plain([" ".join(map(repr, row)) for row in part.tolist()], count, mode)
+                form = ("{1}", "{0} {1}", "{1} {0}")[mode] + "\n"
+                rows = (form.format(k, plain(row)) for k, row in enumerate(part.tolist(), count))
+                self._file.write("".join(rows).encode())
                 continue
-            out = ctypes.create_string_buffer(26 * (part.shape[1] + 2) * len(part))
-            args = (len(part), part.shape[1], count, mode)
-            used = self._library.format_reals(_pointer(part), *map(ctypes.c_int64, args), out)
-            self._file.write(memoryview(out)[:used])
-
-    def _plain(self, rows: list[str], count: int, mode: int) -> None:
-        if mode == 1:
-            rows = [f"{count + k} {row}" for k, row in enumerate(rows)]
-        elif mode == 2:
-            rows = [f"{row} {count + k}" for k, row in enumerate(rows)]
-        self._file.write(("\n".join(rows) + "\n").encode())
-
-
-def _parts(table: npt.NDArray[_T]) -> Iterator[tuple[int, npt.NDArray[_T]]]:
-    for start in range(0, len(table), _CHUNK):
-        yield start, table[start : start + _CHUNK]
-
-
-def _pointer(array: npt.NDArray[np.int32] | npt.NDArray[np.float64]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
+            out = np.empty(26 * (part.shape[1] + 3) * len(part), dtype=np.uint8)
+            args = map(ctypes.c_int64, (len(part), part.shape[1], *extra, count, mode))
+            used = getattr(self._library, function)(pointer(part), *args, pointer(out))
+            self._file.write(out[:used].data)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = [
@@ -27,7 +27,10 @@ __all__ = [
     "Fields",
     "VtkCells",
     "from_vtk",
+    "nodes_of",
+    "padded",
     "require_sound",
+    "sized",
     "to_vtk",
 ]
 
@@ -105,8 +108,8 @@ def to_vtk(
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
     blocks, more = list(mesh.cells.items()), mesh.polyhedra
-    values = {name: _sized(name, data, mesh.n_cells, "cells") for name, data in (cell_data or {}).items()}
-    nodal = {name: _sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
+    values = {name: sized(name, data, mesh.n_cells, "cells") for name, data in (cell_data or {}).items()}
+    nodal = {name: sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
     names, sides = None, []
     if patches or (patches is None and not values and not nodal and mesh.patches):
         mesh.require_names("a VTK file", lambda name: bool(name) and "\n" not in name)
@@ -115,7 +118,7 @@ def to_vtk(
             sides += list(faces.blocks.items())
             numbers.append(np.full(len(faces), number, dtype=np.int32))
         patch = np.concatenate(numbers)
-        values = {name: _padded(data, len(patch)) for name, data in values.items()}
+        values = {name: padded(data, len(patch)) for name, data in values.items()}
         values[PATCH] = patch
         names = np.frombuffer("\n".join(mesh.patches).encode(), dtype=np.uint8)
     parts = [_rows(name, block) for name, block in blocks]
@@ -166,9 +169,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
         )
     patch, names = _patch_numbers(vtk)
     kinds = [(int(code), _kind(int(code))) for code in present[np.argsort(first)] if code > 0]
-    dimension = max([kind.dimension for _, kind in kinds] + ([0] if vtk.polyhedra is None else [3]), default=0)
-    if dimension < 2:
-        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
+    dimension = 3 if vtk.polyhedra is not None else cell_dimension(path, [kind.name for _, kind in kinds])
     cells: dict[str, IntArray] = {}
     rows: list[npt.NDArray[np.int64]] = []
     sides = np.zeros(len(codes), dtype=bool)
@@ -178,7 +179,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
             chosen &= patch < 0
         row = np.flatnonzero(chosen)
         if kind.dimension == dimension and len(row):
-            cells[kind.name] = vtk_order(kind.name, _nodes(path, vtk, row, kind.n_nodes))
+            cells[kind.name] = vtk_order(kind.name, nodes_of(path, vtk, row, kind.n_nodes))
             rows.append(row)
         sides |= chosen & (kind.dimension == dimension - 1)
     if vtk.polyhedra is not None:
@@ -188,10 +189,7 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
     if patch is None and sides.any():
         warn(f"{path}: {int(sides.sum())} elements of {dimension - 1} dimensions are in no patch; they are left out")
     patches = {} if patch is None else _patches(path, vtk, codes, np.where(sides, patch, -1), names)
-    points = vtk.points
-    if dimension == 2:
-        points = plane_points(path, points, np.concatenate([block.reshape(-1) for block in cells.values()]))
-    mesh = MeshData(points, cells, patches, MeshSource(path), vtk.polyhedra)
+    mesh = mesh_of(path, vtk.points, cells, patches, vtk.polyhedra)
     if unused:
         return Fields(mesh, vtk.point_data, data)
     mesh, kept = without_unused(mesh)
@@ -269,7 +267,7 @@ def require_sound(path: str, vtk: VtkCells) -> None:
 
 def _patches(
     path: str, vtk: VtkCells, codes: npt.NDArray[np.int64], patch: npt.NDArray[np.int64], names: Mapping[int, str]
-) -> dict[str, PatchFaces]:
+) -> dict[str, dict[str, IntArray]]:
     """Return the patches written as elements of their own; ``patch`` is -1 for all others."""
     patches: dict[str, dict[str, IntArray]] = {name: {} for name in names.values()}
     for number in np.unique(patch[patch >= 0]).tolist():
@@ -277,17 +275,19 @@ def _patches(
         for code in dict.fromkeys(codes[rows].tolist()):
             kind, some = _kind(code), rows[codes[rows] == code]
             name = names.get(number, str(number))
-            add_faces(patches, name, kind.name, _nodes(path, vtk, some, kind.n_nodes))
-    return {name: PatchFaces(blocks) for name, blocks in patches.items()}
+            add_rows(patches.setdefault(name, {}), kind.name, nodes_of(path, vtk, some, kind.n_nodes))
+    return patches
 
 
-def _nodes(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+def nodes_of(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+    """Return the nodes ``(rows, width)`` of some elements, which all have so many."""
     if (np.diff(vtk.offsets)[rows] != width).any():
         raise MeshError(f"{path}: an element has another number of nodes than its type; the file is damaged")
     return vtk.connectivity[vtk.offsets[rows][:, None] + np.arange(width)].astype(np.int32)
 
 
-def _sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
+def sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
+    """Return values as an array that a VTK file can hold, refusing such as are not one row for each of ``n``."""
     values = np.asarray(data)
     if values.ndim not in (1, 2) or len(values) != n:
         shapes = f"({n},) or ({n}, components)"
@@ -295,7 +295,7 @@ def _sized(name: str, data: npt.ArrayLike, n: int, what: str) -> Array:
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
 
-def _padded(values: Array, n: int) -> Array:
+def padded(values: Array, n: int) -> Array:
     """Extend values over the elements of the patches: NaN, or 0 for integers."""
     fill = np.nan if np.issubdtype(values.dtype, np.floating) else 0
     out = np.full((n, *values.shape[1:]), fill, dtype=values.dtype)

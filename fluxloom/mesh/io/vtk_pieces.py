@@ -14,7 +14,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import Array, VtkCells, require_sound
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.polyhedra import Polyhedra
-from fluxloom.mesh.ragged import narrowed
+from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["join_pieces"]
 
@@ -76,15 +76,11 @@ def _own(piece: VtkCells) -> VtkCells:
     data = {name: values for name, values in piece.cell_data.items() if name != _GHOST}
     nodal = {name: values for name, values in piece.point_data.items() if name != _GHOST}
     keep = np.flatnonzero(~copies)
-    widths = np.diff(piece.offsets)
-    start = piece.offsets[:-1][keep]
-    counts = widths[keep]
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    flat = np.repeat(start - offsets[:-1], counts) + np.arange(offsets[-1])
+    rows = Ragged(piece.offsets, piece.connectivity).take(keep)
     polyhedra = piece.polyhedra
     if polyhedra is not None and copies.any():
         polyhedra = polyhedra.take(np.flatnonzero(~copies[piece.types == 42]))
-    points, connectivity = piece.points, piece.connectivity[flat]
+    points, connectivity = piece.points, rows.indices
     if copies.any():  # points of copies alone go with them
         used = np.zeros(len(points), dtype=bool)
         used[connectivity] = True
@@ -95,7 +91,7 @@ def _own(piece: VtkCells) -> VtkCells:
         nodal = {name: values[used] for name, values in nodal.items()}
         polyhedra = None if polyhedra is None else polyhedra.renamed(place)
     return VtkCells(
-        points, connectivity, offsets, piece.types[keep], nodal,
+        points, connectivity, rows.offsets, piece.types[keep], nodal,
         {name: values[keep] for name, values in data.items()}, piece.patch_names, polyhedra,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import narrowed
 
-__all__ = ["create_grid", "is_single", "open_grid", "read_vtkhdf", "write_vtkhdf"]
+__all__ = ["create_grid", "is_single", "open_grid", "patch_names", "read_vtkhdf", "write_vtkhdf"]
 
 _VERSION, _POLYHEDRAL = (2, 0), (2, 5)
 _NEEDED = ("Points", "Connectivity", "Offsets", "Types", "NumberOfPoints", "NumberOfCells", "NumberOfConnectivityIds")
@@ -179,6 +179,12 @@ def is_single(root: Any) -> bool:
     return len(root["NumberOfCells"]) == 1 and ("Steps" not in root or int(root["Steps"].attrs["NSteps"]) == 1)
 
 
+def patch_names(root: Any) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of the names of patches, one a line; None where the file has none."""
+    names = root["FieldData"].get(PATCH_NAMES) if "FieldData" in root else None
+    return None if names is None else np.asarray(names).astype(np.uint8)
+
+
 class _Step(NamedTuple):
     """Where a step begins in the data sets, and its parts."""
 
@@ -218,8 +224,7 @@ def _step(path: str, root: Any, step: int | None) -> _Step:
 
 def _load(path: str, root: Any, wanted: int | None) -> list[VtkCells]:
     """Return the arrays of all parts of a step of an open file."""
-    names = root["FieldData"].get(PATCH_NAMES) if "FieldData" in root else None
-    text = None if names is None else np.asarray(names).astype(np.uint8)
+    text = patch_names(root)
     step = _step(path, root, wanted)
     counts = [np.asarray(root[f"NumberOf{what}"], dtype=np.int64) for what in ("Points", "Cells", "ConnectivityIds")]
     point, cell, node = step.points, step.cells, step.nodes

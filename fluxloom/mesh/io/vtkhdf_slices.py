@@ -16,10 +16,10 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import finite_box, level_axis
-from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
-from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid
-from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.io.collect import cell_dimension, finite_box, level_axis
+from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES, VtkCells, nodes_of, padded, to_vtk
+from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid, patch_names
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import narrowed
 from fluxloom.mesh.rows import before, block_starts, place, together
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, face_width
@@ -31,17 +31,12 @@ _CELL = -1
 
 
 class _Rows(NamedTuple):
-    """What one rank reads: equal slices of the points and of the elements, in the order of the file."""
+    """What one rank reads: equal slices of the points and of the elements, in the order of the file, and patches."""
 
     n_points: int
-    points: Array
-    connectivity: IntArray
-    offsets: npt.NDArray[np.int64]
-    types: npt.NDArray[np.uint8]
+    slice: VtkCells
     patch: npt.NDArray[np.int64]
     names: tuple[str, ...]
-    point_data: dict[str, Array]
-    cell_data: dict[str, Array]
 
 
 def has_slices(path: str | Path) -> bool:
@@ -84,26 +79,27 @@ def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> Mes
     kinds, axes = _kinds(comm, str(path), rows)
     dimension = len(axes)
     solid = np.array([code for code, kind in kinds.items() if kind.dimension == dimension], dtype=np.uint8)
-    chosen = (rows.patch == _CELL) & np.isin(rows.types, solid)
-    counts = comm.allgather({int(code): int((rows.types[chosen] == code).sum()) for code in solid})
+    types = rows.slice.types
+    chosen = (rows.patch == _CELL) & np.isin(types, solid)
+    counts = comm.allgather({int(code): int((types[chosen] == code).sum()) for code in solid})
     blocks = {kind.name: sum(c[code] for c in counts) for code, kind in kinds.items() if kind.dimension == dimension}
     blocks = {name: count for name, count in blocks.items() if count}
     starts = block_starts(sum(blocks.values()), comm.size)
-    numbers, cells, begin = np.full(len(rows.types), _CELL, dtype=np.int64), {}, 0
+    numbers, cells, begin = np.full(len(types), _CELL, dtype=np.int64), {}, 0
     for name, count in blocks.items():
         code = element(name).vtk
-        mine = np.flatnonzero(chosen & (rows.types == code))
+        mine = np.flatnonzero(chosen & (types == code))
         first = sum(c[code] for c in counts[: comm.rank])
-        table = vtk_order(name, _nodes(rows, mine, element(name).n_nodes))
+        table = vtk_order(name, nodes_of(str(path), rows.slice, mine, element(name).n_nodes))
         within = np.clip(starts - begin, 0, count)
         cells[name] = place(comm, first + np.arange(len(mine)), table, within)
         numbers[mine] = begin + first + np.arange(len(mine))
         begin += count
     kept = np.flatnonzero(numbers >= 0)
-    values = {name: place(comm, numbers[kept], found[kept], starts) for name, found in rows.cell_data.items()}
+    values = {name: place(comm, numbers[kept], found[kept], starts) for name, found in rows.slice.cell_data.items()}
     return MeshSlice(
-        comm.rank, comm.size, rows.n_points, blocks, np.ascontiguousarray(rows.points[:, axes]), cells,
-        _listed(comm, str(path), rows, dimension), str(path), rows.point_data, values,
+        comm.rank, comm.size, rows.n_points, blocks, np.ascontiguousarray(rows.slice.points[:, axes]), cells,
+        _listed(comm, str(path), rows, dimension), str(path), rows.slice.point_data, values,
     )  # fmt: skip
 
 
@@ -121,32 +117,31 @@ def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
         if offsets[0] < 0 or offsets[-1] > len(root["Connectivity"]):
             raise MeshError(f"{path}: Offsets lead beyond the end of Connectivity")
         columns = root.get("CellData", {})
-        names = root["FieldData"].get(PATCH_NAMES) if "FieldData" in root else None
-        listed = names is not None and PATCH in columns
-        text = b"" if names is None else np.asarray(names).astype(np.uint8).tobytes()
+        text = patch_names(root)
+        listed = text is not None and PATCH in columns
         patch = np.full(elements.stop - elements.start, _CELL, dtype=np.int64)
         if listed:
             patch = np.asarray(columns[PATCH][elements], dtype=np.int64)
         wanted = [name for name in columns if data and not (listed and name == PATCH)]
-        nodal = list(root["PointData"]) if data and "PointData" in root else []
-        return _Rows(
-            n_points,
+        nodal = root.get("PointData", {}) if data else {}
+        found = VtkCells(
             np.asarray(root["Points"][points], dtype=np.float64),
             narrowed(np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])])),
             offsets - offsets[0],
             np.asarray(root["Types"][elements], dtype=np.uint8),
-            patch,
-            tuple(text.decode().split("\n")) if listed and text else (),
-            {name: np.asarray(root["PointData"][name][points]) for name in nodal},
+            {name: np.asarray(nodal[name][points]) for name in nodal},
             {name: np.asarray(columns[name][elements]) for name in wanted},
+            text,
         )
+        names = tuple(text.tobytes().decode().split("\n")) if listed and text is not None and text.size else ()
+        return _Rows(n_points, found, patch, names)
 
 
 def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], list[int]]:
     """Return the element types of the file by code, in the order in which they come, and the axes of the mesh."""
-    present, first = np.unique(rows.types, return_index=True)
+    present, first = np.unique(rows.slice.types, return_index=True)
     mine = [(int(code), int(spot)) for code, spot in zip(present, first, strict=True)]
-    low, high = finite_box(rows.points)
+    low, high = finite_box(rows.slice.points)
     found = comm.allgather((sorted(mine, key=lambda item: item[1]), low, high))
     codes = list(dict.fromkeys(code for items, _, _ in found for code, _ in items))
     known = by_code("vtk")
@@ -156,19 +151,16 @@ def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], 
             f"{path}: VTK cell type {unknown[0]} is not supported (known on several ranks: {sorted(known)}); `fluxloom "
             "mesh convert` writes voxels, pixels and small polygons as one of these"
         )
-    together(comm, lambda: _check_widths(path, rows))
+    together(comm, lambda: _check_widths(path, rows.slice))
     kinds = {code: known[code] for code in codes}
-    dimension = max((kind.dimension for kind in kinds.values()), default=0)
-    if dimension < 2:
-        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
-    if dimension == 3:
+    if cell_dimension(path, [kind.name for kind in kinds.values()]) == 3:
         return kinds, [0, 1, 2]
     low, high = np.min([low for _, low, _ in found], axis=0), np.max([high for _, _, high in found], axis=0)
     level = level_axis(path, low, high)
     return kinds, [axis for axis in range(3) if axis != level]
 
 
-def _check_widths(path: str, rows: _Rows) -> None:
+def _check_widths(path: str, rows: VtkCells) -> None:
     """Raise when an element has not as many nodes as its type."""
     widths = np.zeros(256, dtype=np.int64)
     for code, kind in by_code("vtk").items():
@@ -178,14 +170,10 @@ def _check_widths(path: str, rows: _Rows) -> None:
         raise MeshError(f"{path}: an element of VTK type {rows.types[wrong[0]]} has the wrong number of nodes")
 
 
-def _nodes(rows: _Rows, chosen: npt.NDArray[np.int64], width: int) -> IntArray:
-    return rows.connectivity[rows.offsets[chosen][:, None] + np.arange(width)]
-
-
 def _listed(comm: Comm, path: str, rows: _Rows, dimension: int) -> ListedFaces:
     """Return this rank's slice of the faces of patches: patch by patch, in each type by type."""
     chosen = np.flatnonzero((rows.patch >= 0) & (rows.patch < len(rows.names)))
-    keys = rows.patch[chosen] * 256 + rows.types[chosen]
+    keys = rows.patch[chosen] * 256 + rows.slice.types[chosen]
     distinct, first, counts = np.unique(keys, return_index=True, return_counts=True)
     order = np.argsort(first)
     everyone = comm.allgather([(int(distinct[k]), int(counts[k])) for k in order])
@@ -206,7 +194,7 @@ def _listed(comm: Comm, path: str, rows: _Rows, dimension: int) -> ListedFaces:
         if kind.n_nodes > width:
             name = rows.names[key // 256]
             raise MeshError(f"{path}: patch {name!r}: a {kind.name} cannot be a face in {dimension} dimensions")
-        nodes[mine, : kind.n_nodes] = _nodes(rows, chosen[mine], kind.n_nodes)
+        nodes[mine, : kind.n_nodes] = nodes_of(path, rows.slice, chosen[mine], kind.n_nodes)
         position[mine] = begin + lower[key] + np.arange(len(mine))
         begin += total[key]
         offsets[key // 256 + 1] = begin
@@ -246,8 +234,7 @@ def write_vtkhdf_slices(path: str | Path, comm: Comm, part: MeshSlice, *, patche
     writer = _Writer(comm, target, temporary)
     try:
         writer.begin(part, listed)
-        writer.grid(part, listed)
-        writer.data(part, listed)
+        writer.columns(part, listed)
     finally:
         writer.close()
     together(comm, writer.finish)
@@ -286,43 +273,34 @@ class _Writer:
         if names is not None:
             self._root.create_group("FieldData")[PATCH_NAMES] = np.frombuffer("\n".join(names).encode(), dtype=np.uint8)
 
-    def grid(self, part: MeshSlice, listed: bool) -> None:
-        """Write points and elements."""
-        points = np.zeros((len(part.points), 3))
-        points[:, : part.dimension] = part.points
-        self._column("Points", [points])
-        cells = [vtk_order(name, block).reshape(-1).astype(np.int64) for name, block in part.cells.items()]
+    def columns(self, part: MeshSlice, listed: bool) -> None:
+        """Write points, elements and values: cells, then the faces of patches where they are listed."""
+        mesh = MeshData(part.points, part.cells)  # with the numbers of the whole mesh
+        cells = together(self.comm, lambda: to_vtk(mesh, part.cell_data, part.point_data, False))
+        self._column("Points", [cells.points])
         faces = part.listed.nodes
         counts = (faces >= 0).sum(axis=1)
-        self._column("Connectivity", [np.concatenate(cells), faces[faces >= 0].astype(np.int64)][: 1 + listed])
-        widths = [np.full(len(block), block.shape[1], dtype=np.int64) for block in part.cells.values()]
-        start, total = before(self.comm, sum(int(w.sum()) for w in widths))
-        ends = [np.concatenate([[0] if self.comm.rank == 0 else [], start + np.cumsum(np.concatenate(widths))])]
-        start, _ = before(self.comm, int(counts.sum()))
-        ends.append(total + start + np.cumsum(counts))
-        self._column("Offsets", [end.astype(np.int64) for end in ends][: 1 + listed])
-        types = [np.full(len(block), element(name).vtk, dtype=np.uint8) for name, block in part.cells.items()]
+        start, total = before(self.comm, int(cells.offsets[-1]))
+        start_faces, _ = before(self.comm, int(counts.sum()))
         codes = np.array([0, *(element(face_name(n)).vtk for n in range(1, 5))], dtype=np.uint8)
-        self._column("Types", [np.concatenate(types), codes[counts]][: 1 + listed])
-
-    def data(self, part: MeshSlice, named: bool) -> None:
-        """Write the values."""
-        for name, values in part.point_data.items():
+        for name, of_cells, of_faces in (
+            ("Connectivity", cells.connectivity.astype(np.int64), faces[faces >= 0].astype(np.int64)),
+            ("Offsets", start + cells.offsets[int(self.comm.rank > 0) :], total + start_faces + np.cumsum(counts)),
+            ("Types", cells.types, codes[counts]),
+        ):
+            self._column(name, [of_cells, of_faces.astype(of_cells.dtype)][: 1 + listed])
+        for name, values in cells.point_data.items():
             self._column(f"PointData/{name}", [values])
-        extra = len(part.listed.nodes) if named else 0
-        for name, values in part.cell_data.items():
-            fill = np.nan if np.issubdtype(values.dtype, np.floating) else 0
-            rest = np.full((extra, *values.shape[1:]), fill, dtype=values.dtype)
-            self._column(f"CellData/{name}", [values, rest])
-        if named:
-            cells = sum(len(block) for block in part.cells.values())
+        extra = len(faces) if listed else 0
+        for name, values in cells.cell_data.items():
+            self._column(f"CellData/{name}", [values, padded(values, len(values) + extra)[len(values) :]])
+        if listed:
             first = int(block_starts(part.listed.total, self.comm.size)[self.comm.rank])
             number = np.searchsorted(part.listed.offsets, first + np.arange(extra), side="right") - 1
-            self._column(f"CellData/{PATCH}", [np.full(cells, -1, dtype=np.int32), number.astype(np.int32)])
+            self._column(f"CellData/{PATCH}", [np.full(len(cells.types), -1, dtype=np.int32), number.astype(np.int32)])
 
     def _column(self, name: str, pieces: list[Array]) -> None:
         """Write one data set: the first pieces of all ranks, then the second."""
-        pieces = [piece.astype(np.uint8) if piece.dtype == np.bool_ else piece for piece in pieces]
         totals = [before(self.comm, len(piece))[1] for piece in pieces]
         if self.comm.rank == 0:
             shape = (sum(totals), *pieces[0].shape[1:])

@@ -16,6 +16,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom_lab.bench.compressible import CompressibleBench
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, disturbed, flow_on, wall_of
 from fluxloom_lab.bench.compressible_table import _Table
@@ -196,7 +197,7 @@ def test_the_flow_begins_near_that_beyond() -> None:
     states = disturbed(Context("cpu", threads=1), places)
     assert np.abs(states / states.mean(axis=0) - 1.0).max() < 0.05
     assert np.ptp(states, axis=0).min() > 0.0
-    assert wall_of(box3d(2, 2, 2).connectivity().patches) == "zmin"
+    assert wall_of(connectivity(box3d(2, 2, 2)).patches) == "zmin"
     assert wall_of({"wing": range(3), "far": range(2)}) == "wing"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fluxloom.mesh import box2d, read_fields, write
+from fluxloom.mesh.connectivity import connectivity
 
 Call = Callable[..., SimpleNamespace]
 
@@ -60,7 +61,7 @@ def test_record_and_mesh_with_parts(fluxloom: Call, box: Path, tmp_path: Path, s
     fields = read_fields(target)
     counts = np.bincount(fields.cell_data["part"], minlength=3)
     np.testing.assert_array_equal(counts, cells["owned"])
-    links = fields.mesh.connectivity()
+    links = connectivity(fields.mesh)
     sides = fields.cell_data["part"][links.interior_cells]
     assert (sides[:, 0] != sides[:, 1]).sum() == found["edge_cut"]
     assert list(fields.mesh.patches)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fluxloom.mesh import box2d, box3d
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.io import write
 from fluxloom.mesh.mesh import MeshData, PatchFaces
 
@@ -22,7 +23,7 @@ def walled(points: np.ndarray, cells: np.ndarray, kind: str) -> MeshData:
     """Return a mesh with one patch of all its boundary."""
     mesh = MeshData(np.asarray(points, dtype=float), {kind: np.asarray(cells, dtype=np.int32)})
     face = {"quad": "line", "hexahedron": "quad"}[kind]
-    return replace(mesh, patches={"wall": PatchFaces({face: mesh.connectivity().boundary_nodes.table})})
+    return replace(mesh, patches={"wall": PatchFaces({face: connectivity(mesh).boundary_nodes.table})})
 
 
 def turned() -> MeshData:

@@ -11,6 +11,7 @@ from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fe.dofs import Dofs, lagrange_dofs
 from fluxloom.fe.elements import CELLS, MAX_ORDER, Lagrange
 from fluxloom.mesh import box2d, box3d
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.elements import ELEMENTS
 from fluxloom.mesh.mesh import MeshData, PatchFaces
 
@@ -162,7 +163,7 @@ def test_polynomials_are_exact_on_affine_cells(shape: str, order: int) -> None:
 
 def test_numbers_follow_points_edges_faces_cells() -> None:
     mesh = renumbered(box("hexahedron"), "hexahedron")
-    dofs, graph, block = lagrange_dofs(mesh, 3), mesh.connectivity(), mesh.cells["hexahedron"]
+    dofs, graph, block = lagrange_dofs(mesh, 3), connectivity(mesh), mesh.cells["hexahedron"]
     assert np.array_equal(dofs.cells[:, :8], block)
     assert np.array_equal(dofs.points[: mesh.n_points], mesh.points)
     low, high = mesh.points[graph.edges[:, 0]], mesh.points[graph.edges[:, 1]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 
 Tree = tuple[Any, ...]
@@ -102,7 +103,7 @@ def mixed_section(mesh: MeshData, *, offsets: bool) -> Tree:
 
 def polyhedral_sections(mesh: MeshData, *, offsets: bool) -> list[Tree]:
     """Return faces as polygons, and cells by their faces."""
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     faces = [*links.interior_nodes, *links.boundary_nodes]
     cells: list[list[int]] = [[] for _ in range(mesh.n_cells)]
     for number, (owner, neighbour) in enumerate(links.interior_cells.tolist()):

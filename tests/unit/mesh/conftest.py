@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
 DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
@@ -85,7 +86,7 @@ def mixed_mesh() -> MeshData:
         "tetra": np.array([[5, 10, 6, 11]]),
     }
     bare = MeshData(np.array(points, dtype=float), cells)
-    links = bare.connectivity()
+    links = connectivity(bare)
     blocks: dict[str, list[np.ndarray]] = {}
     for nodes in links.boundary_nodes:
         blocks.setdefault("triangle" if len(nodes) == 3 else "quad", []).append(nodes)

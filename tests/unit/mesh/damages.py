@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import half_faces
+from fluxloom.mesh.connectivity import connectivity, half_faces
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.elements import face_name
 from fluxloom.mesh.mesh import MeshData, PatchFaces
@@ -206,7 +206,7 @@ def again(shift: float | None, name: bool = False) -> Damage:
 
 def named(mesh: MeshData) -> MeshData:
     """Return a mesh with a patch of all boundary faces that are in none."""
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     blocks: dict[str, list[list[int]]] = {}
     for face in np.flatnonzero(links.boundary_patch < 0).tolist():
         nodes = links.boundary_nodes[face].tolist()
@@ -262,7 +262,7 @@ def halved(mesh: MeshData) -> MeshData | None:
 
 
 def first_face(mesh: MeshData, inside: bool = False) -> tuple[str, npt.NDArray[np.int32]]:
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     nodes = (links.interior_nodes if inside else links.boundary_nodes)[0]
     return face_name(nodes.size), nodes[None].copy()
 

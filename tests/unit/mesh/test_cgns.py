@@ -9,6 +9,7 @@ import pytest
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.io.cgns import open_cgns
 from fluxloom.mesh.mesh import MeshData
 from tests.unit.mesh.cgns_files import (
@@ -56,7 +57,7 @@ def plain(mesh: MeshData, *more: tuple, named: bool = True) -> tuple:
 
 
 def same_patches(first: MeshData, second: MeshData) -> None:
-    one, other = first.connectivity(), second.connectivity()
+    one, other = connectivity(first), connectivity(second)
     assert {n: len(p) for n, p in first.patches.items()} == {n: len(p) for n, p in second.patches.items()}
     assert one.patches == other.patches
     assert (one.boundary_patch >= 0).all()
@@ -120,7 +121,7 @@ def test_polyhedra(tmp_path, mixed_mesh, cells, offsets):
     listed = condition(
         "skin",
         "PointList",
-        np.arange(mesh.connectivity().n_interior, mesh.connectivity().n_faces)[:, None] + 1,
+        np.arange(connectivity(mesh).n_interior, connectivity(mesh).n_faces)[:, None] + 1,
         "FaceCenter",
     )
     zone = unstructured("Zone", mesh.points, mesh.n_cells, *sections, conditions(listed))
@@ -128,7 +129,7 @@ def test_polyhedra(tmp_path, mixed_mesh, cells, offsets):
     assert {name: len(block) for name, block in again.cells.items()} == {n: len(b) for n, b in mesh.cells.items()}
     report = check(again)  # positive volumes: the faces were turned the right way
     assert report.volume_total == pytest.approx(check(mesh).volume_total, rel=1e-14)
-    assert report.n_interior_faces == mesh.connectivity().n_interior
+    assert report.n_interior_faces == connectivity(mesh).n_interior
     assert list(report.patches) == ["skin"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from tests.unit.mesh.cgns_files import (
     PERIODIC,
@@ -74,7 +75,7 @@ def test_blocks(tmp_path, counts, style):
     assert report.elements == wanted.elements
     assert report.patches == wanted.patches
     assert (report.volume_min, report.volume_max) == pytest.approx((1.0, 1.0), rel=1e-14)
-    normals = again.connectivity()
+    normals = connectivity(again)
     for name, faces in normals.patches.items():
         nodes = again.points[normals.boundary_nodes.take(np.arange(faces.start, faces.stop)).indices]
         axis = NAMES.index(name) // 2
@@ -158,7 +159,7 @@ def test_two_blocks_with_turned_axes(tmp_path, order, reverse):
         structured("B", points, there, conditions(*sides(there, "vertices"))),
     )  # fmt: skip
     assert mesh.n_points == 4 * 4 * 5
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     assert links.n_interior == check(box3d(3, 3, 4)).n_interior_faces
     assert "both" not in mesh.patches
     assert check(mesh).volume_total == pytest.approx(36.0, rel=1e-14)
@@ -226,7 +227,7 @@ def test_zones_without_interfaces_are_joined_where_points_coincide(tmp_path):
     between = conditions(condition("between", "PointRange", [[3, 1], [3, 3]]))
     mesh = read_bases(tmp_path, 2, structured("S", lattice((3, 3)), (3, 3), between), beside)
     assert mesh.n_points == 15
-    assert mesh.connectivity().n_interior == check(box2d(4, 2)).n_interior_faces
+    assert connectivity(mesh).n_interior == check(box2d(4, 2)).n_interior_faces
     # The sides between them are no patches any more.
     assert {n: len(p) for n, p in mesh.patches.items()} == {"xmax": 2, "ymin": 2, "ymax": 2}
 

@@ -8,6 +8,7 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check
 from fluxloom.mesh.cluster import Clustering, cluster, growth_factors
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.layers import layers_above
@@ -72,7 +73,7 @@ def test_box(kind: str) -> None:
     np.testing.assert_allclose(growth, growth[:, :1].repeat(growth.shape[1], axis=1), rtol=1e-9)
     assert growth.min() > 1.2
     assert growth.max() < 1.3
-    assert (found.connectivity().boundary_patch >= 0).all()
+    assert (connectivity(found).boundary_patch >= 0).all()
     count = heights.shape[1]
     for name, faces in box.patches.items():
         side = name[0] != wall[0]

@@ -7,7 +7,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import transpose
+from fluxloom.mesh.connectivity import connectivity, transpose
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import closure, geometry
 from fluxloom.mesh.mesh import MeshData, PatchFaces, Ragged
@@ -42,7 +42,7 @@ def slow_faces(mesh: MeshData):
 
 
 def test_interior_faces_follow_the_walk(mesh):
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     expected = slow_faces(mesh)
     assert links.n_interior == len(expected)
     for number, (nodes, owner, neighbour) in enumerate(expected):
@@ -51,7 +51,7 @@ def test_interior_faces_follow_the_walk(mesh):
 
 
 def test_cell_faces_and_boundary(mesh):
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     assert links.n_faces == links.n_interior + links.n_boundary
     assert (links.boundary_patch >= 0).all()
     cell = 0
@@ -73,7 +73,7 @@ def test_cell_faces_and_boundary(mesh):
 
 
 def test_euler_characteristic_edges_and_node_cells(mesh):
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     edges = links.edges
     assert (edges[:, 0] < edges[:, 1]).all()
     assert len(np.unique(edges, axis=0)) == len(edges)
@@ -90,7 +90,7 @@ def test_euler_characteristic_edges_and_node_cells(mesh):
 
 
 def test_geometry_closes_and_fills_the_box(mesh):
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     terms = geometry(mesh, links)
     assert (terms.cell_volumes > 0).all()
     assert np.abs(closure(mesh, links, terms)).max() < 1e-15 * 20
@@ -112,7 +112,7 @@ def test_face_centre_of_a_trapezium():
         [[0, 0, 0], [4, 0, 0], [2, 2, 0], [0, 2, 0], [0, 0, 1], [4, 0, 1], [2, 2, 1], [0, 2, 1]], dtype=float
     )
     mesh = MeshData(points, {"hexahedron": np.arange(8)[None]})
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     terms = geometry(mesh, links)
     assert terms.cell_volumes[0] == pytest.approx(6.0)
     assert terms.cell_centroids[0] == pytest.approx([14 / 9, 8 / 9, 0.5])
@@ -122,7 +122,7 @@ def test_face_centre_of_a_trapezium():
 
 def test_faces_without_patch_come_last(two_quads):
     patches = {"right": two_quads.patches["right"]}
-    links = MeshData(two_quads.points, two_quads.cells, patches).connectivity()
+    links = connectivity(MeshData(two_quads.points, two_quads.cells, patches))
     assert links.boundary_patch.tolist() == [0, -1, -1, -1, -1, -1]
     assert links.patches == {"right": range(0, 1)}
 
@@ -130,10 +130,10 @@ def test_faces_without_patch_come_last(two_quads):
 def test_hash_collisions_are_resolved(monkeypatch):
     module = sys.modules["fluxloom.mesh.connectivity"]
     mesh = box3d(2, 2, 2, kind="tetra")
-    good = mesh.connectivity()
+    good = connectivity(mesh)
     bare = MeshData(mesh.points, mesh.cells)
     monkeypatch.setattr(module, "face_keys", lambda nodes, n: nodes.min(axis=1).astype(np.uint64))
-    again = bare.connectivity()
+    again = connectivity(bare)
     np.testing.assert_array_equal(again.interior_cells, good.interior_cells)
 
 
@@ -141,7 +141,7 @@ def test_three_cells_at_a_face():
     points = np.array([[0, 0], [1, 0], [0, 1], [0, -1], [0.5, 2]], dtype=float)
     mesh = MeshData(points, {"triangle": np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])})
     with pytest.raises(MeshError, match="shared by the 3 cells 0, 1, 2"):
-        mesh.connectivity()
+        connectivity(mesh)
 
 
 def test_bad_arrays():
@@ -155,7 +155,7 @@ def test_bad_arrays():
     with pytest.raises(MeshError, match="unknown element type"):
         MeshData(points, {"hexagon": np.zeros((1, 6), dtype=int)})
     with pytest.raises(MeshError, match="has no cells"):
-        MeshData(points, {}).connectivity()
+        connectivity(MeshData(points, {}))
 
 
 def test_patch_lookup(two_quads):

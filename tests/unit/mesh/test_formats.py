@@ -246,7 +246,7 @@ def test_a_full_disk_does_not_crash_hdf5(tmp_path, ranks):
             print(error)
     """
     path = tmp_path / "mesh.vtkhdf"
-    words = [sys.executable, "-c", dedent(program), str(path), str(ranks)]
+    words = [sys.executable, "-B", "-c", dedent(program), str(path), str(ranks)]  # -B: no bytecode that ends there
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{path}: cannot be written: File too large\n"

@@ -6,16 +6,17 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, check
 from fluxloom.mesh.airfoil import FAR_FIELD, WALL, six_decimals
+from fluxloom.mesh.connectivity import connectivity
 
 
 def test_counts():
     mesh = box2d(4, 3, (2, 1))
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     assert (mesh.n_points, mesh.n_cells, links.n_interior, links.n_boundary) == (20, 12, 17, 14)
     assert {name: len(faces) for name, faces in mesh.patches.items()} == {"xmin": 3, "xmax": 3, "ymin": 4, "ymax": 4}
     assert box2d(4, 3, kind="triangle").n_cells == 24
     mesh = box3d(4, 3, 2)
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     assert (mesh.n_points, mesh.n_cells, links.n_interior, links.n_boundary) == (60, 24, 46, 52)
     assert [box3d(4, 3, 2, kind=kind).n_cells for kind in ("tetra", "prism", "pyramid")] == [144, 48, 144]
 
@@ -38,7 +39,7 @@ def test_node_and_cell_order():
 def test_diagonals():
     def count(diagonal):
         mesh = box2d(4, 4, kind="triangle", diagonal=diagonal)
-        edges = mesh.points[mesh.connectivity().edges]
+        edges = mesh.points[connectivity(mesh).edges]
         along = edges[:, 1] - edges[:, 0]
         return int((along.prod(axis=1) > 0).sum()), int((along.prod(axis=1) < 0).sum())
 

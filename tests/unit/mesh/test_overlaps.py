@@ -14,6 +14,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.mesh import bind, box2d, box3d, check
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.io import read, write
 from fluxloom.mesh.jacobians import folded_elements
@@ -43,7 +44,7 @@ def shifted(mesh: MeshData, *by: float) -> MeshData:
 def closed(points: np.ndarray, cells: dict[str, list[list[int]]]) -> MeshData:
     """Return a plane mesh with one patch of all its boundary."""
     blocks = {kind: np.array(rows, dtype=np.int32) for kind, rows in cells.items()}
-    faces = MeshData(points, blocks).connectivity().boundary_nodes.table
+    faces = connectivity(MeshData(points, blocks)).boundary_nodes.table
     return MeshData(points, blocks, {"all": PatchFaces({"line": faces})})
 
 

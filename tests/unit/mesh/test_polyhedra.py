@@ -13,7 +13,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.mesh import box2d, box3d, check, read_data, write
 from fluxloom.mesh.bind import bind
-from fluxloom.mesh.connectivity import half_faces
+from fluxloom.mesh.connectivity import connectivity, half_faces
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.geometry import closure, geometry
 from fluxloom.mesh.mesh import MeshData, PatchFaces
@@ -69,7 +69,7 @@ def same(first: MeshData, second: MeshData) -> None:
 def test_polyhedra_have_the_geometry_of_the_elements_that_they_are(kind: str) -> None:
     mesh = box(kind)
     other = as_polyhedra(mesh)
-    links, again = mesh.connectivity(), other.connectivity()
+    links, again = connectivity(mesh), connectivity(other)
     for name in ("interior_cells", "boundary_cells", "boundary_patch"):
         np.testing.assert_array_equal(getattr(links, name), getattr(again, name))
     np.testing.assert_array_equal(links.cell_faces.indices, again.cell_faces.indices)
@@ -93,10 +93,10 @@ def test_the_dual_fills_the_same_space(kind: str) -> None:
     assert report.volume_total == pytest.approx(1.0, rel=1e-14)
     assert report.volume_min > 0.0
     assert report.closure_max < 1e-15
-    links = found.connectivity()
+    links = connectivity(found)
     terms = geometry(found, links)
     assert np.abs(closure(found, links, terms)).max() < 1e-16
-    old = mesh.connectivity()
+    old = connectivity(mesh)
     for name, span in links.patches.items():
         area = geometry(mesh, old).boundary_normals[old.patches[name].start : old.patches[name].stop].sum(axis=0)
         np.testing.assert_allclose(terms.boundary_normals[span.start : span.stop].sum(axis=0), area, atol=1e-14)
@@ -107,7 +107,7 @@ def test_the_dual_fills_the_same_space(kind: str) -> None:
 
 def test_the_dual_of_a_uniform_lattice_is_a_lattice() -> None:
     found = dual(box3d(3, 3, 3))
-    volumes = np.sort(geometry(found, found.connectivity()).cell_volumes)
+    volumes = np.sort(geometry(found, connectivity(found)).cell_volumes)
     unit = 1.0 / 27.0
     np.testing.assert_allclose(volumes, np.sort([*[unit / 8] * 8, *[unit / 4] * 24, *[unit / 2] * 24, *[unit] * 8]))
 
@@ -124,7 +124,7 @@ def test_renumbering_and_turning(kind: str) -> None:
     found = dual(box(kind))
     again = renumber(found)
     assert check(again.mesh).volume_total == pytest.approx(1.0, rel=1e-14)
-    before, after = (geometry(m, m.connectivity()).cell_centroids for m in (found, again.mesh))
+    before, after = (geometry(m, connectivity(m)).cell_centroids for m in (found, again.mesh))
     np.testing.assert_allclose(again.cells.move(before), after, atol=1e-15)
     wrong = np.arange(found.n_cells) % 3 == 0
     if found.polyhedra is None:
@@ -248,7 +248,7 @@ def hybrid() -> MeshData:
 def test_cgns_files(tmp_path: Path, kind: str, cells: str, offsets: bool) -> None:
     """Polygons and polyhedra of both containers; what is an element becomes one."""
     mesh = dual(box3d(2, 2, 1, kind="tetra", perturb=0.1)) if cells == "dual" else hybrid()
-    links = mesh.connectivity()
+    links = connectivity(mesh)
     listed = [
         condition(name, "PointList", np.arange(span.start, span.stop)[:, None] + links.n_interior + 1, "FaceCenter")
         for name, span in links.patches.items()
@@ -311,7 +311,7 @@ def test_patches_of_polygons(tmp_path: Path) -> None:
     report = check(mesh, ["base"])
     assert report.volume_total == pytest.approx(1.5 * np.sqrt(3.0), rel=1e-14)
     assert report.patches == {"base": 1, "top": 1, "side": 6}
-    terms = geometry(mesh, mesh.connectivity())
+    terms = geometry(mesh, connectivity(mesh))
     np.testing.assert_allclose(terms.cell_centroids, [[0.0, 0.0, 0.5]], atol=1e-15)
     np.testing.assert_allclose(terms.boundary_normals[0], [0.0, 0.0, -1.5 * np.sqrt(3.0)], atol=1e-15)
     np.testing.assert_allclose(terms.boundary_centres[1], [0.0, 0.0, 1.0], atol=1e-15)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from fluxloom.app.cli.mesh import build
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, orient, read_data, write
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.quality import quality
 
@@ -150,7 +151,7 @@ def test_faces_of_the_boundary_are_counted_after_those_inside():
     points = mesh.points.copy()
     points[(points == [1.0, 1.0, 1.0]).all(axis=1)] += [0.0, 0.0, 0.5]
     mesh = mesh.with_points(points)
-    links, item = mesh.connectivity(), quality(mesh)["warp"]
+    links, item = connectivity(mesh), quality(mesh)["warp"]
     nodes = links.boundary_nodes[item.worst - links.n_interior]
     assert item.cells == (int(links.boundary_cells[item.worst - links.n_interior]),)
     assert points[nodes][:, 0].max() == 1.0

@@ -5,6 +5,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, check
+from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import MeshData, PatchFaces
 from fluxloom.mesh.renumber import Permutation, SetMap, first_touch, graph_order, renumber, renumber_sets, spread
@@ -34,7 +35,7 @@ def test_shuffled_mesh_is_repaired(mesh, method):
     np.testing.assert_allclose(result.cells.move(before), after, rtol=1e-12)
     np.testing.assert_array_equal(result.points.move(mixed.points), result.mesh.points)
     np.testing.assert_array_equal(result.cells.restore(result.cells.move(before)), before)
-    links = result.mesh.connectivity()
+    links = connectivity(result.mesh)
     assert spread(links.interior_cells, mesh.n_cells) == result.after
     assert (np.diff(links.interior_cells[:, 0]) >= 0).all()
 
