@@ -35,13 +35,10 @@ from fluxloom.lbm.cells_division import Division, numbers_among
 from fluxloom.lbm.labels import FLUID, Labels
 from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["LISTS_ON_RANKS", "CellList", "CellSet"]
+__all__ = ["CellList", "CellSet"]
 
 Places = npt.NDArray[np.int64]
 Table = npt.NDArray[np.int32]
-
-LISTS_ON_RANKS = ("pull", "three-phase")
-"""Schemes of streaming with lists on several ranks: in the others a rank would write copies of others' cells."""
 
 _MOST = 2**31 - 1
 """Places that a table of 32 bits can count."""

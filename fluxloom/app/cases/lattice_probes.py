@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,9 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.lbm.boundaries.side import pull_at
-from fluxloom.lbm.output import MOMENTS
+from fluxloom.lbm.output import moments
 from fluxloom.lbm.space import Elements
+from fluxloom.lbm.stored import Stored
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
 
@@ -73,9 +73,8 @@ class LatticeProbes:
         self._above = ctx.dat(places.set, name="probe density", dtype=flow.real)
         self._u = ctx.dat(places.set, name="probe velocity", shape=(d,), dtype=flow.real)
         pull = pull_at(replace(space, force=flow.pull), over, "probes")
-        constants: dict[str, Any] = {"velocities": space.lattice.velocities, "unit": space.unit}
         self._loops = [
-            Loop(MOMENTS["local"], places.set, f, pull, self._above, self._u, name="probes", **constants)
+            Loop(moments, places.set, f, pull, self._above, self._u, name="probes", stored=Stored(), **space.constants)
             for f in space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], "probes")
         ]
         self.records = ProbeRecords(places, [Source("probes", d + 1, self._values)], BLOCK)

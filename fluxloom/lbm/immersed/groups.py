@@ -22,7 +22,7 @@ from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import ImmersedBody
 from fluxloom.lbm.immersed.rows import Rows
 from fluxloom.lbm.immersed.scatter import Scatter
-from fluxloom.lbm.immersed.spreading import balanced, epsilon, interpolation, plane_weights
+from fluxloom.lbm.immersed.spreading import MarkerWeights, interpolation, plane_weights
 
 __all__ = ["FixedGroup", "Group", "plane"]
 
@@ -96,10 +96,10 @@ class Group(ABC):
 
     def correct(self, factor: float, *, again: bool) -> tuple[Sequence[Step], Sequence[Step]]:
         """Return what finds the force of a round, and what spreads it."""
-        force = k.force_marker_again if again else k.force_marker
         m = self.markers
+        total = (None, m.total) if again else (m.total, None)
         loop = Loop(
-            force, m.set, m.sample, m.wanted, m.weight, m.pull, m.total, factor=factor, dimensions=m.dimensions
+            k.force_marker, m.set, m.sample, m.wanted, m.weight, m.pull, *total, factor=factor, dimensions=m.dimensions
         )
         return [*self.carrier.interpolate(), loop], self.carrier.spread()
 
@@ -146,7 +146,7 @@ class FixedGroup(Group):
     Parameters
     ----------
     weights
-        ``"pinelli"``, ``"balanced"`` or ``"plane"``.
+        How those of the markers are found.
     scattered
         Whether values are carried at computed addresses, as with bodies that move.
     """
@@ -154,13 +154,12 @@ class FixedGroup(Group):
     moves = False
 
     def __init__(
-        self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, weights: str, *, scattered: bool = False
-    ) -> None:
+        self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, weights: MarkerWeights, *,
+        scattered: bool = False,
+    ) -> None:  # fmt: skip
         names = [body.name for body in bodies for _ in range(body.markers.count)]
         matrix = interpolation(fields.box, delta, np.concatenate([b.markers.positions for b in bodies]), names)
-        flat = plane(bodies, delta)
-        found = {"pinelli": lambda: epsilon(matrix), "balanced": lambda: balanced(matrix, flat), "plane": lambda: flat}
-        self.epsilon = found[weights]()
+        self.epsilon = weights(matrix, plane(bodies, delta))
         super().__init__(fields, bodies, self.epsilon)
         carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)
         self.carrier = shared(carrier, self.markers)
