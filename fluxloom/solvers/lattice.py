@@ -28,13 +28,15 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.boundaries import at_row_ends, rows_turn
+from fluxloom.lbm.boundaries.side import pull_at
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
 from fluxloom.lbm.memory import AllCells, Cells
 from fluxloom.lbm.output import moments, totals
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.space import Elements, Space
 from fluxloom.lbm.steps import Constants
+from fluxloom.lbm.stored import Stored
 from fluxloom.lbm.streaming import Pull, Streaming
 from fluxloom.lbm.units import storage_unit
 from fluxloom.linalg.direct import Relay
@@ -349,6 +351,15 @@ class LatticeBoltzmann:
         It is the same after every second step. Arguments are what the kernel takes behind the force.
         """
         return self._looks.loop(kernel, self.steps, *arguments)
+
+    def look_at(self, cells: Elements, above: Dat, u: Dat, name: str) -> list[Loop]:
+        """Return the loops that set density less one and velocity of some cells, behind even steps and odd ones."""
+        space = replace(self.space, force=self.pull)
+        pull, constants = pull_at(space, cells, name), {"stored": Stored()} | space.constants
+        return [
+            Loop(moments, cells.set, f, pull, above, u, name=name, **constants)
+            for f in space.departed(cells, cells.cells[:, None], np.arange(self.lattice.q)[None, :], name)
+        ]
 
     def mass(self) -> float:
         """Return the sum of the density over the fluid; collective."""

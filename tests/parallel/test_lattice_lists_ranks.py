@@ -496,7 +496,7 @@ def test_lists_of_parts(lattice: Lattice) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"streaming": "in-place"}, r"streaming=InPlace\(\) runs on one rank, here are 2: .*Pull\(\) or ThreePhase\(\)"),
+        ({"streaming": "in-place"}, r"streaming=InPlace\(\) runs on one rank, here are 2: .*Pull\(\) or ThreePhase"),
         ({"streaming": "push"}, r"FluidCells\(\) with streaming=Push\(\) runs on one rank, here are 2: .*AllCells\(\)"),
         ({"shares": (1.0,)}, r"there are 2 ranks, give one positive number for each"),
         ({"shares": (1.0, -1.0)}, "positive number"),

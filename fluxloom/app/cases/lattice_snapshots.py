@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,9 +22,7 @@ from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.boundaries.side import pull_at
 from fluxloom.lbm.output import moments
-from fluxloom.lbm.stored import Stored
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["Beside", "Layers", "Snapshot", "Taken"]
@@ -136,11 +133,7 @@ class Layers(Taken):
         above = ctx.dat(over.set, name="taken density", dtype=flow.real)
         u = ctx.dat(over.set, name="taken velocity", shape=(d,), dtype=flow.real, layout=SoA())
         super().__init__(flow, above, u)
-        pull = pull_at(replace(space, force=flow.pull), over, "layers")
-        self.loops = [
-            Loop(moments, over.set, f, pull, above, u, name="layers", stored=Stored(), **space.constants)
-            for f in space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], "layers")
-        ]
+        self.loops = flow.look_at(over, above, u, "layers")
 
     def _look(self) -> None:
         self.loops[self._flow.steps % len(self.loops)]()

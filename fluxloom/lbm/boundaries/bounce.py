@@ -92,9 +92,7 @@ class _Member:
         positions = at - links.fractions[:, None] * c
         if site.axis is None:
             return Places(site.name, positions, comm=space.context.comm)
-        shape = tuple(n for a, n in enumerate(space.box.shape) if a != site.axis)
-        rest = tuple(at[:, a] for a in range(at.shape[1]) if a != site.axis)
-        return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape), space.context.comm)
+        return Places(site.name, positions, *space.box.across(links.cells, site.axis), space.context.comm)
 
     def center(self, dimensions: int) -> Reals:
         """Return the point about which torques are taken."""

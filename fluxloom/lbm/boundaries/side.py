@@ -186,11 +186,9 @@ def cell_places(space: Space, site: Site, beyond: float = 0.0) -> Places:
     """Return where the values of cells are: at their centres, or ``beyond`` them."""
     axis, outward = site.side()
     at = np.stack(space.box.coordinates(site.cells), axis=-1)
-    shape = tuple(n for a, n in enumerate(space.box.shape) if a != axis)
-    cells = np.ravel_multi_index(tuple(at[:, a] for a in range(at.shape[1]) if a != axis), shape)
     positions = at.astype(np.float64)
     positions[:, axis] += beyond * outward
-    return Places(site.name, positions, shape, cells, space.context.comm)
+    return Places(site.name, positions, *space.box.across(site.cells, axis), space.context.comm)
 
 
 def pull_at(space: Space, over: Elements, name: str) -> Argument | Global:
@@ -230,9 +228,7 @@ def _turned(space: Space, site: Site, over: Elements, above: Dat, keep: float | 
     Where the next cell inwards is no fluid the cell itself stands for it.
     """
     lattice, box, (axis, outward) = space.lattice, space.box, site.side()
-    shift = np.zeros(box.dimensions, dtype=np.int64)
-    shift[axis] = -outward
-    inwards = box.shifted(site.cells, np.broadcast_to(shift, (len(site.cells), box.dimensions)))
+    inwards = box.inwards(site.cells, axis, outward)
     further = np.where(site.is_fluid(inwards), inwards, site.cells)
     unknown = [k for k, c in enumerate(lattice.velocities) if c[axis] == -outward]
     near = space.departed(over, *_all(space, site.cells), f"{site.name} out")

@@ -307,7 +307,7 @@ class Attached:
         # Half of the force is in the velocity, and not to be added again.
         kept = fields.force.read()
         fields.force.write(0.0)
-        for step in (*group.carrier.prepare(), *group.carrier.interpolate()):
+        for step in (*group.carrier.prepare(), *group.sample()):
             step()
         fields.force.write(kept)
         return group.markers.sample.read()[:, :d].astype(np.float64)

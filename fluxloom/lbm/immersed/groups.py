@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, shared
+from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, Timed
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import ImmersedBody
@@ -57,6 +57,7 @@ class Group(ABC):
         wanted = np.concatenate([body.markers.velocities for body in bodies])
         self.kind = type(self).__name__.removesuffix("Group").lower()
         self.markers = MarkerData(fields, positions, wanted, weights, f"markers.{self.kind}")
+        self._sum = Timed(fields.context, self._add, "sum over ranks")
 
     @property
     def marker_names(self) -> list[str]:
@@ -90,6 +91,21 @@ class Group(ABC):
         """Return what finds positions and weights at the start of a step."""
         return self.carrier.prepare()
 
+    def sample(self) -> Sequence[Step]:
+        """Return what sets the samples of the markers.
+
+        On several ranks each interpolates from its own cells, and all get the sums: every rank has all markers and the
+        same numbers of them, so that what is done with samples needs no messages.
+        """
+        steps = self.carrier.interpolate()
+        return steps if self.fields.comm is None else (*steps, self._sum)
+
+    def _add(self) -> None:
+        """Sum the samples over ranks; collective."""
+        sample, comm = self.markers.sample, self.fields.comm
+        assert comm is not None
+        sample.write(comm.reduce(sample.read(), "sum"))
+
     def push(self) -> Sequence[Step]:
         """Return what spreads forces that do not depend on the fluid."""
         return ()
@@ -101,7 +117,7 @@ class Group(ABC):
         loop = Loop(
             k.force_marker, m.set, m.sample, m.wanted, m.weight, m.pull, *total, factor=factor, dimensions=m.dimensions
         )
-        return [*self.carrier.interpolate(), loop], self.carrier.spread()
+        return [*self.sample(), loop], self.carrier.spread()
 
     def finish(self) -> Sequence[Step]:
         """Return what follows when all forces are known."""
@@ -161,5 +177,4 @@ class FixedGroup(Group):
         matrix = interpolation(fields.box, delta, np.concatenate([b.markers.positions for b in bodies]), names)
         self.epsilon = weights(matrix, plane(bodies, delta))
         super().__init__(fields, bodies, self.epsilon)
-        carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)
-        self.carrier = shared(carrier, self.markers)
+        self.carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)

@@ -7,7 +7,7 @@ follows, on the device, is the step again on the cells around the markers, with 
 On a device that shares its memory with the host the same is done in order, without copies.
 
 On several ranks the work on markers is always done on fields of its own, of this rank's cells, by the host or by the
-device of the flow: groups of bodies then know of no ranks, but for sums (`fluxloom.lbm.immersed.data.Shared`).
+device of the flow: groups of bodies then know of no ranks, but for sums (`fluxloom.lbm.immersed.groups.Group.sample`).
 """
 
 from __future__ import annotations
