@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from fluxloom.core.strategies import strategy_called, strategy_class
+from fluxloom.core.strategies import strategy_called
 from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.immersed import (
     Delta,
@@ -18,7 +17,7 @@ from fluxloom.lbm.immersed import (
     OnHost,
     Pipeline,
 )
-from fluxloom.lbm.memory import Cells
+from fluxloom.lbm.memory import AllCells, FluidCells
 from fluxloom.lbm.streaming import Streaming
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -34,7 +33,7 @@ def values(options: dict[str, Any]) -> dict[str, Any]:
     stored = {key: found.pop(key) for key in ("cut", "shares", "layout") if key in found}
     if isinstance(name := found.get("cells", "all"), str):
         known = {key: value for key, value in stored.items() if value is not None}
-        found["cells"] = replace(strategy_class(Cells, name)(), **known)
+        found["cells"] = {"all": AllCells, "fluid": FluidCells}[name](**known)
     if found.pop("field", False):
         found["force"] = ForceField(found.get("force", ()))
     return found

@@ -253,10 +253,20 @@ def _windows(context: Context, box: Box, shares: Sequence[float] | None) -> Grid
 Memory: TypeAlias = GridMemory | ListMemory
 
 
+@dataclass(frozen=True)
 class Cells(Strategy, ABC, what="choice of cells", group="fluxloom.lattice_cells"):
-    """Which cells of a box are stored and stepped, and how they are shared out among ranks."""
+    """Which cells of a box are stored and stepped, and how they are shared out among ranks.
 
-    layout: Layout | None
+    Attributes
+    ----------
+    shares
+        How much of the cells each of several ranks gets; None: the same.
+    layout
+        Of the populations; None: one array a direction.
+    """
+
+    shares: Sequence[float] | None = field(default=None, metadata=PYTHON_ONLY)
+    layout: Layout | None = field(default=None, metadata=PYTHON_ONLY)
 
     @abstractmethod
     def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
@@ -271,15 +281,9 @@ class AllCells(Cells, name="all"):
     ----------
     cut
         Parts along each axis on several ranks, slowest first; None: slabs, or boxes where they have less to send.
-    shares
-        How much of the box each of several ranks gets; None: the same.
-    layout
-        Of the populations; None: one array a direction.
     """
 
     cut: Sequence[int] | None = field(default=None, metadata=PYTHON_ONLY)
-    shares: Sequence[float] | None = field(default=None, metadata=PYTHON_ONLY)
-    layout: Layout | None = field(default=None, metadata=PYTHON_ONLY)
 
     def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
         """Return a grid, with a layer beyond sides that are not joined."""
@@ -292,17 +296,7 @@ class FluidCells(Cells, name="fluid"):
 
     For boxes that are mostly solid. On several ranks each has a piece of the list (pull and three-phase streaming),
     which is not cut along axes.
-
-    Attributes
-    ----------
-    shares
-        How much of the fluid each of several ranks gets; None: the same.
-    layout
-        Of the populations; None: one array a direction.
     """
-
-    shares: Sequence[float] | None = field(default=None, metadata=PYTHON_ONLY)
-    layout: Layout | None = field(default=None, metadata=PYTHON_ONLY)
 
     def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
         """Return a list of the fluid cells."""

@@ -138,7 +138,7 @@ class Space:
     def seen(self, parity: int) -> tuple[Dat | Argument, dict[str, Any]]:
         """Return what left each cell as loops over cells see it, before a step of that parity, and their constants."""
         stored, f = self.streaming.stored(parity), self.populations(parity)
-        return (f[self.memory.ahead] if stored.ahead else f), {"stored": stored} | self.constants
+        return (f[self.memory.ahead] if stored.ahead else f), self.constants | {"stored": stored}
 
     @property
     def constants(self) -> dict[str, Any]:

@@ -39,10 +39,10 @@ import numpy.typing as npt
 from fluxloom.core.strategies import Strategy
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.memory import Memory
 from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
 from fluxloom.lbm.steps_moments import macros, stream
 from fluxloom.lbm.stored import Stored
@@ -64,20 +64,6 @@ class Neighbours(Protocol):
         ...
 
 
-class Maps(Protocol):
-    """What leads from cells to their neighbours."""
-
-    @property
-    def behind(self) -> OffsetMap | TableMap:
-        """From each cell to those at ``-c_k`` from it."""
-        ...
-
-    @property
-    def ahead(self) -> OffsetMap | TableMap:
-        """From each cell to those at ``c_k`` from it."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Buffers:
     """What the passes of a step read and write.
@@ -86,14 +72,14 @@ class Buffers:
     ----------
     populations
         As many copies as the scheme needs.
-    maps
-        From each cell to those that populations come from, and go to.
+    memory
+        Which has the maps from each cell to those that populations come from, and go to.
     excess, motion
         Density less one, and velocity: of three phases.
     """
 
     populations: tuple[Dat, ...]
-    maps: Maps
+    memory: Memory
     excess: Dat
     motion: Dat
 
@@ -201,7 +187,7 @@ class Pull(Streaming, name="pull"):
     def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
         """Return one pass from a buffer to the other one, and one back."""
         a, b = of.populations
-        return (Pass(pull, (a[of.maps.behind],), (b,)),), (Pass(pull, (b[of.maps.behind],), (a,)),)
+        return (Pass(pull, (a[of.memory.behind],), (b,)),), (Pass(pull, (b[of.memory.behind],), (a,)),)
 
 
 @dataclass(frozen=True)
@@ -219,7 +205,7 @@ class Push(Streaming, name="push"):
     def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
         """Return one pass from a buffer to the other one, and one back."""
         a, b = of.populations
-        return (Pass(push, (a,), (b[of.maps.ahead],)),), (Pass(push, (b,), (a[of.maps.ahead],)),)
+        return (Pass(push, (a,), (b[of.memory.ahead],)),), (Pass(push, (b,), (a[of.memory.ahead],)),)
 
 
 @dataclass(frozen=True)
@@ -232,7 +218,7 @@ class ThreePhase(Streaming, name="three-phase"):
         """Return streaming into the second buffer, moments there, and the collision back into the first one."""
         a, b = of.populations
         three = (
-            Pass(stream, (a[of.maps.behind],), (b,), forced=False),
+            Pass(stream, (a[of.memory.behind],), (b,), forced=False),
             Pass(macros, (b,), (of.excess, of.motion)),
             Pass(collide, (b, of.excess, of.motion), (a,)),
         )
@@ -252,4 +238,4 @@ class InPlace(Streaming, name="in-place"):
     def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
         """Return a pass over a cell's own memory, and one over that of its neighbours."""
         (f,) = of.populations
-        return (Pass(even, (f,)),), (Pass(odd, (f[of.maps.ahead],)),)
+        return (Pass(even, (f,)),), (Pass(odd, (f[of.memory.ahead],)),)

@@ -355,7 +355,8 @@ class LatticeBoltzmann:
     def look_at(self, cells: Elements, above: Dat, u: Dat, name: str) -> list[Loop]:
         """Return the loops that set density less one and velocity of some cells, behind even steps and odd ones."""
         space = replace(self.space, force=self.pull)
-        pull, constants = pull_at(space, cells, name), {"stored": Stored()} | space.constants
+        pull = pull_at(space, cells, name)
+        constants: dict[str, Any] = space.constants | {"stored": Stored()}
         return [
             Loop(moments, cells.set, f, pull, above, u, name=name, **constants)
             for f in space.departed(cells, cells.cells[:, None], np.arange(self.lattice.q)[None, :], name)

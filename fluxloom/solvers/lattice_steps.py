@@ -54,12 +54,12 @@ class Steps:
         self._alone: list[Loop] = []  # they run by themselves, between chains
         self.immersed: Any = None
         self._attached: Any = None  # the part of an immersed boundary that the chains have
-        over, constants, space = values.memory.set, values.constants, values.space
-        loops: dict[int, Loop] = {}  # three phases are the same in both steps
-        for one in (passes := space.streaming.passes(values.buffers))[0] + passes[1]:
-            if id(one) not in loops:
-                loops[id(one)] = one.loop(over, constants, values.field, schedule=values.schedule)
-        self.bulk = tuple(tuple(loops[id(one)] for one in some) for some in passes)
+        over, constants = values.memory.set, values.constants
+        passes = values.space.streaming.passes(values.buffers)
+        each = unique([one for some in passes for one in some])  # three phases are the same in both steps
+        loops = [one.loop(over, constants, values.field, schedule=values.schedule) for one in each]
+        made = dict(zip(map(id, each), loops, strict=True))
+        self.bulk = tuple(tuple(made[id(one)] for one in some) for some in passes)
 
     def immerse(self, boundary: Any) -> None:
         """Take an immersed boundary: other chains are needed."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from math import log, pi
 from typing import Any
 
 import numpy as np
 
-from fluxloom.core.strategies import strategy_called, strategy_class
+from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.box import side_names
 from fluxloom.lbm.collisions import Collision
-from fluxloom.lbm.memory import Cells
+from fluxloom.lbm.memory import AllCells, FluidCells
 from fluxloom.lbm.streaming import Streaming
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom_lab.bench.lbm_choice import Choice
@@ -52,7 +51,7 @@ def lattice_flow(context: Context, choice: Choice, shape: tuple[int, ...], sched
     if choice.stored:
         named["bodies"] = packing(shape, choice.fluid)
     layout = LAYOUTS[choice.layout] if choice.layout else None
-    named["cells"] = replace(strategy_class(Cells, choice.stored or "all")(), layout=layout)
+    named["cells"] = FluidCells(layout=layout) if choice.stored == "fluid" else AllCells(layout=layout)
     flow = LatticeBoltzmann(
         context, shape, viscosity=VISCOSITY, lattice=choice.velocities, dtype=choice.precision, schedule=schedule,
         **named,

@@ -41,7 +41,7 @@ from fluxloom.lbm.boundaries import (
     Wall,
 )
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.memory import Cells
+from fluxloom.lbm.memory import AllCells, Cells
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 
@@ -136,9 +136,10 @@ def _flow(
 
 def _cells(case: LatticeCase, context: Context, shares: Sequence[float] | None) -> Cells:
     """Return which cells are stored, their layout, and what each of several ranks gets."""
-    cells = replace(case.lattice.cells, layout=AoS() if case.lattice.layout == "aos" else SoA(), shares=shares)
+    cells: Cells = case.lattice.cells
+    cells = replace(cells, layout=AoS() if case.lattice.layout == "aos" else SoA(), shares=shares)
     cut = tuple(case.partition.cut[::-1])
-    return replace(cells, cut=cut) if cut and context.ranked else cells
+    return replace(cells, cut=cut) if cut and context.ranked and isinstance(cells, AllCells) else cells
 
 
 def _lattice(case: LatticeCase) -> Lattice:

@@ -94,7 +94,7 @@ class Snapshot(Taken):
         above = memory.dat("taken density", dtype=flow.real)
         super().__init__(flow, above, memory.dat("taken velocity", flow.lattice.dimensions, dtype=flow.real))
         self._window = window
-        self.loops: list[Loop] = []
+        self.loops = []
 
     def _look(self) -> None:
         loop = self._flow.look(moments, self.above, self.u)

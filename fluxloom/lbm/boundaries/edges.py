@@ -85,7 +85,7 @@ def _edge(
         set_velocity(moving.value)
         parts[fast].follow(set_velocity)
     carry = _densities(space, above, cells, near, dense, sides, sites, parts)
-    constants = space.constants | {"density": bool(dense), "velocity": bool(fast)}
+    constants: dict[str, Any] = space.constants | {"density": bool(dense), "velocity": bool(fast)}
     every = np.arange(lattice.q)[None, :]
     pull = pull_at(space, over, label)
     froms = space.arriving(over, near[:, None], every, f"{label} near")

@@ -131,9 +131,9 @@ def bounce(
     """
     value = returned(out, share, kick)
     back[0] = value
-    if push is not None:
+    if push is not None and momentum is not None:
         set_push(out[0], value, heading, u, push, momentum.per)
-    elif force is not None:
+    elif force is not None and momentum is not None:
         add(out[0], value, heading, u, arm, force, torque, momentum.per)
 
 

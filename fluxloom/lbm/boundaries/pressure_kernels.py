@@ -92,7 +92,7 @@ def anti_bounce_back(
     u = zeros(lattice.dimensions)
     v = zeros(lattice.dimensions)
     velocities_near(near, further, pull, g, u, v, lattice, unit)
-    if memory is None:
+    if memory is None or absorption is None:
         turn(g, above[0], pull, u, v, back, lattice, unknown, side, unit)
     else:
         out = -0.5 * side.inward * (u[side.axis] + v[side.axis])

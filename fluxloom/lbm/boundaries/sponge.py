@@ -97,7 +97,7 @@ class Sponge:
         densities = Densities(space, site, places, above, self.density)
         wanted = np.zeros((over.set.size, d)) if self.velocity is None else speeds_at(self.velocity, places)
         u = make(over.set, wanted, f"{name} velocity", dtype=space.real, layout=SoA())
-        constants = space.constants | {"follow": self.velocity is not None}
+        constants: dict[str, Any] = space.constants | {"follow": self.velocity is not None}
         every = np.arange(space.lattice.q)[None, :]
         pull = pull_at(space, over, name)
         steps = [

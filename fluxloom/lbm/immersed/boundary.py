@@ -138,7 +138,7 @@ class ImmersedBoundary:
         """
         self._check(flow)
         self.flow, context = flow, flow.space.context
-        self._ways = {strategy_name(self.pipeline): self.pipeline}
+        self._ways: dict[str, Pipeline] = {strategy_name(self.pipeline): self.pipeline}
         if isinstance(self.pipeline, Fastest):
             self._ways = {"device": OnDevice()}
             if context.device.native and not flow.field:

@@ -61,9 +61,9 @@ def force_marker(sample: Read, wanted: Read, weight: Read, pull: Write, total: W
     for a in range(dimensions):
         given = answer(sample[dimensions], weight[0], factor) * (wanted[a] - sample[a])
         pull[a] = given
-        if more is None:
+        if total is not None:
             total[a] = given
-        else:
+        if more is not None:
             more[a] = more[a] + given
 
 

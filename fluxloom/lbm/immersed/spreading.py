@@ -14,9 +14,9 @@ with the measure of a marker for ``s``, serves bodies that move.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -172,13 +172,12 @@ def plane_weights(delta: Delta, measures: npt.ArrayLike) -> npt.NDArray[np.float
     return np.asarray(measures, dtype=np.float64) / delta.square
 
 
-class MarkerWeights(Strategy, what="kind of marker weights", group="fluxloom.marker_weights"):
+class MarkerWeights(Strategy, ABC, what="kind of marker weights", group="fluxloom.marker_weights"):
     """How the weights of markers that do not move are found."""
 
-    if TYPE_CHECKING:  # a member has to have it
-
-        def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-            """Return the weights, from the matrix of the interpolation and the weights of a plane."""
+    @abstractmethod
+    def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the weights, from the matrix of the interpolation and the weights of a plane."""
 
 
 @dataclass(frozen=True)
