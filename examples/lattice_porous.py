@@ -1,7 +1,7 @@
 """Slow flow through spheres in a cubic array: drag and permeability against Zick and Homsy (1982).
 
 The box is one cell of the array, joined along all axes, and a force drives the fluid. Up to half of the box is solid;
-only the fluid cells are stored (``cells="fluid"``), with one copy of the populations. With a force ``g`` per volume and
+only the fluid cells are stored (``FluidCells()``), with one copy of the populations. With a force ``g`` per volume and
 the mean velocity ``U`` over the whole box of side ``L`` the drag coefficient of spheres of radius ``a`` and the
 permeability are
 
@@ -23,7 +23,9 @@ import numpy.typing as npt
 import fluxloom as fl
 from fluxloom.lbm.boundaries import Body, Wall
 from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.memory import FluidCells
 from fluxloom.lbm.shapes import Sphere
+from fluxloom.lbm.streaming import InPlace
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 DRAG = {0.216: 7.442, 0.343: 15.4, 0.45: 28.1, 0.5236: 42.1}
@@ -39,7 +41,7 @@ def flow_through(context: fl.Context, solid: float, cells: int) -> tuple[Lattice
     force = 6 * pi * VISCOSITY * radius * DRAG[solid] * speed / cells**3
     middle = (0.5 * cells - 0.5,) * 3
     flow = LatticeBoltzmann(
-        context, (cells,) * 3, viscosity=VISCOSITY, collision=TRT(), streaming="in-place", cells="fluid",
+        context, (cells,) * 3, viscosity=VISCOSITY, collision=TRT(), streaming=InPlace(), cells=FluidCells(),
         force=(0.0, 0.0, force), bodies=[Body("sphere", Sphere(middle, radius), Wall(interpolated=True, measure=True))],
     )  # fmt: skip
     flow.initialise()

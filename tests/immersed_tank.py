@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from fluxloom.core.layout import SoA
+from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import BGK
 from fluxloom.lbm.lattices import D2Q9, D3Q19
+from fluxloom.lbm.memory import GridMemory
 from fluxloom.lbm.space import Space
 from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
 from fluxloom.lbm.steps_moments import macros, stream
-from fluxloom.lbm.streaming import streaming
+from fluxloom.lbm.streaming import Streaming
 
 
 class Tank:
@@ -25,13 +27,15 @@ class Tank:
         self.force, self.viscosity = tuple(force), viscosity
         self.collision = collision if collision is not None else BGK()
         self.field = field
-        grid = context.grid(shape, "cells", periodic=True)
-        scheme = streaming(scheme)
+        scheme, box = strategy_called(Streaming, scheme), Box(tuple(shape), (True,) * d)
+        memory = GridMemory(context, lattice, box)
+        grid = memory.grid
         names = "ab"[: scheme.buffers]
         buffers = tuple(context.dat(grid, name=n, shape=(lattice.q,), dtype=dtype, layout=SoA()) for n in names)
-        self.space = Space(context, lattice, Box(tuple(shape), (True,) * d), grid, scheme, buffers)
-        self.stencil = context.stencil(grid, lattice.sources, "sources")
-        self.ahead = context.stencil(grid, lattice.velocities, "ahead")
+        self.space = Space(context, lattice, box, memory, scheme, buffers)
+        self.stencil, self.ahead = memory.behind, memory.ahead
+        uniform = self.force if self.force and not field else None
+        self.constants = Constants(lattice, self.collision, viscosity, dtype, uniform)
         self.excess = context.dat(grid, name="excess", dtype=dtype)
         self.motion = context.dat(grid, name="velocity", shape=(d,), dtype=dtype, layout=SoA())
         self.force_field = context.dat(grid, name="force", shape=(d,), dtype=dtype, layout=SoA())
@@ -41,7 +45,7 @@ class Tank:
     def _bulk(self, parity):
         space = self.space
         a, b = space.populations(parity), space.populations(parity + 1)
-        match space.streaming.name:
+        match space.streaming.type_name:
             case "pull":
                 return [self._loop(pull, a[self.stencil], out=(b,))]
             case "push":
@@ -56,11 +60,8 @@ class Tank:
         ]
 
     def _loop(self, kernel, f, *more, out=()):
-        space = self.space
-        uniform = self.force if self.force and not self.field else None
         field = () if kernel is stream else (self.force_field if self.field else None,)
-        constants = Constants(space.lattice, self.collision, self.viscosity, space.buffers[0].scalar.numpy, uniform)
-        return Loop(kernel, space.grid, f, *more, *field, *out, **constants.of(kernel))
+        return Loop(kernel, self.space.grid, f, *more, *field, *out, **self.constants.of(kernel))
 
     def immerse(self, boundary):
         self.boundary = boundary

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import fluxloom as fl
+from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, parts_of
@@ -16,10 +17,11 @@ from fluxloom.lbm.box import AXES, Box
 from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D2Q9, Lattice
+from fluxloom.lbm.memory import GridMemory
 from fluxloom.lbm.space import Space
 from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
 from fluxloom.lbm.steps_moments import macros, stream
-from fluxloom.lbm.streaming import streaming as streaming_of
+from fluxloom.lbm.streaming import Streaming
 from fluxloom.lbm.units import storage_unit
 
 
@@ -44,15 +46,15 @@ class Flow:
         ctx = context or fl.Context("cpu", threads=1, tuning=False)
         given = {side[0] for side in sides}
         self.box = Box(shape, tuple(AXES[len(shape) - 1 - a] not in given for a in range(len(shape))))
-        grid = ctx.grid(self.box.grid_shape, "cells", periodic=True)
-        scheme = streaming_of(streaming)
+        memory = GridMemory(ctx, lattice, self.box)
+        grid, scheme = memory.grid, strategy_called(Streaming, streaming)
         buffers = tuple(
             ctx.dat(grid, name=name, shape=(lattice.q,), dtype=dtype, layout=layout or fl.SoA())
             for name in ("a", "b")[: scheme.buffers]
         )
         acting = ctx.scalar(np.array(force, dtype=float), "force", dtype="float64") if len(force) else None
         given = tuple(float(x) for x in force)
-        self.space = Space(ctx, lattice, self.box, grid, scheme, buffers, storage_unit(dtype), acting, weight=given)
+        self.space = Space(ctx, lattice, self.box, memory, scheme, buffers, storage_unit(dtype), acting, weight=given)
         self.labels = labels_of(self.box, [body.shape for body in bodies])
         self.parts: dict[str, Part] = parts_of(self.space, sides, bodies, self.labels)
         self.force = np.array(force if len(force) else [0.0] * lattice.dimensions)
@@ -64,13 +66,13 @@ class Flow:
         force = tuple(self.force) if self.force.any() else None
         constants = Constants(self.space.lattice, collision, viscosity, dtype, force)
         ctx, grid, lattice = self.space.context, self.space.grid, self.space.lattice
-        behind, ahead = ctx.stencil(grid, lattice.sources), ctx.stencil(grid, lattice.velocities)
+        behind, ahead = self.space.memory.behind, self.space.memory.ahead
 
         def loop(kernel: Kernel, *arguments: Any) -> Loop:
             return Loop(kernel, grid, *arguments, **constants.of(kernel))
 
         a, b = self.space.buffers[0], self.space.buffers[-1]
-        match self.space.streaming.name:
+        match self.space.streaming.type_name:
             case "in-place":
                 return [[loop(even, a, None)], [loop(odd, a[ahead], None)]]
             case "pull":

@@ -14,8 +14,8 @@ from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
-from fluxloom.lbm.steps_moments import equilibrium, equilibrium_ahead, macros, stream
-from fluxloom.lbm.streaming import streaming as streaming_of
+from fluxloom.lbm.steps_moments import equilibrium, macros, stream
+from fluxloom.lbm.stored import Stored
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +48,7 @@ class PeriodicBox:
         grid = self.grid = self.ctx.grid(shape, "cells", periodic=True)
         self.sources = self.ctx.stencil(grid, lattice.sources, "sources")
         self.ahead = self.ctx.stencil(grid, lattice.velocities, "ahead")
-        count, axes = streaming_of(scheme).buffers, (lattice.dimensions,)
+        count, axes = (1 if scheme == "in-place" else 2), (lattice.dimensions,)
         real = "float64" if dtype == "float64" else "float32"
         self.f = [self.ctx.dat(grid, name="ab"[n], shape=(lattice.q,), dtype=dtype) for n in range(count)]
         self.above = self.ctx.dat(grid, name="above", dtype=real)
@@ -84,10 +84,10 @@ class PeriodicBox:
         """Start in equilibrium."""
         self.above.write(np.broadcast_to(np.subtract(density, 1.0), self.grid.shape))
         self.u.write(np.broadcast_to(velocity, (*self.grid.shape, self.lattice.dimensions)))
-        if self.scheme in ("push", "in-place"):
-            self._loop(equilibrium_ahead, self.above, self.u, self.f[0][self.ahead])()
-        else:
-            self._loop(equilibrium, self.above, self.u, self.f[0])()
+        ahead = self.scheme in ("push", "in-place")
+        target = self.f[0][self.ahead] if ahead else self.f[0]
+        constants = self.constants.of(equilibrium, stored=Stored(ahead))
+        Loop(equilibrium, self.grid, self.above, self.u, target, **constants)()
 
     def step(self, count: int) -> None:
         """Advance."""

@@ -14,7 +14,7 @@ from math import isfinite
 from fluxloom.core.errors import SolverError
 from fluxloom.kernel.frontend import func
 
-__all__ = ["UniformForce", "set_force", "uniform_force"]
+__all__ = ["ForceField", "UniformForce", "set_force", "uniform_force"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,19 @@ class UniformForce:
         force[last - 1] = self.y
         if last == 2:
             force[0] = self.z
+
+
+@dataclass(frozen=True)
+class ForceField:
+    """What a flow is told whose force differs by cell: dats have it, which steps read.
+
+    Attributes
+    ----------
+    start
+        That of all cells to begin with, along each axis of the grid, slowest first; empty: none.
+    """
+
+    start: Sequence[float] = ()
 
 
 @func

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 
-__all__ = ["AXES", "Box", "side_names"]
+__all__ = ["AXES", "Box", "side_names", "sought"]
 
 AXES = "xyz"
 
@@ -114,6 +114,18 @@ class Box:
         along = self.coordinates(places)[-1] + shifts[..., -1]
         return (along < 0) | (along >= self.shape[-1])
 
+    def across(self, cells: npt.NDArray[np.int64], axis: int) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
+        """Return the shape of a side across an axis, and the numbers of cells in it."""
+        shape, at = list(self.shape), list(self.coordinates(cells))
+        del shape[axis], at[axis]
+        return tuple(shape), np.ravel_multi_index(tuple(at), tuple(shape)).astype(np.int64)
+
+    def inwards(self, cells: npt.NDArray[np.int64], axis: int, outward: int) -> npt.NDArray[np.int64]:
+        """Return the next cells away from a side."""
+        shift = np.zeros((len(cells), self.dimensions), dtype=np.int64)
+        shift[:, axis] = -outward
+        return self.shifted(cells, shift)
+
     def shifted(self, places: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the numbers of the cells at some distance, ``(..., dimensions)`` for ``places`` ``(...)``."""
         places = np.asarray(places, dtype=np.int64)
@@ -121,3 +133,11 @@ class Box:
             return np.broadcast_to(places, np.broadcast_shapes(places.shape, shifts.shape[:-1]))
         at = self.coordinates(places)
         return self.place([x + shifts[..., k] for k, x in enumerate(at)])
+
+
+def sought(ascending: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the place of each number among ascending ones; -1 where it is not there."""
+    if not ascending.size:
+        return np.full(numbers.shape, -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    return np.where(ascending[at] == numbers, at, -1)

@@ -30,18 +30,15 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Set
-from fluxloom.lbm.box import Box
+from fluxloom.lbm.box import Box, sought
 from fluxloom.lbm.cells_division import Division, numbers_among
 from fluxloom.lbm.labels import FLUID, Labels
 from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["LISTS_ON_RANKS", "CellList", "CellSet"]
+__all__ = ["CellList", "CellSet"]
 
 Places = npt.NDArray[np.int64]
 Table = npt.NDArray[np.int32]
-
-LISTS_ON_RANKS = ("pull", "three-phase")
-"""Schemes of streaming with lists on several ranks: in the others a rank would write copies of others' cells."""
 
 _MOST = 2**31 - 1
 """Places that a table of 32 bits can count."""
@@ -210,9 +207,9 @@ class CellList:
             If one is not fluid, or far away from this rank's cells.
         """
         asked = np.asarray(cells, dtype=np.int64)
-        found = _sought(self.cells, asked)
+        found = sought(self.cells, asked)
         if self.halo.size:
-            at = _sought(self._wanted, asked)
+            at = sought(self._wanted, asked)
             place = np.empty(self.halo.size, dtype=np.int64)
             place[self._order] = self.cells.size + np.arange(self.halo.size)
             found = np.where(at >= 0, place[at], found)
@@ -255,14 +252,6 @@ class CellList:
         if np.any(theirs & shifts.any(axis=-1)):
             raise SolverError("what is next to a cell of another rank is not known here: ask for it on that rank")
         return np.where(theirs, at, self.ahead[np.where(theirs, 0, at), k])
-
-
-def _sought(ascending: Places, cells: Places) -> Places:
-    """Return the place of each cell among ascending ones; -1 where it is not there."""
-    if not ascending.size:
-        return np.full(cells.shape, -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(ascending, cells), ascending.size - 1)
-    return np.where(ascending[at] == cells, at, -1)
 
 
 def _neighbours(box: Box, cells: Places, velocities: Places) -> Iterator[Places]:

@@ -69,15 +69,19 @@ def labels_of(box: Box, shapes: Sequence[Shape]) -> Labels:
     return labels
 
 
-def images(box: Box, shape: Shape) -> list[Array]:
-    """Return by how much a shape is moved along the periodic axes to all places at which it reaches into the box."""
+def images(box: Box, shape: Shape, margin: int = 0) -> list[Array]:
+    """Return by how much a shape is moved along periodic axes to all places at which it reaches into the box.
+
+    Parameters
+    ----------
+    margin
+        Cells by which it may miss the box.
+    """
     along = []
-    low, high = shape.bounds()
-    for a, (n, periodic) in enumerate(zip(box.shape, box.periodic, strict=True)):
-        if periodic and isfinite(low[a]) and isfinite(high[a]):
-            along.append([n * k for k in range(ceil(-high[a] / n), floor((n - 1 - low[a]) / n) + 1)])
-        else:
-            along.append([0])
+    for low, high, n, periodic in zip(*shape.bounds(), box.shape, box.periodic, strict=True):
+        ends = periodic and isfinite(low) and isfinite(high)
+        first, last = (ceil((-margin - high) / n), floor((n - 1 + margin - low) / n)) if ends else (0, 0)
+        along.append([n * k for k in range(first, last + 1)])
     return [np.array(shift, dtype=np.float64) for shift in product(*along)]
 
 

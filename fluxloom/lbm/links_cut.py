@@ -21,8 +21,8 @@ from math import ceil, floor, isfinite
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.labels import CHUNK, FLUID, Labels
+from fluxloom.lbm.box import Box, sought
+from fluxloom.lbm.labels import CHUNK, FLUID, Labels, images
 from fluxloom.lbm.shapes import Array, Mask, Shape
 
 __all__ = ["CutSearch", "Cuts", "Piece", "find_cuts", "pieces_of"]
@@ -112,17 +112,8 @@ def pieces_of(box: Box, shapes: Sequence[Shape], *, wide: bool = False) -> list[
     for label, shape in enumerate(shapes, start=1):
         for part in shape.parts():
             if wide or not part.wide:
-                found += [Piece(box, part, shift, label) for shift in _images(box, part)]
+                found += [Piece(box, part, shift, label) for shift in images(box, part, margin=1)]
     return found
-
-
-def _images(box: Box, shape: Shape) -> list[Array]:
-    """Return by how much a shape is moved along periodic axes to all places at which it is in the box or next to it."""
-    along = []
-    for low, high, n, periodic in zip(*shape.bounds(), box.shape, box.periodic, strict=True):
-        ends = periodic and isfinite(low) and isfinite(high)
-        along.append([n * k for k in range(ceil((-1 - high) / n), floor((n - low) / n) + 1)] if ends else [0])
-    return [np.array(shift, dtype=np.float64) for shift in product(*along)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +197,7 @@ class CutSearch:
         ends = self.box.shifted(cells, np.broadcast_to(step, (cells.size, step.size)))
         axis = int(np.flatnonzero(step)[0])
         lower = cells if step[axis] > 0 else ends
-        return self._both(cells, step) & ~_among(lower * self.box.dimensions + axis, self._met), ends
+        return self._both(cells, step) & (sought(self._met, lower * self.box.dimensions + axis) < 0), ends
 
     def _joined(self, cells: Places, step: npt.NDArray[np.int64]) -> Mask:
         """Return from which cells a way along axes, through cells next to it, leads past all bodies."""
@@ -301,11 +292,3 @@ class CutSearch:
             rest = np.flatnonzero(~yes)
             yes[rest] = solid[self.box.shifted(cells[rest], np.broadcast_to(offset, (rest.size, len(offset))))]
         return cells[yes]
-
-
-def _among(keys: Places, ascending: Places) -> Mask:
-    """Return which keys are among others."""
-    if not ascending.size:
-        return np.zeros(keys.size, dtype=bool)
-    at = np.minimum(np.searchsorted(ascending, keys), ascending.size - 1)
-    return ascending[at] == keys

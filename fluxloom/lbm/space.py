@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,10 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.cells import LISTS_ON_RANKS, CellList, CellSet
+from fluxloom.lbm.cells import CellList, CellSet
 from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.memory import Memory
+from fluxloom.lbm.stored import Stored
 from fluxloom.lbm.streaming import Neighbours, Streaming
 
 __all__ = ["Elements", "Space"]
@@ -62,8 +65,8 @@ class Space:
     ----------
     context, lattice, box, streaming
         What the flow was made with.
-    grid
-        Cells of the box and of the layer beyond its sides; periodic along all axes.
+    memory
+        Where values are kept.
     buffers
         Copies of the populations ``g_i = f_i - w_i``, ``q`` components a cell.
     unit
@@ -73,33 +76,40 @@ class Space:
         Velocities that are set at sides include half of it.
     weight
         The force that is the same everywhere, when the flow is made: what fluid at rest carries by its pressure.
-    listed
-        The cells that are stored, and the set that they are, where those are not all.
     """
 
     context: Context
     lattice: Lattice
     box: Box
-    grid: Grid
+    memory: Memory
     streaming: Streaming
     buffers: tuple[Dat, ...]
     unit: float = 1.0
     force: Global | Dat | None = None
-    listed: tuple[CellList, CellSet] | None = None
     weight: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.listed is not None and self.context.ranked and self.streaming.name not in LISTS_ON_RANKS:
+        if self.listed is not None and self.context.ranked and not self.streaming.own_cells:
             raise SolverError(
-                f"cells='fluid' with streaming={self.streaming.name!r} runs on one rank, here are "
+                f"cells=FluidCells() with streaming={type(self.streaming).__name__}() runs on one rank, here are "
                 f"{self.context.comm.size}: a rank would write populations of cells that others own; take "
-                f"{' or '.join(map(repr, LISTS_ON_RANKS))}, or cells='all'"
+                "streaming=Pull() or ThreePhase(), or cells=AllCells()"
             )
+
+    @property
+    def grid(self) -> Grid:
+        """Cells of the box and of the layer beyond its sides; periodic along all axes."""
+        return self.memory.grid
+
+    @property
+    def listed(self) -> tuple[CellList, CellSet] | None:
+        """The cells that are stored, and the set that they are, where those are not all."""
+        return self.memory.listed
 
     @property
     def set(self) -> Set:
         """What populations live on: the grid, or a list of cells."""
-        return self.grid if self.listed is None else self.listed[1]
+        return self.memory.set
 
     @property
     def _where(self) -> Neighbours:
@@ -124,6 +134,16 @@ class Space:
     def populations(self, parity: int) -> Dat:
         """Return the buffer that holds the populations before a step of that parity."""
         return self.buffers[self.streaming.buffer(parity)]
+
+    def seen(self, parity: int) -> tuple[Dat | Argument, dict[str, Any]]:
+        """Return what left each cell as loops over cells see it, before a step of that parity, and their constants."""
+        stored, f = self.streaming.stored(parity), self.populations(parity)
+        return (f[self.memory.ahead] if stored.ahead else f), self.constants | {"stored": stored}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What kernels that look at populations take."""
+        return {"lattice": self.lattice, "unit": self.unit}
 
     # ------------------------------------------------------------------------------------------ ranks
     def check_cut(self) -> None:
@@ -163,7 +183,7 @@ class Space:
             How many cells away from them is what loops over them meet, at least; by default a cell, and what left the
             one there.
         """
-        reach = max(reach, REACH + any(self.streaming.stored(parity)[0] for parity in self.parities))
+        reach = max(reach, REACH + any(self.streaming.stored(parity).ahead for parity in self.parities))
         if not self.context.ranked:
             return Elements(self.context.set(len(cells), name), np.arange(len(cells)), cells)
         mine = self.owns(cells)
@@ -228,7 +248,7 @@ class Space:
         name: str, *, private: bool,
     ) -> tuple[Argument, ...]:  # fmt: skip
         """Return slots; what a loop writes through them is for this rank alone, or for those that it travels to."""
-        found: dict[tuple[bool, bool], SlotMap] = {}
+        found: dict[Stored, SlotMap] = {}
         out = []
         for parity in self.parities:
             stored = self.streaming.stored(parity)

@@ -192,6 +192,7 @@ class Constants:
         """The uniform force as kernels take it."""
         return self._values["uniform"]
 
-    def of(self, kernel: Kernel) -> dict[str, Any]:
-        """Return the values of the keyword-only parameters of a kernel."""
-        return {constant.name: self._values[constant.name] for constant in kernel.constants}
+    def of(self, kernel: Kernel, **more: Any) -> dict[str, Any]:
+        """Return the values of the keyword-only parameters of a kernel; ``more`` are those that are not here."""
+        values = self._values | more
+        return {constant.name: values[constant.name] for constant in kernel.constants}

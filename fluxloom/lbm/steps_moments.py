@@ -8,8 +8,9 @@ from fluxloom.kernel.intrinsics import zeros
 from fluxloom.lbm.body_force import UniformForce, set_force
 from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.moments import along, plain_sums, product
+from fluxloom.lbm.stored import Stored
 
-__all__ = ["arriving", "equilibrium", "equilibrium_ahead", "macros", "stream"]
+__all__ = ["arriving", "equilibrium", "macros", "stream"]
 
 
 @kernel
@@ -61,24 +62,13 @@ def set_moments(excess, momentum, above, u, unit):
 
 @kernel
 def equilibrium(
-    above: Read, u: Read, f: Write, *, lattice: Const[Lattice], unit: float, uniform: Const[UniformForce | None]
-):
-    """Populations in equilibrium, in the cell's own memory."""
+    above: Read, u: Read, f: Write,
+    *, stored: Const[Stored], lattice: Const[Lattice], unit: float, uniform: Const[UniformForce | None],
+):  # fmt: skip
+    """Populations in equilibrium, where those are that left the cell."""
     g = zeros(lattice.q)
     set_equilibrium(g, uniform, above, u, lattice, unit)
-    for k in range(lattice.q):
-        f[k] = g[k]
-
-
-@kernel
-def equilibrium_ahead(
-    above: Read, u: Read, f: Write, *, lattice: Const[Lattice], unit: float, uniform: Const[UniformForce | None]
-):
-    """Populations in equilibrium, where they go to."""
-    g = zeros(lattice.q)
-    set_equilibrium(g, uniform, above, u, lattice, unit)
-    for k in range(lattice.q):
-        f[k][k] = g[k]
+    stored.store(g, f, lattice)
 
 
 @func

@@ -28,16 +28,26 @@ Where "the memory of the cell at ``x + c_k``" is, `Neighbours` tell: all cells o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import Strategy
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set, Subset
+from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.memory import Memory
+from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.steps_moments import macros, stream
+from fluxloom.lbm.stored import Stored
 
-__all__ = ["STREAMING", "Neighbours", "Streaming", "streaming"]
+__all__ = ["Buffers", "InPlace", "Neighbours", "Pass", "Pull", "Push", "Streaming", "ThreePhase"]
 
 Places = npt.NDArray[np.int64]
 
@@ -54,31 +64,78 @@ class Neighbours(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Streaming:
+@dataclass(frozen=True, eq=False)
+class Buffers:
+    """What the passes of a step read and write.
+
+    Attributes
+    ----------
+    populations
+        As many copies as the scheme needs.
+    memory
+        Which has the maps from each cell to those that populations come from, and go to.
+    excess, motion
+        Density less one, and velocity: of three phases.
+    """
+
+    populations: tuple[Dat, ...]
+    memory: Memory
+    excess: Dat
+    motion: Dat
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """A pass of a step over the cells.
+
+    Attributes
+    ----------
+    kernel
+        Of `fluxloom.lbm.steps`.
+    reads, writes
+        What it takes before and behind the force of the cells.
+    forced
+        Whether the force acts in it.
+    """
+
+    kernel: Kernel
+    reads: tuple[Any, ...]
+    writes: tuple[Any, ...] = ()
+    forced: bool = True
+
+    def loop(self, over: Set | Subset, constants: Constants, field: Dat | None, **options: Any) -> Loop:
+        """Return the loop over some cells; ``field`` has the force of each of them."""
+        force = (field,) if self.forced else ()
+        return Loop(self.kernel, over, *self.reads, *force, *self.writes, **constants.of(self.kernel), **options)
+
+
+class Streaming(Strategy, ABC, what="scheme of streaming", group="fluxloom.streamings"):
     """A scheme of streaming.
 
     Attributes
     ----------
-    name
-        ``"pull"``, ``"push"``, ``"three-phase"`` or ``"in-place"``.
     buffers
         Copies of the populations that it needs. With pull and push two take turns; with three-phase streaming the
         second one holds what has streamed until it has collided.
+    own_cells
+        Whether a step writes to its own cells alone. In other schemes a rank writes to its copies of others' cells,
+        which those of a list cannot be sent.
     """
 
-    name: str
-    buffers: int
+    buffers: ClassVar[int] = 2
+    own_cells: ClassVar[bool] = False
 
     def buffer(self, parity: int) -> int:
         """Return which buffer holds the populations between two steps."""
-        return parity % 2 if self.name in ("pull", "push") else 0
+        return 0
 
-    def stored(self, parity: int) -> tuple[bool, bool]:
-        """Whether populations are stored where they go to, and in the slot of the opposite direction."""
-        if self.name == "in-place":
-            return (True, False) if parity % 2 == 0 else (False, True)
-        return self.name == "push", False
+    def stored(self, parity: int) -> Stored:
+        """Return where the populations are between two steps."""
+        return Stored()
+
+    @abstractmethod
+    def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
+        """Return what an even step does, and an odd one."""
 
     def departed(
         self, where: Neighbours, lattice: Lattice, cells: Places, directions: Places, parity: int
@@ -94,15 +151,15 @@ class Streaming:
         parity
             Of the number of steps done.
         """
-        ahead, turned = self.stored(parity)
-        return self._slots(where, lattice, cells, directions, int(ahead), turned)
+        stored = self.stored(parity)
+        return self._slots(where, lattice, cells, directions, int(stored.ahead), stored.turned)
 
     def arriving(
         self, where: Neighbours, lattice: Lattice, cells: Places, directions: Places, parity: int
     ) -> tuple[Places, Places]:
         """Return the cells and components in which the next step looks for what arrives at some cells."""
-        ahead, turned = self.stored(parity)
-        return self._slots(where, lattice, cells, directions, int(ahead) - 1, turned)
+        stored = self.stored(parity)
+        return self._slots(where, lattice, cells, directions, int(stored.ahead) - 1, stored.turned)
 
     @staticmethod
     def _slots(
@@ -117,20 +174,68 @@ class Streaming:
         return places, np.where(back, opposite[components], components)
 
 
-STREAMING = {
-    scheme.name: scheme
-    for scheme in (Streaming("pull", 2), Streaming("push", 2), Streaming("three-phase", 2), Streaming("in-place", 1))
-}
+@dataclass(frozen=True)
+class Pull(Streaming, name="pull"):
+    """Populations arrive, collide and stay."""
+
+    own_cells = True
+
+    def buffer(self, parity: int) -> int:
+        """Return one after the other."""
+        return parity % 2
+
+    def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
+        """Return one pass from a buffer to the other one, and one back."""
+        a, b = of.populations
+        return (Pass(pull, (a[of.memory.behind],), (b,)),), (Pass(pull, (b[of.memory.behind],), (a,)),)
 
 
-def streaming(name: str) -> Streaming:
-    """Return a scheme by its name.
+@dataclass(frozen=True)
+class Push(Streaming, name="push"):
+    """Populations collide and leave."""
 
-    Raises
-    ------
-    SolverError
-        If there is none of that name.
-    """
-    if name not in STREAMING:
-        raise SolverError(f"streaming {name!r}{did_you_mean(name, STREAMING)} (allowed: {', '.join(STREAMING)})")
-    return STREAMING[name]
+    def buffer(self, parity: int) -> int:
+        """Return one after the other."""
+        return parity % 2
+
+    def stored(self, parity: int) -> Stored:
+        """Return where the populations are: they have gone."""
+        return Stored(ahead=True)
+
+    def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
+        """Return one pass from a buffer to the other one, and one back."""
+        a, b = of.populations
+        return (Pass(push, (a,), (b[of.memory.ahead],)),), (Pass(push, (b,), (a[of.memory.ahead],)),)
+
+
+@dataclass(frozen=True)
+class ThreePhase(Streaming, name="three-phase"):
+    """Streaming, moments and the collision one after the other, the moments being kept."""
+
+    own_cells = True
+
+    def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
+        """Return streaming into the second buffer, moments there, and the collision back into the first one."""
+        a, b = of.populations
+        three = (
+            Pass(stream, (a[of.memory.behind],), (b,), forced=False),
+            Pass(macros, (b,), (of.excess, of.motion)),
+            Pass(collide, (b, of.excess, of.motion), (a,)),
+        )
+        return three, three
+
+
+@dataclass(frozen=True)
+class InPlace(Streaming, name="in-place"):
+    """The AA pattern: one copy of the populations, half of the memory."""
+
+    buffers = 1
+
+    def stored(self, parity: int) -> Stored:
+        """Return where the populations are: gone behind an odd step, in opposite slots behind an even one."""
+        return Stored(turned=True) if parity % 2 else Stored(ahead=True)
+
+    def passes(self, of: Buffers) -> tuple[Sequence[Pass], Sequence[Pass]]:
+        """Return a pass over a cell's own memory, and one over that of its neighbours."""
+        (f,) = of.populations
+        return (Pass(even, (f,)),), (Pass(odd, (f[of.memory.ahead],)),)

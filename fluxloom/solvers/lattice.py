@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import Layout
+from fluxloom.core.errors import Divergence, SolverError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
@@ -25,21 +25,28 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.kernel.frontend import Kernel
+from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.boundaries import at_row_ends, rows_turn
+from fluxloom.lbm.boundaries.side import pull_at
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.memory import AllCells, Cells
+from fluxloom.lbm.output import moments, totals
+from fluxloom.lbm.space import Elements, Space
 from fluxloom.lbm.steps import Constants
+from fluxloom.lbm.stored import Stored
+from fluxloom.lbm.streaming import Pull, Streaming
 from fluxloom.lbm.units import storage_unit
 from fluxloom.linalg.direct import Relay
 from fluxloom.solvers import lattice_checks as checks
 from fluxloom.solvers.lattice_cost import Cost, cost_of
 from fluxloom.solvers.lattice_looks import Looks
-from fluxloom.solvers.lattice_memory import memory_of
 from fluxloom.solvers.lattice_sides import Conditions, labelled
 from fluxloom.solvers.lattice_start import Start
 from fluxloom.solvers.lattice_steps import Step, Steps
+from fluxloom.solvers.lattice_values import LatticeValues
 
 __all__ = ["LatticeBoltzmann"]
 
@@ -60,12 +67,11 @@ class LatticeBoltzmann:
     collision
         From `fluxloom.lbm.collisions`, `BGK` by default; or one of your own.
     streaming
-        ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"`` (the AA pattern), which needs half of the memory.
+        From `fluxloom.lbm.streaming`: ``Pull()``, ``Push()``, ``ThreePhase()``, or ``InPlace()`` (the AA pattern),
+        which needs half of the memory.
     dtype
         Storage precision of the populations; single precision is enough for most flows, as what is
         stored is the distance from rest.
-    layout
-        Of the populations; one array a direction by default.
     boundaries
         Conditions of sides, from `fluxloom.lbm.boundaries`, by name: ``"xmin"``, ``"xmax"``, ``"ymin"``, ... . The
         two sides across an axis that have no condition are joined. On several ranks functions of positions are asked
@@ -74,16 +80,12 @@ class LatticeBoltzmann:
         Solid bodies in the box (`fluxloom.lbm.boundaries.Body`).
     force
         Acts on all of the fluid: per volume, along each axis of the grid. `set_force` changes it, if it was given.
-    field
-        Whether the force differs by cell: `force_field` holds it then, and steps read it.
+        With a `fluxloom.lbm.body_force.ForceField` it differs by cell: `force_field` holds it, and steps read it.
     schedule
         For every loop; ``sites`` for those of steps.
-    cut, shares
-        Parts along each axis on several ranks, and how much of the box, or of the fluid in a list, each rank gets.
     cells
-        ``"all"``: every cell of the box is stored and stepped, the fastest where most of it is fluid. ``"fluid"``: only
-        fluid cells are, in a list with a table of their neighbours: memory and time go by the fluid. For boxes that are
-        mostly solid. On several ranks each has a piece of the list (pull and three-phase streaming).
+        Which are stored, how, and what each of several ranks gets of them: from `fluxloom.lbm.memory`, ``AllCells()``,
+        or ``FluidCells()`` for boxes that are mostly solid.
 
     Raises
     ------
@@ -95,12 +97,10 @@ class LatticeBoltzmann:
     ----------
     box, grid
         Cells of the flow; and those of memory, which has a layer more across axes that are not joined.
-    fluid
-        Which cells of the box are fluid.
     constants
         What the kernels of a step take beside dats.
-    steps
-        Steps done.
+    field
+        Whether the force differs by cell.
     """
 
     remembers = ("steps",)
@@ -113,55 +113,63 @@ class LatticeBoltzmann:
         viscosity: float,
         lattice: Lattice = D3Q19,
         collision: Collision | None = None,
-        streaming: str = "pull",
+        streaming: Streaming = Pull(),
         dtype: npt.DTypeLike = "float32",
-        layout: Layout | None = None,
         boundaries: Mapping[str, Any] | None = None,
         bodies: Sequence[Any] = (),
-        force: Sequence[float] = (),
-        field: bool = False,
+        force: Sequence[float] | ForceField = (),
         schedule: Schedule | None = None,
-        cut: tuple[int, ...] | None = None,
-        shares: Sequence[float] | None = None,
-        cells: str = "all",
+        cells: Cells = AllCells(),
     ) -> None:
         self.context, self.lattice = context, checks.check_lattice(lattice)
         self.viscosity = checks.check_viscosity(viscosity)
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
         checks.check_conditions(boundaries := boundaries or {}, bodies)
+        checks.check_cells(cells)
         shape = checks.check_shape(shape, lattice)
-        turned = cells == "all" and rows_turn(boundaries) and not at_row_ends(shape[-1], bodies)
+        turned = isinstance(cells, AllCells) and rows_turn(boundaries) and not at_row_ends(shape[-1], bodies)
         self.box = Box(shape, checks.joined_axes(lattice.dimensions, boundaries), turned)
-        self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
+        self.field = isinstance(force, ForceField)
+        given = force.start if isinstance(force, ForceField) else force
+        self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(given, lattice.dimensions)
         checks.check_half(self.dtype, self.force, self.box, self.viscosity)
-        self.field = field
-        given = self.force if len(force) and not field else None
-        self.constants = Constants(lattice, self.collision, self.viscosity, self.dtype, given)
-        self.schedule = schedule
+        uniform = self.force if len(given) and not self.field else None
+        self.constants = Constants(lattice, self.collision, self.viscosity, self.dtype, uniform)
         self.immersed: Any = None
         labels = labelled(self.box, boundaries, bodies)
-        self.memory = memory_of(cells, context, lattice, self.box, labels, cut, shares)
-        self._declare(layout)
+        self.memory = cells.memory(context, lattice, self.box, labels)
+        self.grid = self.memory.grid
+        self.space, self._values = self._declare(cells, schedule)
         self.conditions = Conditions(self.space, boundaries, bodies, labels)
-        self._steps, self._start, self._looks, self.steps = Steps(self), Start(self), Looks(self), 0
+        self._steps, self._start = Steps(self._values, self.conditions), Start(self._values)
+        self._looks = Looks(self._values, labels, self.pull)
         if any(self.force):  # half of the force is in populations at rest
             self.initialise()
 
     # ------------------------------------------------------------------------------------ declaration
-    def _declare(self, layout: Layout | None) -> None:
+    def _declare(self, cells: Cells, schedule: Schedule | None) -> tuple[Space, LatticeValues]:
+        """Make room for the values."""
         lattice, memory, dtype = self.lattice, self.memory, self.dtype
-        self.grid = memory.grid
         names = ("a", "b")[: self.streaming.buffers]
-        buffers = tuple(memory.dat(n, lattice.q, dtype=dtype, layout=layout) for n in names)
-        self.unit = storage_unit(dtype)
+        buffers = tuple(memory.dat(n, lattice.q, dtype=dtype, layout=cells.layout) for n in names)
         self.real = "float64" if buffers[0].scalar.size == 8 else "float32"
         self.excess = memory.dat("excess", dtype=self.real)  # density less one
         self.motion = memory.dat("velocity", lattice.dimensions, dtype=self.real)
+        field = self.force_field if self.field else None
         acting = self.pull if self.field or self.constants.force is not None else None
-        self.space = Space(
-            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed,
-            self.force,
-        )
+        unit, force = storage_unit(dtype), self.force
+        space = Space(self.context, lattice, self.box, memory, self.streaming, buffers, unit, acting, force)
+        return space, LatticeValues(space, self.constants, self.excess, self.motion, field, schedule)
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        return self._steps.done
+
+    @steps.setter
+    def steps(self, done: int) -> None:
+        """Go on from a number of steps."""
+        self._steps.done = done
 
     @property
     def stencil(self) -> OffsetMap | TableMap:
@@ -204,13 +212,14 @@ class LatticeBoltzmann:
             If there is one already, the flow has begun, or only fluid cells are stored.
         """
         if self.memory.listed is not None:
-            raise SolverError("an immersed boundary needs all cells of the box: make the flow with cells='all'")
+            raise SolverError("an immersed boundary needs all cells of the box: make the flow with cells=AllCells()")
         if self.immersed is not None or self.steps:
             raise SolverError("a flow takes one immersed boundary, with all of its bodies, before the first step")
         checks.check_immersed(boundary.bodies, self.box, ~self.fluid)
         boundary.attach(self)
         self.immersed = boundary
-        self._steps.renew()
+        self._steps.immerse(boundary)
+        self._looks = Looks(self._values, self.conditions.labels, self.pull)  # there is a force of each cell now
 
     def parts_of_step(self, parity: int) -> tuple[list[Step], list[Step], list[Step]]:
         """Return what runs before the loop over all cells, that loop, and what runs after."""
@@ -311,7 +320,8 @@ class LatticeBoltzmann:
 
     def density(self) -> npt.NDArray[np.float64]:
         """Return the density over the box, one where there is no fluid; on ranks over this one's part. Collective."""
-        return self._looks.density()
+        self.look(moments, self.excess, self.motion)()
+        return np.where(self._looks.inside, 1.0 + self.memory.read(self.excess).astype(np.float64), 1.0)
 
     def velocity(self) -> npt.NDArray[Any]:
         """Return the velocity of the cells of the box, ``(*shape, dimensions)``, component ``k`` along axis ``k``.
@@ -319,11 +329,38 @@ class LatticeBoltzmann:
         It is that after `steps` steps, with half of the force as it should be: fluid at rest under a force ``F`` has
         ``steps * F``. It is zero where there is no fluid. On several ranks it is that of this rank's part of `grid`.
         """
-        return self._looks.velocity()
+        self.look(moments, self.excess, self.motion)()
+        return np.where(self._looks.inside[..., None], self.memory.read(self.motion), 0.0)
 
     def totals(self) -> tuple[float, float]:
         """Return the sums of ``rho - 1`` and ``rho u^2 / 2`` over the fluid; collective."""
-        return self._looks.totals()
+        sums = self._looks.sums
+        sums.value = np.zeros(2)
+        self.look(totals, self.marked, sums)()
+        above, energy = sums.value
+        return float(above), float(energy)
+
+    @property
+    def marked(self) -> Dat:
+        """One in the cells that are fluid."""
+        return self._looks.fluid
+
+    def look(self, kernel: Kernel, *arguments: Dat | Global) -> Loop:
+        """Return the loop of a kernel of `fluxloom.lbm.output` over the populations as they are now.
+
+        It is the same after every second step. Arguments are what the kernel takes behind the force.
+        """
+        return self._looks.loop(kernel, self.steps, *arguments)
+
+    def look_at(self, cells: Elements, above: Dat, u: Dat, name: str) -> list[Loop]:
+        """Return the loops that set density less one and velocity of some cells, behind even steps and odd ones."""
+        space = replace(self.space, force=self.pull)
+        pull = pull_at(space, cells, name)
+        constants: dict[str, Any] = space.constants | {"stored": Stored()}
+        return [
+            Loop(moments, cells.set, f, pull, above, u, name=name, **constants)
+            for f in space.departed(cells, cells.cells[:, None], np.arange(self.lattice.q)[None, :], name)
+        ]
 
     def mass(self) -> float:
         """Return the sum of the density over the fluid; collective."""
@@ -366,9 +403,9 @@ class LatticeBoltzmann:
         self.force = checks.check_force(force, self.lattice.dimensions)
         self.constants = replace(self.constants, force=self.force)
         self._acting.value = np.array(self.force)
-        self._steps.set_force()
+        self._steps.set_force(self.constants.uniform)
         self.conditions.set_force(self.force)
-        self._start.set_force()
+        self._start.set_force(self.constants.uniform)
         if self.immersed is not None:
             self.immersed.set_force(self.force)
 
@@ -381,7 +418,7 @@ class LatticeBoltzmann:
     @property
     def cost(self) -> Cost:
         """Memory, and bytes that a step moves for each cell."""
-        return cost_of(self)
+        return cost_of(self._values, self.loops)
 
     @property
     def chain(self) -> Chain | Relay:
@@ -394,14 +431,20 @@ class LatticeBoltzmann:
         return self._steps.retired
 
     def check_finite(self) -> None:
-        """Raise if the flow is not finite any more.
+        """Raise if the flow is not finite any more; collective.
 
         Raises
         ------
-        SolverError
+        Divergence
             Naming the step.
         """
-        self._looks.check_finite()
+        if not np.all(np.isfinite(self.totals())):
+            stiff = "" if self.immersed is None else self.immersed.softer
+            raise Divergence(
+                f"step {self.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
+                f"(now {self.viscosity:.3g}) or take another collision (now {strategy_name(self.collision)}){stiff}",
+                step=self.steps,
+            )
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop has done, in steps done one by one and two by two alike."""

@@ -17,11 +17,13 @@ from fluxloom.lbm.box import AXES, Box, side_names
 from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom.lbm.collisions_rates import relaxation
 from fluxloom.lbm.lattices import LATTICES, SOUND_SPEED_SQUARED, Lattice
+from fluxloom.lbm.memory import Cells
 from fluxloom.lbm.steps import relax_with
-from fluxloom.lbm.streaming import STREAMING, Streaming, streaming
+from fluxloom.lbm.streaming import Streaming
 
 __all__ = [
-    "check_collision", "check_conditions", "check_count", "check_dtype", "check_force", "check_half", "check_immersed",
+    "check_cells", "check_collision", "check_conditions", "check_count", "check_dtype", "check_force", "check_half",
+    "check_immersed",
     "check_lattice", "check_shape", "check_start", "check_streaming", "check_viscosity", "joined_axes",
 ]  # fmt: skip
 
@@ -88,23 +90,26 @@ def check_collision(collision: Any, lattice: Lattice) -> Collision:
     return collision
 
 
-def check_streaming(name: Any) -> Streaming:
+def check_streaming(streaming: Any) -> Streaming:
     """Return a scheme of streaming; names that others give to the one in place lead to it.
 
     Raises
     ------
     SolverError
-        If there is none of that name.
+        For anything else.
     """
-    known = ", ".join(STREAMING)
-    if str(name).lower().replace("_", "-").replace(" ", "-") in IN_PLACE:
+    if str(streaming).lower().replace("_", "-").replace(" ", "-") in IN_PLACE:
         raise SolverError(
-            f"streaming {name!r}, did you mean 'in-place'? That is the AA pattern, with one copy of the populations "
-            f"(allowed: {known})"
+            f"streaming: {streaming!r}, others say; write streaming=InPlace(), the AA pattern, with one copy of the "
+            "populations"
         )
-    if not isinstance(name, str):
-        raise SolverError(f"streaming={name!r}: a name is wanted (allowed: {known})")
-    return streaming(name)
+    require_strategy("streaming", streaming, Streaming)
+    return streaming
+
+
+def check_cells(cells: Any) -> None:
+    """Raise `SolverError` for what does not say which cells are stored."""
+    require_strategy("cells", cells, Cells)
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.dsl.loop import Loop
+from fluxloom.solvers.lattice_values import LatticeValues
 
 __all__ = ["Cost", "cost_of"]
 
@@ -35,9 +35,9 @@ class Cost:
     moved: float
 
 
-def cost_of(flow: LatticeBoltzmann) -> Cost:
-    """Return the cost of a flow."""
-    cells, table = flow.memory.set.size, flow.memory.table_bytes
-    dats = [*flow.space.buffers, flow.excess, flow.motion]
+def cost_of(values: LatticeValues, loops: Sequence[Loop]) -> Cost:
+    """Return the cost of a flow; ``loops`` are those over all cells, of an even and an odd step."""
+    cells, table = values.memory.set.size, values.memory.table_bytes
+    dats = [*values.space.buffers, values.excess, values.motion]
     memory = sum(dat.stride * dat.dim * dat.scalar.size for dat in dats) + table
-    return Cost(cells, memory, table, sum(loop.useful_bytes for loop in flow.loops) / 2 / max(1, cells))
+    return Cost(cells, memory, table, sum(loop.useful_bytes for loop in loops) / 2 / max(1, cells))

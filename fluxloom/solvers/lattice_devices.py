@@ -8,6 +8,7 @@ device sends the layers at its cuts, computes what needs none of the others' mea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, balance
+from fluxloom.lbm.memory import AllCells
 from fluxloom.linalg.hybrid_team import DeviceRanks, DeviceTeam, whole_shares
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -75,9 +77,10 @@ class DividedLattice:
             for context in self.ranks.contexts:
                 context.overlap = overlap
             parts = [share for share in given if share > 0]
-            cut = {"shares": parts} if len(parts) > 1 else {}
+            cells = options.pop("cells", AllCells())
+            cells = replace(cells, shares=parts) if len(parts) > 1 else cells
             self.flows: list[LatticeBoltzmann] = self.ranks.run(
-                lambda rank: LatticeBoltzmann(self.ranks.contexts[rank], shape, **cut, **options)
+                lambda rank: LatticeBoltzmann(self.ranks.contexts[rank], shape, cells=cells, **options)
             )
         except BaseException:
             self.close()

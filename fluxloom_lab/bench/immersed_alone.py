@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.lbm.immersed import ImmersedBoundary, Plane
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.linalg.direct import sequence
 from fluxloom.perf.stopwatch import Stopwatch
@@ -67,7 +67,7 @@ def _measured(
         schedule=options.schedule,
     )  # fmt: skip
     # What weights are is the same to a clock; those of a plane need no large system.
-    boundary = ImmersedBoundary([body], weights="plane", scattered=scattered)
+    boundary = ImmersedBoundary([body], weights=Plane(), scattered=scattered)
     flow.immerse(boundary)
     flow.initialise(1.0, (0.0,) * (dimensions - 1) + (0.05,))
     before, after = list(boundary.before(0)), list(boundary.after(0))

@@ -10,7 +10,7 @@ from typing import Any
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.lbm.immersed import ImmersedBoundary, OnDevice, OnHost
 from fluxloom_lab.bench.base import Tell
 from fluxloom_lab.bench.lbm_choice import Choice, LatticeOptions, ideal_mlups
 from fluxloom_lab.bench.lbm_flow import SPEED, lattice_flow
@@ -25,7 +25,7 @@ FRACTIONS = (0.005, 0.01)
 MODES = ("local", "field")
 """How a flow takes up the force: a second step around the bodies, or a loop that reads it everywhere."""
 
-PIPELINES = {"host": "local, host", "host-serial": "local, host after device"}
+PIPELINES = {"local, host": OnHost(), "local, host after device": OnHost(overlap=False)}
 """Where markers are worked on, beside the device of the flow, and the name of that mode: for devices of work items."""
 
 
@@ -78,7 +78,7 @@ def _modes(choice: Choice, context: Context) -> tuple[str, ...]:
     """
     if choice.streaming == "in-place":
         return MODES[1:]
-    return (*MODES, *PIPELINES.values()) if context.device.items else MODES
+    return (*MODES, *PIPELINES) if context.device.items else MODES
 
 
 def _about(shape: tuple[int, ...], bodies: Filling | None, mode: str) -> dict[str, Any]:
@@ -100,8 +100,7 @@ def _timed(
     flow = lattice_flow(context, replace(choice, **named), shape, options.schedule)
     support, boundary = 0, None
     if bodies is not None:
-        pipeline = {name: key for key, name in PIPELINES.items()}.get(mode, "device")
-        boundary = ImmersedBoundary(bodies.bodies, mode="field" if mode == "field" else "local", pipeline=pipeline)
+        boundary = ImmersedBoundary(bodies.bodies, pipeline=PIPELINES.get(mode, OnDevice()))
         flow.immerse(boundary)
         support = len(boundary.cells)
     flow.initialise(1.0, (0.0,) * (len(shape) - 1) + (SPEED,))
@@ -127,6 +126,6 @@ def _timed(
 
 def _host_times(boundary: ImmersedBoundary | None) -> dict[str, float]:
     """Return what the host has spent on markers since the last call, in ms a step, by part, if it did that work."""
-    if boundary is None or boundary.pipeline == "device":
+    if boundary is None or isinstance(boundary.pipeline, OnDevice):
         return {}
     return {f"host_{part}_ms": 1e3 * seconds for part, seconds in boundary.times(anew=True).items()}

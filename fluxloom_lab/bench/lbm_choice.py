@@ -11,8 +11,8 @@ import numpy as np
 
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.lbm.lattices import LATTICES, Lattice
-from fluxloom.lbm.streaming import STREAMING
-from fluxloom.solvers.lattice_memory import CELLS
+from fluxloom.lbm.memory import Cells
+from fluxloom.lbm.streaming import Streaming
 from fluxloom_lab.bench.options import LAYOUTS, Laid, Ranked, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.options import option
 from fluxloom_lab.problems.lbm_pack import shares_of
@@ -44,7 +44,7 @@ class Choice:
     fluid
         Share of the box that is fluid, between spheres.
     stored
-        Which cells are stored, of `fluxloom.solvers.lattice_memory.CELLS`; empty: that was not asked.
+        Which cells are stored, a name of `fluxloom.lbm.memory.Cells`; empty: that was not asked.
     """
 
     lattice: str = "D3Q19"
@@ -134,18 +134,19 @@ def choices_of(options: LbmOptions) -> list[Choice]:
     lattices = _names(options, "lattice", (first.lattice,), LATTICES, every)
     collisions = _names(options, "collision", (first.collision,), COLLISIONS, False)
     precisions = _names(options, "precision", (first.precision,), PRECISIONS, every)
-    schemes = _names(options, "streaming", (first.streaming,), STREAMING, every)
+    schemes = _names(options, "streaming", (first.streaming,), Streaming.choices, every)
     layouts: Sequence[str] = [layout] if layout or not every else ["soa", "aos", "blocked"]
     forces, walls = _names(options, "force", (first.force,), FORCES, False), options.walls
     if layout and layout not in LAYOUTS:
         raise CaseError(f"--layout {layout!r}{did_you_mean(layout, LAYOUTS)} (allowed: {', '.join(LAYOUTS)})")
     shares: Sequence[float] = shares_of(options.fluid) if options.fluid else (1.0,)
+    stores: Sequence[str] = Cells.choices.names() if options.fluid else ("",)
     if options.fluid and walls:
         raise CaseError("--fluid is of a box without walls: leave --walls out")
     return [
         Choice(lattice, collision, precision, scheme, one, force, walls, fluid, stored)
         for lattice, collision, precision, scheme, one, force, fluid, stored in product(
-            lattices, collisions, precisions, schemes, layouts, forces, shares, CELLS if options.fluid else ("",)
+            lattices, collisions, precisions, schemes, layouts, forces, shares, stores
         )
     ]
 

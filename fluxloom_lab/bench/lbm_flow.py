@@ -11,8 +11,11 @@ import numpy as np
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.box import side_names
 from fluxloom.lbm.collisions import Collision
+from fluxloom.lbm.memory import AllCells, FluidCells
+from fluxloom.lbm.streaming import Streaming
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom_lab.bench.lbm_choice import Choice
 from fluxloom_lab.bench.options import LAYOUTS
@@ -35,20 +38,20 @@ def lattice_flow(context: Context, choice: Choice, shape: tuple[int, ...], sched
         Cells along each axis, slowest first.
     """
     named: dict[str, Any] = {}
-    if choice.layout:
-        named["layout"] = LAYOUTS[choice.layout]
     if choice.collision != "bgk":
         named["collision"] = strategy_called(Collision, choice.collision)
     if choice.streaming != "pull":
-        named["streaming"] = choice.streaming
+        named["streaming"] = strategy_called(Streaming, choice.streaming)
     if choice.force == "uniform":
         named["force"] = (*(0.0,) * (len(shape) - 1), _PULL)
     if choice.force == "field":
-        named["field"] = True
+        named["force"] = ForceField()
     if choice.walls:
         named |= _cavity(shape)
     if choice.stored:
-        named |= {"bodies": packing(shape, choice.fluid), "cells": choice.stored}
+        named["bodies"] = packing(shape, choice.fluid)
+    layout = LAYOUTS[choice.layout] if choice.layout else None
+    named["cells"] = FluidCells(layout=layout) if choice.stored == "fluid" else AllCells(layout=layout)
     flow = LatticeBoltzmann(
         context, shape, viscosity=VISCOSITY, lattice=choice.velocities, dtype=choice.precision, schedule=schedule,
         **named,

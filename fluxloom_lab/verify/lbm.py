@@ -8,7 +8,7 @@ from math import log2
 from typing import Any
 
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Pressure, Velocity
+from fluxloom.lbm.boundaries import PressureScheme, VelocityScheme
 from fluxloom.lbm.collisions import BGK, MRT, TRT, CentralMoments, Collision, Cumulant, Regularised
 from fluxloom_lab.verify.base import Check, DataOptions, FullOptions, Tell, VerifyOptions
 from fluxloom_lab.verify.lbm_exact import (
@@ -48,9 +48,10 @@ def _exact(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Che
     yield Check("channel with force, half-way walls, TRT 3/16: error", error, 0.0, 1e-10, "Poiseuille")
     order = log2(offset_channel_error(context, 12) / offset_channel_error(context, 24))
     yield Check("channel with force, interpolated walls: order", order, 2.0, 0.15, "h^2")
-    for inlet in Velocity.SCHEMES:
-        for outlet in Pressure.SCHEMES:
-            coarse, fine = (channel_error(context, n, inlet, outlet) for n in (8, 16))
+    for inlet in VelocityScheme.choices:
+        for outlet in PressureScheme.choices:
+            schemes = VelocityScheme.choices[inlet](), PressureScheme.choices[outlet]()
+            coarse, fine = (channel_error(context, n, *schemes) for n in (8, 16))
             order = log2(coarse / fine)
             yield Check(f"channel, velocity {inlet}, pressure {outlet}: order", order, 2.0, 0.2, "h^2")
 

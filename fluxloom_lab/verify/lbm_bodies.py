@@ -11,9 +11,18 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.boundaries import (
+    Body,
+    Outflow,
+    Pressure,
+    RegularisedCells,
+    Slip,
+    Velocity,
+    VelocityScheme,
+    Wall,
+)
 from fluxloom.lbm.collisions import TRT, Collision
-from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, circle
+from fluxloom.lbm.immersed import Delta, ImmersedBody, ImmersedBoundary, Peskin, Roma, circle
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle
 from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -57,17 +66,17 @@ class Method:
     """
 
     interpolated: bool = False
-    delta: str = ""
+    delta: Delta | None = None
     retract: float = 0.0
 
 
 METHODS = {
     "interpolated": Method(interpolated=True),
     "half-way": Method(),
-    "immersed": Method(delta="roma"),
-    "retracted": Method(delta="roma", retract=0.35),
-    "immersed, peskin": Method(delta="peskin"),
-    "retracted, peskin": Method(delta="peskin", retract=0.45),
+    "immersed": Method(delta=Roma()),
+    "retracted": Method(delta=Roma(), retract=0.35),
+    "immersed, peskin": Method(delta=Peskin()),
+    "retracted, peskin": Method(delta=Peskin(), retract=0.45),
 }
 """How a body may act on the flow, by name; why 0.35 and 0.45, says ``docs/theory/lattice_results.md``."""
 
@@ -201,7 +210,7 @@ class Box:
     length: float = 40.0
     width: float = 15.0
     front: float = 10.0
-    inlet: str = "regularised"
+    inlet: VelocityScheme = RegularisedCells()
     sides: str = "slip"
     outlet: str = "outflow"
 
@@ -242,13 +251,13 @@ def _past(
     context, name, dtype = where
     method = method_of(name)
     wall = Wall(measure=True, interpolated=method.interpolated)
-    bodies = [] if method.delta else [Body(BODY, Circle(centre, d / 2), wall)]
+    bodies = [] if method.delta is not None else [Body(BODY, Circle(centre, d / 2), wall)]
     flow = LatticeBoltzmann(
         context, shape, viscosity=speed * d / reynolds, lattice=D2Q9, collision=collision, dtype=dtype,
         boundaries=sides, bodies=bodies,
     )  # fmt: skip
     immersed = None
-    if method.delta:
+    if method.delta is not None:
         markers = circle(centre, d / 2, retract=method.retract)
         immersed = ImmersedBoundary([ImmersedBody(BODY, markers)], delta=method.delta)
         flow.immerse(immersed)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Body, Pressure, Velocity, Wall
+from fluxloom.lbm.boundaries import Body, Pressure, PressureScheme, Velocity, VelocityScheme, Wall
 from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, Pose, Prescribed, circle
 from fluxloom.lbm.lattices import D2Q9
@@ -103,7 +103,7 @@ def offset_channel_error(context: Context, height: int) -> float:
     return float(np.abs(flow.velocity()[:, 1, 1] - exact)[fluid].max() / exact.max())
 
 
-def channel_error(context: Context, height: int, inlet: str, outlet: str) -> float:
+def channel_error(context: Context, height: int, inlet: VelocityScheme, outlet: PressureScheme) -> float:
     """Return the greatest error, over the peak, of a channel between an inlet of velocity and an outlet of pressure.
 
     The speed falls with the cell size, and with its square the changes of density. It starts from the exact flow:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
+from fluxloom.lbm.boundaries import BounceBack
 from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
 from fluxloom_lab.verify.base import Check, DataOptions, FullOptions, Tell
@@ -149,7 +150,7 @@ def boxes(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]
         "as it is": (Box(), 0.08),
         "half the speed": (Box(), 0.04),
         "pressure at the outlet": (Box(outlet="pressure"), 0.08),
-        "bounce-back at the inlet": (Box(inlet="bounce-back"), 0.08),
+        "bounce-back at the inlet": (Box(inlet=BounceBack()), 0.08),
         "velocity at the sides": (Box(sides="velocity"), 0.08),
         "20 D more behind": (Box(length=60.0), 0.08),
         "10 D more in front": (Box(length=50.0, front=20.0), 0.08),

@@ -150,7 +150,7 @@ def sphere(
     shape, centre = (width, width, length), (width / 2 - 0.5, width / 2 - 0.5, round(length / 3) - 0.5)
     how = method_of(method)
     wall = Wall(measure=True, interpolated=how.interpolated)
-    bodies = [] if how.delta else [Body(BODY, Sphere(centre, d / 2), wall)]
+    bodies = [] if how.delta is not None else [Body(BODY, Sphere(centre, d / 2), wall)]
     flow = LatticeBoltzmann(
         context, shape, viscosity=speed * d / reynolds, lattice=D3Q19, collision=TRT(), dtype="float32",
         boundaries={
@@ -160,7 +160,7 @@ def sphere(
         bodies=bodies,
     )  # fmt: skip
     immersed = None
-    if how.delta:
+    if how.delta is not None:
         markers = sphere_markers(centre, d / 2, retract=how.retract)
         immersed = ImmersedBoundary([ImmersedBody(BODY, markers)], delta=how.delta)
         flow.immerse(immersed)

@@ -16,6 +16,7 @@ from fluxloom.lbm.immersed import Contact, Elastic, Free, ImmersedBody, Immersed
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import immersed, lattice_flow
 
 from .harness import rest_is_long
 from .test_immersed import movers, space_bodies
@@ -54,11 +55,11 @@ def build(
     plane = len(shape) == 2
     streaming, field = options.pop("streaming", "pull"), options.get("mode") == "field"
     context = Context(device, threads=2 if device == "cpu" else 0, tuning=False)
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         context, shape, viscosity=0.1, lattice=D2Q9 if plane else D3Q19, dtype="float64", streaming=streaming,
         field=field,
     )  # fmt: skip
-    boundary = ImmersedBoundary(bodies, **{"threads": 2, **options})
+    boundary = immersed(bodies, **{"threads": 2, **options})
     flow.immerse(boundary)
     velocity = 0.01 * np.random.default_rng(1).standard_normal((*shape, len(shape)))
     flow.initialise(1.0, velocity)
@@ -158,7 +159,7 @@ def test_slip_whenever_one_asks(options: dict[str, Any]) -> None:
         assert np.array_equal(flow.velocity(), velocity), "to ask changes nothing"
         assert np.array_equal(flow.force_field.read(), before)
         assert 1e-7 < np.abs(first).max() < 2e-3
-    start, weights = boundary.delta.weights(boundary.positions("drum"))
+    start, weights = boundary.forcing.delta.weights(boundary.positions("drum"))
     at = start[:, :, None] + np.arange(3)
     near = flow.velocity()[np.mod(at[:, 0, :, None], 10), np.mod(at[:, 1, None, :], 12)]
     wanted = np.einsum("nj,ni,njid->nd", weights[:, 0], weights[:, 1], near) - small()[0].markers.velocities

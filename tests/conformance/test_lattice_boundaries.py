@@ -13,7 +13,18 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.dsl.chain import Chain
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.boundaries import (
+    AntiBounceBack,
+    Body,
+    BounceBack,
+    Outflow,
+    Pressure,
+    RegularisedCells,
+    Slip,
+    Velocity,
+    Wall,
+    ZouHe,
+)
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.links import find_links
 from fluxloom.lbm.shapes import Circle, Sphere
@@ -77,8 +88,8 @@ CASES = {
         D2Q9,
         (7, 6),
         {
-            "xmin": (Velocity(PLANE, "zou-he"), plain.Velocity(PLANE, "zou-he")),
-            "xmax": (Pressure(dense, "zou-he"), plain.Pressure(dense, "zou-he")),
+            "xmin": (Velocity(PLANE, ZouHe()), plain.Velocity(PLANE, "zou-he")),
+            "xmax": (Pressure(dense, ZouHe()), plain.Pressure(dense, "zou-he")),
             "ymin": (Wall(), plain.Bounce()),
             "ymax": (Slip(), plain.Slip()),
         },
@@ -88,7 +99,7 @@ CASES = {
         D2Q9,
         (7, 6),
         {
-            "xmin": (Pressure(1.01, "regularised"), plain.Pressure(1.01)),
+            "xmin": (Pressure(1.01, RegularisedCells()), plain.Pressure(1.01)),
             "xmax": (Velocity(swirl), plain.Velocity(swirl)),
             "ymin": (Wall(velocity=(0.0, 0.02)), plain.Bounce((0.0, 0.02))),
             "ymax": (Wall(), plain.Bounce()),
@@ -99,8 +110,8 @@ CASES = {
         D2Q9,
         (7, 6),
         {
-            "xmin": (Velocity(PLANE, "bounce-back"), plain.Bounce(PLANE)),
-            "xmax": (Pressure(dense, rate=0.03), plain.AntiBounce(dense, 0.03)),
+            "xmin": (Velocity(PLANE, BounceBack()), plain.Bounce(PLANE)),
+            "xmax": (Pressure(dense, scheme=AntiBounceBack(rate=0.03)), plain.AntiBounce(dense, 0.03)),
             "ymin": (Wall(), plain.Bounce()),
             "ymax": (Slip(), plain.Slip()),
         },
@@ -133,8 +144,8 @@ CASES = {
             "zmax": (Slip(), plain.Slip()),
             "ymin": (Slip(), plain.Slip()),
             "ymax": (Wall(), plain.Bounce()),
-            "xmin": (Velocity(swirl, "zou-he"), plain.Velocity(swirl, "zou-he")),
-            "xmax": (Pressure(dense, absorbing=False), plain.AntiBounce(dense)),
+            "xmin": (Velocity(swirl, ZouHe()), plain.Velocity(swirl, "zou-he")),
+            "xmax": (Pressure(dense, scheme=AntiBounceBack(absorbing=False)), plain.AntiBounce(dense)),
         },
         ((Body("ball", BALL[1], Wall(swirl, True, True, (3.0, 3.0, 3.0), permeable=True)), plain.Bounce(swirl, True)),),
         force=(1e-4, 2e-4, -1e-4),
@@ -154,7 +165,7 @@ CASES = {
         D3Q19,
         (6, 5, 7),
         {
-            "zmin": (Pressure(dense, "zou-he"), plain.Pressure(dense, "zou-he")),
+            "zmin": (Pressure(dense, ZouHe()), plain.Pressure(dense, "zou-he")),
             "zmax": (Velocity(swirl), plain.Velocity(swirl)),
             "ymin": (Wall(), plain.Bounce()),
             "ymax": (Slip(), plain.Slip()),

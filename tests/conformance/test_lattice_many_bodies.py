@@ -23,6 +23,7 @@ from fluxloom.lbm.boundaries.sums import ROW, WallSum
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.lbm.shapes import Block, Circle, Sphere
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 from .harness import Values, compare, context, everywhere, rest_is_long, same
 
@@ -65,7 +66,7 @@ def flow_of(
 ) -> LatticeBoltzmann:
     d = len(shape)
     sides = {"xmin": Velocity((*(0.0,) * (d - 1), 0.05)), "xmax": Wall(), "ymin": Wall(), "ymax": Wall(measure=True)}
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         ctx, shape, viscosity=0.05, lattice=D2Q9 if d == 2 else D3Q19, dtype=dtype, streaming=streaming,
         boundaries=sides, bodies=plane_bodies() if d == 2 else space_bodies(),
     )  # fmt: skip

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.boundaries import Body, Outflow, Pressure, RegularisedCells, Slip, Velocity, Wall, ZouHe
 from fluxloom.lbm.collisions import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.lbm.shapes_sets import Union
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 SCHEMES = ("pull", "push", "three-phase", "in-place")
 
@@ -64,7 +64,7 @@ def pressures(lattice: Lattice = D3Q19) -> dict[str, Any]:
     """Return spheres in a box that is joined along y and z, with two kinds of pressure along x."""
     return {
         "lattice": lattice,
-        "boundaries": {"xmin": Pressure(1.01), "xmax": Pressure(1.0, scheme="zou-he")},
+        "boundaries": {"xmin": Pressure(1.01), "xmax": Pressure(1.0, scheme=ZouHe())},
         "bodies": [Body("pack", BED)],
     }
 
@@ -74,7 +74,7 @@ def edges() -> dict[str, Any]:
     stream = Velocity((0.0, 0.03))
     return {
         "lattice": D2Q9,
-        "boundaries": {"xmin": stream, "xmax": Pressure(1.0, "regularised"), "ymin": stream, "ymax": stream},
+        "boundaries": {"xmin": stream, "xmax": Pressure(1.0, RegularisedCells()), "ymin": stream, "ymax": stream},
         "bodies": [Body("pack", Circle((6.4, 7.2), 2.8))],
     }
 
@@ -89,7 +89,7 @@ def values(
     """Return what some steps from a random start leave."""
     options = FLOWS[name]()
     shape = PLANE if options["lattice"].dimensions == 2 else SPACE
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         context, shape, viscosity=0.05, collision=TRT(), dtype=dtype, streaming=streaming, cells=cells, layout=layout,
         **options,
     )  # fmt: skip
@@ -167,7 +167,7 @@ def test_three_dimensions_27() -> None:
     """D3Q27: a cell meets a wall along diagonals of the cube too."""
     context = fl.Context("cpu", threads=1, tuning=False)
     flows = [
-        LatticeBoltzmann(context, SPACE, viscosity=0.05, dtype="float64", cells=cells, **pressures(D3Q27))
+        lattice_flow(context, SPACE, viscosity=0.05, dtype="float64", cells=cells, **pressures(D3Q27))
         for cells in ("all", "fluid")
     ]
     for flow in flows:

@@ -16,6 +16,7 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
 from fluxloom.lbm.shapes_sets import Complement, Difference, Implicit, Intersection, Polygon, Union
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 THICK = (0.05, 0.35, 0.71, 1.0)
 
@@ -28,7 +29,7 @@ def flow_of(lattice: Lattice, shape: tuple[int, ...], body: Shape, *, interpolat
     wall = Body("wall", body, Wall(interpolated=interpolated, measure=True))
     context = more.pop("context", None) or fl.Context("cpu", threads=1, tuning=False)
     chosen = {"collision": TRT(), "dtype": "float64", "viscosity": 0.05} | more
-    flow = LatticeBoltzmann(context, shape, lattice=lattice, boundaries=sides, bodies=[wall], **chosen)
+    flow = lattice_flow(context, shape, lattice=lattice, boundaries=sides, bodies=[wall], **chosen)
     flow.initialise()
     return flow
 
@@ -243,7 +244,7 @@ def test_fluid_at_rest_stays_so_and_bodies_weigh_their_area(streaming: str, inte
     walls = [Body(f"b{k}", body, Wall(interpolated=interpolated, measure=True)) for k, body in enumerate(bodies)]
     for count in (1, 3):
         force = np.array((-1e-4, 2e-4))
-        flow = LatticeBoltzmann(
+        flow = lattice_flow(
             fl.Context("cpu", threads=1, tuning=False), (24, 27), viscosity=0.03, lattice=D2Q9, dtype="float64",
             collision=TRT(), boundaries={f"{a}{e}": Wall() for a in "xy" for e in ("min", "max")}, bodies=walls[:count],
             force=(0.0, 0.0), streaming=streaming,

@@ -15,7 +15,7 @@ from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wal
 from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, circle
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 from .harness import Values, context, everywhere, rest_is_long, same
 
@@ -42,7 +42,7 @@ def stepped(
     d = len(shape)
     ends = REST if turned else {end: Wall(measure=True) for end in REST}
     body = Body("body", (Circle if d == 2 else Sphere)((4.0,) * d, 2.2), Wall(interpolated=True, measure=True))
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         ctx, shape, viscosity=0.03, lattice=lattice, streaming=streaming, dtype=dtype,
         boundaries=ends | sides(name, d), bodies=[body],
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_immersed(streaming: str) -> None:
 
     def run(measure: bool) -> Values:
         ends = {name: Wall(measure=measure) for name in REST}
-        flow = LatticeBoltzmann(
+        flow = lattice_flow(
             fl.Context("cpu", threads=1, tuning=False), (24, 24), viscosity=0.05, lattice=D2Q9, dtype="float64",
             streaming=streaming, force=(1e-5, 0.0), boundaries=ends,
         )  # fmt: skip
@@ -134,7 +134,7 @@ def test_ranks(lattice: Lattice, shape: tuple[int, ...], streaming: str, cut: tu
 
     def case(comm: Comm) -> tuple[Any, Values]:
         ctx = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        flow = LatticeBoltzmann(
+        flow = lattice_flow(
             ctx, shape, viscosity=0.03, lattice=lattice, dtype="float64", streaming=streaming,
             cut=cut if comm.size > 1 else None,
             boundaries=REST | {"ymin": Slip(), "ymax": Outflow()},

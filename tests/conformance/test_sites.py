@@ -14,7 +14,7 @@ from fluxloom.codegen.grid_sites import sites_of, why_one_site
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 from .harness import Values, compare, context, everywhere, expected, native
 
@@ -108,7 +108,7 @@ def stepped(
 ) -> Values:
     """Return what three steps leave, from a start that differs from cell to cell."""
     rng = np.random.default_rng(3)
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         ctx, shape, viscosity=0.03, lattice=lattice, dtype=dtype, streaming=streaming, schedule=fl.Schedule(sites=sites)
     )
     flow.initialise(1 + 0.02 * rng.random(shape), 0.05 * rng.standard_normal((*shape, len(shape))))

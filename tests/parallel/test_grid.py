@@ -16,7 +16,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, DeviceUnavailable, PlanError
 from fluxloom.dsl.ranked import OneTask, RankedSequence
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
 
 FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
@@ -390,7 +390,7 @@ def boltzmann(
 ) -> Values:  # fmt: skip
     """Return what some steps from a random start leave."""
     rng = np.random.default_rng(0)
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         context(comm, device), shape, viscosity=0.03, lattice=lattice, dtype=dtype, layout=layout, cut=cut
     )
     flow.initialise(1 + 0.02 * rng.random(shape), 0.05 * rng.standard_normal((*shape, lattice.dimensions)))

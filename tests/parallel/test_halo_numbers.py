@@ -17,6 +17,7 @@ from fluxloom.dsl.slots import SlotMap
 from fluxloom.lbm.boundaries import Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 LEGS = ((0, -1), (0, 1), (-1, 0), (1, 0), (0, 0), (1, 1))
 
@@ -100,7 +101,7 @@ def lattice(
     comm: Comm, kind: Lattice, shape: tuple[int, ...], cut: tuple[int, ...], overlap: bool = True, **options: Any
 ) -> LatticeBoltzmann:
     ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False, overlap=overlap)
-    flow = LatticeBoltzmann(ctx, shape, viscosity=0.05, lattice=kind, cut=cut, **options)
+    flow = lattice_flow(ctx, shape, viscosity=0.05, lattice=kind, cut=cut, **options)
     flow.step(2)
     return flow
 

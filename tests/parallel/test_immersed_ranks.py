@@ -12,10 +12,10 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.lbm.boundaries import Pressure, Velocity, Wall
-from fluxloom.lbm.immersed import Contact, Free, ImmersedBody, ImmersedBoundary, circle
+from fluxloom.lbm.immersed import Contact, Free, ImmersedBody, circle
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
 from tests.conformance.test_immersed import drum, movers, space_bodies
+from tests.lattice_names import immersed, lattice_flow
 from tests.parallel.launch import mpiexec
 
 Values = dict[str, Any]
@@ -61,11 +61,11 @@ def run(
     shape = SHAPES[bodies]
     context = fl.Context(device, threads=1, comm=comm, tuning=False)
     walls: Values = {"xmin": Velocity((0.0, 0.02)), "xmax": Pressure(1.0), "ymin": Wall(), "ymax": Wall()}
-    flow = LatticeBoltzmann(
+    flow = lattice_flow(
         context, shape, viscosity=0.1, lattice=D2Q9 if len(shape) == 2 else D3Q19, dtype=dtype, streaming=streaming,
         boundaries=walls if bodies in (channel, post) else {}, cut=cut, field=options.get("mode") == "field",
     )  # fmt: skip
-    boundary = ImmersedBoundary(bodies(), **{"margin": 1, **options})
+    boundary = immersed(bodies(), **{"margin": 1, **options})
     flow.immerse(boundary)
     flow.initialise(1.0, 0.01 * np.random.default_rng(1).standard_normal((*shape, len(shape))))
     flow.step(count)

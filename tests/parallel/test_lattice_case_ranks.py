@@ -183,8 +183,8 @@ def test_ranks_find_what_one_does(
     assert rates[1] == pytest.approx(12e3 / float(one["summary"]["memory"].partition(" ")[0]), rel=1e-3)
     assert f"of {ranks} ranks, 12 GB/s" in found[0]["bound"]["ideal rate"]
     if " " not in name:
-        looks = "moments_local" if len(cut) < 3 else "layers"
-        assert {"pull", "totals_local", looks} <= one["loops"] <= found[0]["loops"]
+        looks = "moments" if len(cut) < 3 else "layers"
+        assert {"pull", "totals", looks} <= one["loops"] <= found[0]["loops"]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_mpiexec(launcher: Starter, name: str, alone: Any, tmp_path: Path, monke
     assert {"ideal rate", "memory"} <= set(record["results"])
     assert {row["name"] for row in record["exchanges"]} == {"a", "b"}
     assert done.stderr.count("building lattice") == done.stdout.count("uneven %") == 1
-    assert {"pull", "totals_local"} <= {row["name"] for row in record["loops"]}
+    assert {"pull", "totals"} <= {row["name"] for row in record["loops"]}
 
 
 def toml(tables: Values, path: str = "") -> str:

@@ -9,8 +9,8 @@ import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, SolverError
 from fluxloom.lbm.collisions import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_devices import DividedLattice, balance_lattice
+from tests.lattice_names import lattice_flow
 
 
 def start(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +28,7 @@ def start(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...], counts: tuple[int, ...], streaming: str) -> None:
     lattice = D3Q19 if len(shape) == 3 else D2Q9
-    one = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, viscosity=0.02, lattice=lattice, dtype="float64",
+    one = lattice_flow(fl.Context("cpu", threads=1), shape, viscosity=0.02, lattice=lattice, dtype="float64",
                            collision=TRT(), streaming=streaming)  # fmt: skip
     one.initialise(*start(shape))
     one.step(sum(counts))
@@ -75,7 +75,7 @@ def test_a_processor_beside_another_device(other: str, streaming: str) -> None:
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     shape, options = (12, 8, 10), {"viscosity": 0.02, "dtype": "float32", "streaming": streaming}
-    one = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, **options)
+    one = lattice_flow(fl.Context("cpu", threads=1), shape, **options)
     one.initialise(*start(shape))
     one.step(5)
     with DividedLattice(["cpu:1", other], shape, shares=(0.4, 0.6), **options) as flow:

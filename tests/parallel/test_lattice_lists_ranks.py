@@ -20,7 +20,18 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.memory import Memory
 from fluxloom.dsl.spans import Limits, limits_of
 from fluxloom.dsl.state import StateFile, write_state
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
+from fluxloom.lbm.boundaries import (
+    Body,
+    BounceBack,
+    Outflow,
+    Pressure,
+    RegularisedCells,
+    Slip,
+    Sponge,
+    Velocity,
+    Wall,
+    ZouHe,
+)
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.cells import CellList
 from fluxloom.lbm.cells_division import Division, numbers_among
@@ -31,6 +42,7 @@ from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.lbm.shapes_sets import Union
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_devices import DividedLattice
+from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
 from tests.parallel.launch import run as start
 from tests.parallel.test_lattice_case_ranks import build, case_of, ran, same_files
@@ -67,7 +79,7 @@ def outflow() -> Values:
     What these remember where they meet begins with what is beyond the other one, which a list has nothing for.
     """
     sides: Values = {
-        "xmin": Velocity(inlet, scheme="bounce-back"), "ymin": Wall(measure=True), "xmax": Outflow(),
+        "xmin": Velocity(inlet, scheme=BounceBack()), "ymin": Wall(measure=True), "xmax": Outflow(),
         "ymax": Outflow(speed=0.2),
     }  # fmt: skip
     return {"lattice": D2Q9, "boundaries": sides, "bodies": [Body("bed", DISK, Wall(measure=True, center=(4.0, 4.0)))]}
@@ -76,15 +88,15 @@ def outflow() -> Values:
 def edges() -> Values:
     """Sides that all set velocity or pressure, so that corners have conditions, which look two cells far."""
     stream = Velocity((0.0, 0.03))
-    sides: Values = {"xmin": stream, "xmax": Pressure(1.0, "zou-he"), "ymin": stream, "ymax": stream}
+    sides: Values = {"xmin": stream, "xmax": Pressure(1.0, ZouHe()), "ymin": stream, "ymax": stream}
     return {"lattice": D2Q9, "boundaries": sides, "bodies": [Body("bed", DISK, Wall(measure=True))]}
 
 
 def sponges() -> Values:
     """An inlet that bounces back and grows, an outlet in a sponge, and moving walls across joined axes."""
     sides: Values = {
-        "ymin": Velocity(lambda at: inlet(at)[:, ::-1], scheme="bounce-back", ramp=4),
-        "ymax": Sponge(Pressure(1.01, scheme="regularised"), 5.0, velocity=(0.02, 0.0)),
+        "ymin": Velocity(lambda at: inlet(at)[:, ::-1], scheme=BounceBack(), ramp=4),
+        "ymax": Sponge(Pressure(1.01, scheme=RegularisedCells()), 5.0, velocity=(0.02, 0.0)),
     }
     moved = Wall(velocity=lambda at: np.full(at.shape, 0.01), interpolated=True, measure=True)
     return {"lattice": D2Q9, "boundaries": sides, "bodies": [Body("bed", DISKS, moved)]}
@@ -124,7 +136,7 @@ def run(
     shape = PLANE if options["lattice"].dimensions == 2 else SPACE
     shape = options.pop("shape", shape)
     ctx = fl.Context(device, threads=1, comm=comm, tuning=False, schedule=fl.Schedule(deterministic="global"))
-    flow = LatticeBoltzmann(ctx, shape, cells=cells, **options)
+    flow = lattice_flow(ctx, shape, cells=cells, **options)
     rng = np.random.default_rng(7)
     flow.initialise(1 + 0.01 * rng.random(shape), 0.02 * rng.standard_normal((*shape, len(shape))))
     for count in steps:
@@ -221,7 +233,7 @@ def test_cells_inside_run_while_messages_travel() -> None:
     def look(comm: Comm) -> tuple[Limits, float]:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False, schedule=fl.Schedule(deterministic="global"))
         options: Values = {"viscosity": 0.05, "dtype": "float64", "collision": TRT()} | channel()
-        flow = LatticeBoltzmann(ctx, shape, cells="fluid", **options)
+        flow = lattice_flow(ctx, shape, cells="fluid", **options)
         flow.initialise()
         flow.step(2)
         part = flow.memory.set.part
@@ -307,7 +319,7 @@ def test_values_in_and_out() -> None:
 
     def values(comm: Comm, parts: bool) -> Values:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False)
-        flow = LatticeBoltzmann(
+        flow = lattice_flow(
             ctx, PLANE, viscosity=0.1, lattice=D2Q9, dtype="float64", cells="fluid", force=(0.0, 1e-4), field=True,
             bodies=[Body("bed", DISKS)],
         )  # fmt: skip
@@ -354,7 +366,7 @@ def test_saved_and_restored(name: str, after: int, tmp_path: Path) -> None:
 
     def begun(comm: Comm, streaming: str) -> LatticeBoltzmann:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False, schedule=fl.Schedule(deterministic="global"))
-        flow = LatticeBoltzmann(ctx, PLANE, viscosity=0.05, cells="fluid", streaming=streaming, **FLOWS[name]())
+        flow = lattice_flow(ctx, PLANE, viscosity=0.05, cells="fluid", streaming=streaming, **FLOWS[name]())
         flow.initialise(1.0, (0.0, 0.02))
         return flow
 
@@ -484,9 +496,8 @@ def test_lists_of_parts(lattice: Lattice) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"streaming": "in-place"}, r"streaming='in-place' runs on one rank, here are 2: .*'pull' or 'three-phase'"),
-        ({"streaming": "push"}, r"cells='fluid' with streaming='push' runs on one rank, here are 2: .*cells='all'"),
-        ({"cut": (1, 2)}, r"cut=\(1, 2\): with cells='fluid' each rank gets a piece of the list"),
+        ({"streaming": "in-place"}, r"streaming=InPlace\(\) runs on one rank, here are 2: .*Pull\(\) or ThreePhase"),
+        ({"streaming": "push"}, r"FluidCells\(\) with streaming=Push\(\) runs on one rank, here are 2: .*AllCells\(\)"),
         ({"shares": (1.0,)}, r"there are 2 ranks, give one positive number for each"),
         ({"shares": (1.0, -1.0)}, "positive number"),
     ],
@@ -495,7 +506,7 @@ def test_what_is_refused(options: Values, message: str) -> None:
     def build(comm: Comm) -> str:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False)
         with pytest.raises(FluxloomError, match=message) as raised:
-            LatticeBoltzmann(ctx, PLANE, viscosity=0.1, cells="fluid", **(channel() | options))
+            lattice_flow(ctx, PLANE, viscosity=0.1, cells="fluid", **(channel() | options))
         return str(raised.value)
 
     assert len(set(run_threads(2, build))) == 1

@@ -15,10 +15,11 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import LoopError, SolverError
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
+from fluxloom.lbm.boundaries import Body, BounceBack, Outflow, Pressure, Slip, Sponge, Velocity, Wall, ZouHe
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
 
 Values = dict[str, Any]
@@ -46,14 +47,14 @@ def channel(body: Any, dimensions: int) -> Values:
 
 def outflow(body: Any, dimensions: int) -> Values:
     """Two outflows that meet, a velocity and a pressure on cells that meet, a wall whose torque is wanted."""
-    sides: Values = {"xmin": Velocity(inlet), "ymin": Pressure(1.0, scheme="zou-he"), "xmax": Outflow(), "ymax": Outflow(speed=0.2)}  # fmt: skip  # noqa: E501
+    sides: Values = {"xmin": Velocity(inlet), "ymin": Pressure(1.0, scheme=ZouHe()), "xmax": Outflow(), "ymax": Outflow(speed=0.2)}  # fmt: skip  # noqa: E501
     center = (4.0,) * dimensions
     return {"boundaries": sides, "bodies": [Body("body", body, Wall(measure=True, center=center))]}
 
 
 def bounced(body: Any, dimensions: int) -> Values:
     """Sides that are bounced back at, and a body across a periodic side, on which walls move."""
-    sides: Values = {"xmin": Velocity(inlet, scheme="bounce-back"), "xmax": Pressure(1.01)}
+    sides: Values = {"xmin": Velocity(inlet, scheme=BounceBack()), "xmax": Pressure(1.01)}
     moved = Wall(velocity=lambda at: np.full(at.shape, 0.01), interpolated=True, measure=True)
     return {"boundaries": sides, "bodies": [Body("body", body, moved)]}
 
@@ -87,7 +88,7 @@ def run(
     round_ = (Circle if lattice.dimensions == 2 else Sphere)((0.5, *middle[1:]) if name == "bounced" else middle, 2.2)
     ctx = fl.Context(device, threads=1, comm=comm, tuning=False, schedule=fl.Schedule(deterministic="global"))
     chosen = {"viscosity": 0.05, "dtype": "float64"} | CASES[name](round_, lattice.dimensions) | options
-    flow = LatticeBoltzmann(ctx, shape, lattice=lattice, cut=cut, **chosen)
+    flow = lattice_flow(ctx, shape, lattice=lattice, cut=cut, **chosen)
     flow.initialise(1 + 0.01 * rng.random(shape), 0.02 * rng.standard_normal((*shape, lattice.dimensions)))
     for count in steps:
         if singly:

@@ -19,7 +19,7 @@ from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.transports import Apart, HostTransport
 from fluxloom.lbm.boundaries import Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 from tests.parallel.test_halo_numbers import lattice
 
 Values = np.ndarray
@@ -169,7 +169,7 @@ def test_lists_send_what_crosses_the_cut() -> None:
     def rank(comm: Comm) -> tuple[int, int]:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False)
         walls = {"ymin": Wall(), "ymax": Wall()}
-        flow = LatticeBoltzmann(ctx, (12, 10), viscosity=0.05, lattice=D2Q9, cells="fluid", boundaries=walls)
+        flow = lattice_flow(ctx, (12, 10), viscosity=0.05, lattice=D2Q9, cells="fluid", boundaries=walls)
         flow.step(2)
         rows = flow.steps_of(-1).exchanges()  # type: ignore[union-attr]
         part = flow.memory.set.part

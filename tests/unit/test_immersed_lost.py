@@ -12,16 +12,17 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.immersed import Elastic, Free, ImmersedBody, ImmersedBoundary, circle
+from fluxloom.lbm.immersed import Elastic, Free, ImmersedBody, circle
 from fluxloom.lbm.immersed.spreading import support, support_places
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import immersed
 
 
 def flow_of(body: ImmersedBody, comm: Comm | None = None, **options: Any) -> LatticeBoltzmann:
     context = Context("cpu", threads=1, tuning=False) if comm is None else Context("cpu", threads=1, comm=comm)
     flow = LatticeBoltzmann(context, (20, 20), viscosity=0.04, lattice=D2Q9)
-    flow.immerse(ImmersedBoundary([body], **options))
+    flow.immerse(immersed([body], **options))
     return flow
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.strategies import strategy_class, strategy_name
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.immersed import PESKIN, ROMA, Delta, Markers, circle, curve, ellipse, sphere, surface
-from fluxloom.lbm.immersed.deltas import DELTAS, delta_of
+from fluxloom.lbm.immersed import Delta, Markers, Peskin, Roma, circle, curve, ellipse, sphere, surface
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.spreading import (
     balanced,
@@ -26,7 +26,7 @@ PLANE = Box((60, 60), (True, True))
 RNG = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("delta", DELTAS.values(), ids=DELTAS)
+@pytest.mark.parametrize("delta", [Roma(), Peskin()], ids=strategy_name)
 def test_sums_of_delta_functions(delta: Delta) -> None:
     """Force, torque and linear fields are kept, and the sum of squares does not depend on the place."""
     x = np.concatenate([RNG.uniform(-4, 4, (200, 2)), [[0.5, -0.5], [1.0, 2.0], [0.0, 0.25]]])
@@ -37,18 +37,18 @@ def test_sums_of_delta_functions(delta: Delta) -> None:
     assert np.abs((w**2).sum(axis=2) - delta.square).max() < 1e-14
     assert w.min() >= 0
     beyond = np.array([-delta.points / 2 - 1e-9, delta.points / 2 + 1e-9, 7.0])
-    assert all(delta.phi(float(value)) == 0 for value in beyond), "there is nothing beyond the support"
+    assert all(delta(float(value)) == 0 for value in beyond), "there is nothing beyond the support"
 
 
 def test_known_values_of_delta_functions() -> None:
-    assert ROMA.phi(0.0) == pytest.approx(2 / 3)
-    assert ROMA.phi(1.0) == pytest.approx(1 / 6)
-    assert PESKIN.phi(0.0) == pytest.approx(1 / 2)
-    assert PESKIN.phi(1.0) == pytest.approx(1 / 4)
-    assert PESKIN.phi(0.5) == pytest.approx((2 + np.sqrt(2)) / 8)
-    assert ROMA.thickness == pytest.approx(0.312, abs=2e-3)
-    with pytest.raises(SolverError, match=r"delta function 'rome'.*roma"):
-        delta_of("rome")
+    assert Roma()(0.0) == pytest.approx(2 / 3)
+    assert Roma()(1.0) == pytest.approx(1 / 6)
+    assert Peskin()(0.0) == pytest.approx(1 / 2)
+    assert Peskin()(1.0) == pytest.approx(1 / 4)
+    assert Peskin()(0.5) == pytest.approx((2 + np.sqrt(2)) / 8)
+    assert Roma().thickness == pytest.approx(0.312, abs=2e-3)
+    with pytest.raises(FluxloomError, match=r"delta function 'rome'.*roma"):
+        strategy_class(Delta, "rome")
 
 
 def test_marker_makers_cover_their_curves() -> None:
@@ -130,7 +130,7 @@ def test_rotation_is_counter_clockwise_and_right_handed() -> None:
 def test_supports() -> None:
     """The union of supports, with a margin, wrapped round periodic ends and cut off at others."""
     x = np.array([[0.2, 5.4], [0.3, 6.0]])
-    first = ROMA.first(x)
+    first = Roma().first(x)
     assert first.tolist() == [[-1, 4], [-1, 5]]
     box = Box((8, 9), (True, True))
     found = support(box, first, 3)
@@ -145,7 +145,7 @@ def test_supports() -> None:
         support_places(Box((8, 9), (True, False)), np.array([[0, 7]]), 3)
 
 
-@pytest.mark.parametrize("delta", DELTAS.values(), ids=DELTAS)
+@pytest.mark.parametrize("delta", [Roma(), Peskin()], ids=strategy_name)
 def test_interpolation_is_exact_for_linear_fields(delta: Delta) -> None:
     markers = circle((20.3, 30.7), 8.2)
     matrix = interpolation(PLANE, delta, markers.positions)
@@ -157,7 +157,7 @@ def test_interpolation_is_exact_for_linear_fields(delta: Delta) -> None:
 def test_epsilon_of_a_circle(centre: tuple[float, float], low: float, high: float) -> None:
     """Values of the original: about 1.98 between 1.79 and 2.17 for a diameter of 20 and 63 markers."""
     markers = circle(centre, 10.0, count=63)
-    matrix = interpolation(PLANE, ROMA, markers.positions)
+    matrix = interpolation(PLANE, Roma(), markers.positions)
     found = epsilon(matrix)
     assert found.mean() == pytest.approx(1.98, abs=0.01)
     assert (found.min(), found.max()) == pytest.approx((low, high), abs=0.01)
@@ -165,7 +165,7 @@ def test_epsilon_of_a_circle(centre: tuple[float, float], low: float, high: floa
     assert np.abs(back - 1).max() < 1e-12, "a constant force comes back as it was"
 
 
-@pytest.mark.parametrize("delta", DELTAS.values(), ids=DELTAS)
+@pytest.mark.parametrize("delta", [Roma(), Peskin()], ids=strategy_name)
 def test_weights_of_a_plane_are_the_mean(delta: Delta) -> None:
     """What markers of a plane have is within one per cent of the mean of the exact weights, for curved bodies too."""
     for markers in (circle((30.2, 29.7), 11.0), ellipse((30.0, 30.0), (6.0, 14.0), 0.3)):
@@ -176,15 +176,15 @@ def test_weights_of_a_plane_are_the_mean(delta: Delta) -> None:
 def test_near_markers_have_balanced_weights_only() -> None:
     box = Box((24, 24, 24), (True,) * 3)
     ball = sphere((12.0, 12.1, 11.8), 6.0)
-    matrix = interpolation(box, ROMA, ball.positions)
+    matrix = interpolation(box, Roma(), ball.positions)
     with pytest.raises(SolverError, match="too near to each other"):
         epsilon(matrix)
-    found = balanced(matrix, plane_weights(ROMA, ball.measures))
+    found = balanced(matrix, plane_weights(Roma(), ball.measures))
     assert found.min() > 0
     assert np.abs(matrix @ (matrix.T @ found) - 1).max() < 0.02
     twice = np.concatenate([ball.positions[:5], ball.positions[:5]])
     with pytest.raises(SolverError, match="too near to each other"):
-        epsilon(interpolation(box, ROMA, twice))
+        epsilon(interpolation(box, Roma(), twice))
 
 
 @pytest.mark.parametrize("periodic", list(itertools.product((False, True), repeat=2)))

@@ -7,8 +7,21 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
-from fluxloom.lbm.boundaries.cell_kernels import CELLS
+from fluxloom.core.strategies import strategy_name
+from fluxloom.lbm.boundaries import (
+    AntiBounceBack,
+    Body,
+    BounceBack,
+    OpeningScheme,
+    Outflow,
+    Pressure,
+    RegularisedCells,
+    Slip,
+    Velocity,
+    Wall,
+    ZouHe,
+)
+from fluxloom.lbm.boundaries.cell_kernels import Normal, complete
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle
 from tests.lattice_boundaries_flow import Flow
@@ -19,26 +32,23 @@ def box(**sides: object) -> Flow:
 
 
 @pytest.mark.parametrize("lattice", [D2Q9, D3Q19, D3Q27])
-@pytest.mark.parametrize("scheme", ["zou-he", "regularised"])
-def test_cells_get_what_is_set(lattice: Lattice, scheme: str) -> None:
+@pytest.mark.parametrize("scheme", [ZouHe(), RegularisedCells()], ids=strategy_name)
+def test_cells_get_what_is_set(lattice: Lattice, scheme: OpeningScheme) -> None:
     """Density and velocity are met to round-off on every side, half of the force included."""
     rng = np.random.default_rng(2)
     d, c = lattice.dimensions, np.array(lattice.velocities)
     for axis, inward in [(a, n) for a in range(d) for n in (-1, 1)]:
-        tables = {
-            "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
-            "axis": axis, "inward": inward, "unit": 1.0,
-        }  # fmt: skip
+        constants = {"lattice": lattice, "scheme": scheme, "side": Normal(axis, inward), "unit": 1.0}
         f, u, pull = 0.01 * rng.standard_normal(lattice.q), 0.05 * rng.standard_normal(d), 1e-3 * rng.standard_normal(d)
         g = f.copy()
-        CELLS["velocity", scheme](g, u, pull, **tables)
+        complete(g, None, u, pull, **constants)
         np.testing.assert_allclose(c.T @ g + pull / 2, (1 + g.sum()) * u, atol=1e-15)
         g = f.copy()
-        CELLS["density", scheme](g, np.array([0.013]), u, pull, **tables)
+        complete(g, np.array([0.013]), u, pull, **constants)
         assert g.sum() == pytest.approx(0.013, abs=1e-15)
         along = np.arange(d) != axis
         np.testing.assert_allclose(((c.T @ g + pull / 2) / 1.013)[along], u[along], atol=1e-15)
-        if scheme == "zou-he":
+        if isinstance(scheme, ZouHe):
             known = c[:, axis] * inward != 1
             np.testing.assert_array_equal(g[known], f[known])
 
@@ -47,8 +57,11 @@ def test_cells_get_what_is_set(lattice: Lattice, scheme: str) -> None:
     ("make", "words"),
     [
         (lambda: Wall(center=(1.0, 2.0)), "measure=True"),
-        (lambda: Velocity((0, 0), "regularized"), "did you mean"),
-        (lambda: Pressure(1.0, "zouhe"), "one of"),
+        (lambda: Velocity((0, 0), "regularized"), r"write scheme=RegularisedCells\(\)"),
+        (lambda: Pressure(1.0, "zouhe"), r"ZouHe, .*not 'zouhe'"),
+        (lambda: Pressure(1.0, BounceBack()), "a scheme of a pressure is wanted"),
+        (lambda: AntiBounceBack(rate=2.0), "about 0.001"),
+        (lambda: AntiBounceBack(absorbing=False, rate=0.01), "absorbs no waves"),
         (lambda: Pressure(velocity=(0, 0)), "leave it out"),
         (lambda: Outflow(speed=-1.0), "must be positive"),
         (lambda: Outflow(rate=2.0), "about 0.01"),

@@ -17,7 +17,7 @@ from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Pressure, Velocity
+from fluxloom.lbm.boundaries import AntiBounceBack, Pressure, Velocity, ZouHe
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "lattice.md"
 
@@ -48,7 +48,7 @@ def test_times_and_lengths_are_those_of_the_case() -> None:
     assert isinstance(inlet, Velocity)
     assert isinstance(outlet, Pressure)
     assert inlet.ramp == 8
-    assert not outlet.absorbs
+    assert outlet.scheme == AntiBounceBack(absorbing=False)
     for loop in flow.conditions.parts["xmax sponge"].loops(0):
         loop()
     share = 0.2 * np.maximum(0.0, 1.0 - (7.5 - np.arange(8)) / 4.0) ** 2
@@ -61,8 +61,15 @@ def test_pressures_absorb_where_they_can() -> None:
     first, second = (build(xmax=table).flow.conditions.given["xmax"] for table in given)
     assert isinstance(first, Pressure)
     assert isinstance(second, Pressure)
-    assert first.absorbs
-    assert not second.absorbs
+    assert first.scheme == AntiBounceBack()
+    assert second.scheme == ZouHe()
+
+
+def test_keys_of_before_are_read() -> None:
+    """``scheme = ""`` was the first one, and ``absorbing`` a key beside the scheme."""
+    given = ({"scheme": ""}, {"absorbing": False}, {"scheme": {"type": "anti-bounce-back", "rate": 0.01}})
+    schemes = [build(xmax=OUTLET | table).flow.conditions.given["xmax"].scheme for table in given]  # type: ignore[union-attr]
+    assert schemes == [AntiBounceBack(), AntiBounceBack(absorbing=False), AntiBounceBack(rate=0.01)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,20 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
+from fluxloom.core.strategies import strategy_name
+from fluxloom.lbm.boundaries import (
+    AntiBounceBack,
+    Body,
+    BounceBack,
+    Outflow,
+    Pressure,
+    RegularisedCells,
+    Slip,
+    Sponge,
+    Velocity,
+    VelocityScheme,
+    Wall,
+)
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle
 from tests.lattice_boundaries_flow import Flow
@@ -39,9 +52,9 @@ def tube(context: fl.Context, inlet: Any, outlet: Any, trips: int) -> list[float
 
 def test_waves_between_two_sides(context: fl.Context) -> None:
     """Held at both ends they stay; an inlet of mass returns (1 - Ma) / (1 + Ma); the default outlet lets them go."""
-    held = tube(context, Velocity(FAST), Pressure(absorbing=False), 4)
+    held = tube(context, Velocity(FAST), Pressure(scheme=AntiBounceBack(absorbing=False)), 4)
     assert min(held) > 0.9
-    mass = tube(context, Velocity(FAST, "bounce-back"), Pressure(absorbing=False), 4)
+    mass = tube(context, Velocity(FAST, BounceBack()), Pressure(scheme=AntiBounceBack(absorbing=False)), 4)
     mach = sqrt(3) * FAST[1]
     assert mass[3] / mass[1] == pytest.approx(((1 - mach) / (1 + mach)) ** 2, rel=0.03)
     assert max(tube(context, Velocity(FAST), Pressure(), 5)[-2:]) < 0.1
@@ -49,14 +62,15 @@ def test_waves_between_two_sides(context: fl.Context) -> None:
 
 def test_absorbing_pressure_is_what_is_set_in_the_end(context: fl.Context) -> None:
     """Between a velocity and a pressure, to round-off, as without."""
-    flow = Flow((3, 9), {"xmin": Velocity(FAST), "xmax": Pressure(1.01, rate=0.01)}, context=context)
+    absorbing = Pressure(1.01, scheme=AntiBounceBack(rate=0.01))
+    flow = Flow((3, 9), {"xmin": Velocity(FAST), "xmax": absorbing}, context=context)
     flow.step(4000)
     np.testing.assert_allclose(flow.density, 1.01, atol=1e-10)
     np.testing.assert_allclose(flow.velocity, np.broadcast_to(FAST, (3, 9, 2)), atol=1e-10)
 
 
-@pytest.mark.parametrize("scheme", ["regularised", "bounce-back"])
-def test_ramp(context: fl.Context, scheme: str) -> None:
+@pytest.mark.parametrize("scheme", [RegularisedCells(), BounceBack()], ids=strategy_name)
+def test_ramp(context: fl.Context, scheme: VelocityScheme) -> None:
     """Values grow as said, are those set from the last step on, and begin anew with the flow."""
     flow = Flow((4, 6), {"xmin": Velocity(FAST, scheme, ramp=8), "xmax": Wall()}, context=context)
 
@@ -66,7 +80,7 @@ def test_ramp(context: fl.Context, scheme: str) -> None:
         for _ in range(steps):
             flow.step()
             before, mass = mass, float(flow.g.sum())
-            found.append(float(flow.velocity[1, 0, 1]) if scheme == "regularised" else (mass - before) / 4)
+            found.append(float(flow.velocity[1, 0, 1]) if scheme.on_cells else (mass - before) / 4)
         return found
 
     share = np.minimum(np.arange(1, 11) / 8, 1.0)
@@ -114,7 +128,7 @@ def test_sponge_does_what_it_says() -> None:
 
 def test_sponge_takes_waves(context: fl.Context) -> None:
     """What is left of a wave is of the size that the formula tells."""
-    held, width, strength = Pressure(absorbing=False), 20, 0.15
+    held, width, strength = Pressure(scheme=AntiBounceBack(absorbing=False)), 20, 0.15
     left = tube(context, Velocity(FAST), Sponge(held, width, strength, velocity=FAST), 2)
     expected = exp(-2 * sqrt(3) * strength * width / 3)
     assert expected / 4 < left[0] < 4 * expected
@@ -129,9 +143,8 @@ SPONGE: Any = Sponge
     [
         (lambda: Velocity(FAST, ramp=-1), "must not be negative"),
         (lambda: Velocity(FAST, ramp=2.5), "whole number of steps"),  # pyright: ignore[reportArgumentType]
-        (lambda: Pressure(1.0, "zou-he", absorbing=True), "take scheme='anti-bounce-back'"),
-        (lambda: Pressure(absorbing=False, rate=0.1), "held in every step"),
-        (lambda: Pressure(rate=1.5), "about 0.001"),
+        (lambda: Pressure(scheme=AntiBounceBack(absorbing=False, rate=0.1)), "held in every step"),
+        (lambda: Pressure(scheme=AntiBounceBack(rate=1.5)), "about 0.001"),
         (lambda: Sponge(Outflow(), 0.5), "one cell or more"),
         (lambda: Sponge(Outflow(), 5, 1.5), "between 0 and 1"),
         (lambda: SPONGE(Sponge(Outflow(), 5), 5), "a side has one sponge"),

@@ -17,6 +17,7 @@ from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_names import lattice_flow
 
 DISK = [Body("disk", Circle((3.0, 4.0), 2.6))]
 
@@ -28,7 +29,7 @@ def context() -> fl.Context:
 def flow(streaming: str = "in-place", cells: str = "fluid", **options: Any) -> LatticeBoltzmann:
     """Return a plane with a disk in it, in a force."""
     given: dict[str, Any] = {"lattice": D2Q9, "force": (0.0, 1e-3), "bodies": DISK, "dtype": "float64"} | options
-    return LatticeBoltzmann(context(), (8, 10), viscosity=0.1, streaming=streaming, cells=cells, **given)
+    return lattice_flow(context(), (8, 10), viscosity=0.1, streaming=streaming, cells=cells, **given)
 
 
 # ---------------------------------------------------------------------------------------- the list
@@ -150,7 +151,7 @@ def test_cost() -> None:
         "viscosity": 0.1,
     }
     found = {
-        (cells, scheme): LatticeBoltzmann(context(), (11, 12, 14), streaming=scheme, cells=cells, **options).cost
+        (cells, scheme): lattice_flow(context(), (11, 12, 14), streaming=scheme, cells=cells, **options).cost
         for cells in ("all", "fluid")
         for scheme in ("pull", "in-place")
     }
@@ -186,10 +187,10 @@ def test_saved_and_restored(streaming: str) -> None:
 
 
 def test_wrong_word() -> None:
-    with pytest.raises(SolverError, match=r"cells='fluids'.*did you mean 'fluid'.*allowed: all, fluid"):
-        flow(cells="fluids")
+    with pytest.raises(SolverError, match=r"AllCells, FluidCells, .*not 'fluids'; write cells=FluidCells\(\)"):
+        LatticeBoltzmann(context(), (8, 10), viscosity=0.1, cells="fluids")  # pyright: ignore[reportArgumentType]
 
 
 def test_immersed_boundaries_need_all_cells() -> None:
-    with pytest.raises(SolverError, match="needs all cells of the box: make the flow with cells='all'"):
+    with pytest.raises(SolverError, match=r"needs all cells of the box: make the flow with cells=AllCells\(\)"):
         flow(force=()).immerse(object())

@@ -7,20 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from fluxloom.core.strategies import strategy_class
 from fluxloom.lbm.collisions import BGK, TRT
 from fluxloom.lbm.immersed import (
-    ROMA,
     Contact,
     Elastic,
     Free,
     ImmersedBody,
-    ImmersedBoundary,
+    Roma,
     circle,
     ellipse,
     sphere,
 )
-from fluxloom.lbm.immersed.deltas import delta_of
+from fluxloom.lbm.immersed.deltas import Delta
 from tests.immersed_tank import Tank, tank
+from tests.lattice_names import immersed
 
 NU = 1 / 6
 
@@ -29,7 +30,7 @@ def flow_of(shape: Sequence[int], bodies: Sequence[ImmersedBody], force: Sequenc
     options = {k: named.pop(k) for k in ("viscosity", "collision") if k in named}
     viscosity = options.pop("viscosity", NU)
     made = tank(tuple(shape), viscosity, force, **{"collision": TRT(), **options})
-    return made.immerse(ImmersedBoundary(bodies, mode="field", **named))  # type: ignore[arg-type]
+    return made.immerse(immersed(bodies, **named))  # type: ignore[arg-type]
 
 
 def array_drag(share: float) -> float:
@@ -46,7 +47,7 @@ def cylinder_error(cells: int, **named: object) -> float:
     """Error of the drag of an array of cylinders whose diameter is 5/16 of the side of their cells."""
     radius, viscosity = 5 * cells / 32, named.get("viscosity", NU)
     inset = named.pop("inset", True)
-    thickness = delta_of(str(named.get("delta", "roma"))).thickness if inset else 0.0
+    thickness = strategy_class(Delta, str(named.get("delta", "roma")))().thickness if inset else 0.0
     body = ImmersedBody("c", circle((cells / 2, cells / 2 + 0.3), radius - thickness))
     flow = flow_of((cells, cells), [body], (0.0, 1e-6), **named)
     flow.step(int(0.4 * cells**2 / float(viscosity)))  # type: ignore[arg-type]
@@ -79,7 +80,7 @@ def test_the_place_of_the_wall_does_not_depend_on_the_viscosity() -> None:
 def couette(scale: int) -> tuple[float, float]:
     """Return the errors of the torque on a drum that turns in another one, and of the velocity between them."""
     inner, outer, spin = 4.0 * scale, 9.0 * scale, 0.02 / scale**2
-    side, c = int(2 * outer + 6), ROMA.thickness
+    side, c = int(2 * outer + 6), Roma().thickness
     middle = (side / 2, side / 2 + 0.3)
     drums = [
         ImmersedBody("inner", circle(middle, inner - c).spinning(spin)),
@@ -118,7 +119,7 @@ def test_drag_of_an_array_of_spheres() -> None:
     errors = []
     for cells in (16, 32):
         radius = 3 * cells / 16
-        body = ImmersedBody("s", sphere((cells / 2, cells / 2, cells / 2 + 0.3), radius - ROMA.thickness))
+        body = ImmersedBody("s", sphere((cells / 2, cells / 2, cells / 2 + 0.3), radius - Roma().thickness))
         flow = flow_of((cells,) * 3, [body], (0.0, 0.0, 1e-6))
         flow.step(int(0.6 * cells**2 / NU))
         force, mean = flow.boundary.force_on("s")[2], flow.velocity()[..., 2].mean()
@@ -136,7 +137,7 @@ def test_a_settling_disk(density: float) -> None:
     area = np.pi * radius**2
     weight = wanted * NU * array_drag(area / cells**2)
     free = Free(density * area, area, density * area * radius**2 / 2, gravity=(-weight / ((density - 1) * area), 0.0))
-    body = ImmersedBody("disk", circle((16.0, 16.3), radius - ROMA.thickness), free)
+    body = ImmersedBody("disk", circle((16.0, 16.3), radius - Roma().thickness), free)
     flow = flow_of((cells, cells), [body], (weight / cells**2, 0.0))
     flow.step(3000)
     newton = flow.boundary.groups[0].newton

@@ -82,7 +82,11 @@ class _Flow(Protocol):
     """What probes are of."""
 
     context: Context
-    steps: int
+
+    @property
+    def steps(self) -> int:
+        """Steps done."""
+        ...
 
 
 class _Probes(Protocol):

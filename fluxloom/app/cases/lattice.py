@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
-from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
+from fluxloom.app.cases.lattice_ranks import check_ranks
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
@@ -25,8 +26,22 @@ from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Sponge, Velocity, Wall
+from fluxloom.lbm.body_force import ForceField
+from fluxloom.lbm.boundaries import (
+    AntiBounceBack,
+    Condition,
+    Outflow,
+    Pressure,
+    PressureScheme,
+    RegularisedCells,
+    Slip,
+    Sponge,
+    Velocity,
+    VelocityScheme,
+    Wall,
+)
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from fluxloom.lbm.memory import AllCells, Cells
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 
@@ -51,7 +66,7 @@ class LatticeApplication:
         cells, d = int(np.prod(case.mesh.shape)), case.mesh.dimension
         lattice, units = _lattice(case), units_of(case)
         word = _BYTES[case.lattice.precision]
-        buffers = 1 if case.lattice.streaming == "in-place" else 2
+        buffers = case.lattice.streaming.buffers
         more = d if case.immerses else 0
         if case.output.every or (case.movie.every and d == 2):
             more += 1 + d  # taken to be written or drawn while the next steps run
@@ -105,18 +120,26 @@ def _flow(
         check_collision(case.lattice.collision, lattice)
     bodies = bodies_of(case, units)
     conditions = {name: _side(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
+    force = units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else ()
+    in_field = field and case.lattice.streaming.buffers == 1
     try:
         with explained("boundary, body"):
             return LatticeBoltzmann(
                 context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice,
                 collision=case.lattice.collision, streaming=case.lattice.streaming, dtype=case.lattice.precision,
-                layout=AoS() if case.lattice.layout == "aos" else SoA(), boundaries=conditions, bodies=bodies,
-                force=units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else (),
-                field=field and case.lattice.streaming == "in-place", shares=shares,
-                cut=cut_of(case) if context.ranked else None, cells=case.lattice.cells,
+                boundaries=conditions, bodies=bodies, force=ForceField(force) if in_field else force,
+                cells=_cells(case, context, shares),
             )  # fmt: skip
     except DatError as error:
         raise CaseError(f"mesh, partition: {error}") from None
+
+
+def _cells(case: LatticeCase, context: Context, shares: Sequence[float] | None) -> Cells:
+    """Return which cells are stored, their layout, and what each of several ranks gets."""
+    cells: Cells = case.lattice.cells
+    cells = replace(cells, layout=AoS() if case.lattice.layout == "aos" else SoA(), shares=shares)
+    cut = tuple(case.partition.cut[::-1])
+    return replace(cells, cut=cut) if cut and context.ranked and isinstance(cells, AllCells) else cells
 
 
 def _lattice(case: LatticeCase) -> Lattice:
@@ -193,11 +216,13 @@ def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition
             return Slip()
         case "velocity":
             ramp = max(1, round(table.ramp / units.dt)) if table.ramp else 0
-            return Velocity(_velocity(table, key, units), table.scheme or Velocity.SCHEMES[0], ramp)
+            inlet = table.scheme or RegularisedCells()
+            assert isinstance(inlet, VelocityScheme)
+            return Velocity(_velocity(table, key, units), inlet, ramp)
         case "pressure":
-            scheme = table.scheme or "anti-bounce-back"
-            absorbing = table.absorbing and scheme == "anti-bounce-back"
-            return Pressure(_density(table.pressure, key, units), scheme, absorbing=absorbing)
+            outlet = table.scheme or AntiBounceBack()
+            assert isinstance(outlet, PressureScheme)
+            return Pressure(_density(table.pressure, key, units), outlet)
         case "outflow":
             return Outflow()
 

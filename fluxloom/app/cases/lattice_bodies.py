@@ -20,12 +20,14 @@ from fluxloom.lbm.boundaries import Body, Wall
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed import (
     Contact,
+    Delta,
     Elastic,
     Fixed,
     Free,
     ImmersedBody,
     ImmersedBoundary,
     Markers,
+    Peskin,
     Pose,
     Prescribed,
     circle,
@@ -33,7 +35,6 @@ from fluxloom.lbm.immersed import (
     sphere,
     surface,
 )
-from fluxloom.lbm.immersed.deltas import delta_of
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import Motion
 from fluxloom.lbm.immersed.springs import strain_on_step
@@ -159,10 +160,9 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
     if not bodies:
         return None
     table = case.immersed
-    mode = "field" if case.lattice.streaming == "in-place" else "local"
     with explained("immersed"):
         return ImmersedBoundary(
-            bodies, delta=table.delta, iterations=table.iterations, mode=mode, margin=table.margin, contact=contact,
+            bodies, delta=table.delta, iterations=table.iterations, margin=table.margin, contact=contact,
             pipeline=table.pipeline,
         )  # fmt: skip
 
@@ -257,14 +257,14 @@ def _elastic(table: LatticeBodyTable, markers: Markers, units: Units) -> Elastic
     return Elastic(stiffness=stiffness, bending=table.bending / (units.force * units.dx**2) / apart**3)
 
 
-def _check_stiffness(key: str, table: LatticeBodyTable, body: ImmersedBody, delta: str, units: Units) -> None:
+def _check_stiffness(key: str, table: LatticeBodyTable, body: ImmersedBody, delta: Delta, units: Units) -> None:
     """Raise `CaseError` for an elastic body that is so stiff that it blows up; what may do so is warned of later."""
     if not isinstance(body.motion, Elastic):
         return
-    strain, lost = strain_on_step(body, delta_of(delta), units.lattice_viscosity)
+    strain, lost = strain_on_step(body, delta, units.lattice_viscosity)
     if lost:
         less = "" if not table.bending else f" and bending {table.bending / strain:.3g}"
-        other = "" if delta == "peskin" else ', or take immersed.delta = "peskin"'
+        other = "" if isinstance(delta, Peskin) else ', or take immersed.delta = "peskin"'
         raise CaseError(
             f"{key}.stiffness: with these cells and steps the body blows up; stiffness {table.stiffness / strain:.3g}"
             f"{less} are safe{other}, or steps {strain ** (-2 / 3):.2g} times as long (time.lattice_velocity)"

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.strategy_tables import Chosen
+from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]
 
@@ -136,7 +138,7 @@ class LatticeImmersedTable(Table):
     Attributes
     ----------
     delta
-        ``"roma"``, three cells an axis, or ``"peskin"``, four.
+        How markers and cells see each other: ``"roma"``, three cells an axis, or ``"peskin"``, four.
     iterations
         Rounds of forcing in a step; 0: one, with free bodies two.
     margin
@@ -145,10 +147,10 @@ class LatticeImmersedTable(Table):
         Who does the work on markers: the ``"device"``, the ``"host"`` beside it, or, ``"auto"``, whichever is faster.
     """
 
-    delta: Literal["roma", "peskin"] = "roma"
+    delta: Annotated[Delta, Chosen(Delta)] = Roma()
     iterations: Annotated[int, Field(ge=0, le=100)] = 0
     margin: Annotated[int, Field(ge=0, le=50)] = 2
-    pipeline: Literal["device", "host", "auto"] = "device"
+    pipeline: Annotated[Pipeline, Chosen(Pipeline)] = OnDevice()
 
 
 class LatticeParticlesTable(Table):

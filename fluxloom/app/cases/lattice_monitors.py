@@ -23,24 +23,14 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
-from fluxloom.lbm.output import TOTALS
+from fluxloom.lbm.output import totals
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom.solvers.lattice_looks import Looks
 
 __all__ = ["LatticeHistory", "Monitors"]
 
 Array = npt.NDArray[np.float64]
 
 _SUMS = "sums"
-
-
-class _Sums(Looks):
-    """Looks whose sums go elsewhere."""
-
-    def loop(self, totals: Global) -> Loop:
-        """Return the loop that adds the sums of populations as they are after a step like the last one."""
-        self._run("sums", TOTALS, self._flow._looks._fluid, totals)
-        return self._loops["sums", self._flow.steps % 2]
 
 
 class Monitors:
@@ -63,7 +53,7 @@ class Monitors:
         self._wanted: list[str] = []
         self._kept: dict[str, Dat] = {}
         self._loops: list[Loop] = []
-        self._sums, self._chains = _Sums(flow), dict[int, Chain]()
+        self._chains: dict[int, Chain] = {}
         self._totals: Global | None = None
         self._values: dict[str, Array] | None = None
         self._steps, self._notes = 0, dict[str, float]()
@@ -115,15 +105,16 @@ class Monitors:
             self._prepare(self._totals)
         odd = self._flow.steps % 2
         if odd not in self._chains:
-            steps = [Reset(self._totals), self._sums.loop(self._totals), *self._loops]
+            sums = self._flow.look(totals, self._flow.marked, self._totals)
+            steps = [Reset(self._totals), sums, *self._loops]
             self._chains[odd] = Chain(steps, name=f"monitors.{odd}")
         return self._chains[odd]
 
-    def _prepare(self, totals: Global) -> None:
+    def _prepare(self, sums: Global) -> None:
         """Make room for what is kept, and the loops that copy it there."""
         flow, ctx = self._flow, self._flow.context
         one = ctx.set(1, "monitors")
-        found: dict[str, Global | WallSum] = {_SUMS: totals}
+        found: dict[str, Global | WallSum] = {_SUMS: sums}
         for name in self._wanted:
             force = flow.conditions.parts[name].force
             assert force is not None

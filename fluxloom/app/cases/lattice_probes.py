@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +14,6 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
-from fluxloom.lbm.boundaries.side import pull_at
-from fluxloom.lbm.output import MOMENTS
 from fluxloom.lbm.space import Elements
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
@@ -68,16 +64,11 @@ class LatticeProbes:
         self._flow, self._units = flow, units
         places = ProbePlaces(flow.context, points, units.dimension, self._find)
         self.names = places.names
-        space, ctx, d = flow.space, flow.context, units.dimension
+        ctx, d = flow.context, units.dimension
         over = Elements(places.set, places.mine, places.cells)
         self._above = ctx.dat(places.set, name="probe density", dtype=flow.real)
         self._u = ctx.dat(places.set, name="probe velocity", shape=(d,), dtype=flow.real)
-        pull = pull_at(replace(space, force=flow.pull), over, "probes")
-        constants: dict[str, Any] = {"velocities": space.lattice.velocities, "unit": space.unit}
-        self._loops = [
-            Loop(MOMENTS["local"], places.set, f, pull, self._above, self._u, name="probes", **constants)
-            for f in space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], "probes")
-        ]
+        self._loops = flow.look_at(over, self._above, self._u, "probes")
         self.records = ProbeRecords(places, [Source("probes", d + 1, self._values)], BLOCK)
 
     def _find(self, places: Array) -> tuple[Index, Array]:

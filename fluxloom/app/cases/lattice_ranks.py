@@ -15,22 +15,18 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.core.errors import CaseError
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.dsl.parts import Part, refresh_host
-from fluxloom.lbm.cells import LISTS_ON_RANKS
+from fluxloom.lbm.memory import FluidCells
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["Pieces", "check_ranks", "cut_of", "gather", "give", "places_of"]
+__all__ = ["Pieces", "check_ranks", "gather", "give", "places_of"]
 
 Values = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
 Window = tuple[slice, ...]
-
-
-def cut_of(case: LatticeCase) -> tuple[int, ...] | None:
-    """Return the parts along each axis, slowest first, that a case asks for; None: it does not."""
-    return tuple(case.partition.cut[::-1]) or None
 
 
 def check_ranks(case: LatticeCase, ranks: int) -> None:
@@ -38,11 +34,11 @@ def check_ranks(case: LatticeCase, ranks: int) -> None:
     if ranks == 1:
         return
     cut = case.partition.cut
-    if case.lattice.cells == "fluid":
-        if case.lattice.streaming not in LISTS_ON_RANKS:
+    if isinstance(case.lattice.cells, FluidCells):
+        if not case.lattice.streaming.own_cells:
             raise CaseError(
-                f"lattice.streaming: {case.lattice.streaming!r} with lattice.cells = 'fluid' runs on one rank only; on "
-                f"{ranks} ranks take {' or '.join(map(repr, LISTS_ON_RANKS))}"
+                f"lattice.streaming: {strategy_name(case.lattice.streaming)!r} with lattice.cells = 'fluid' runs on "
+                f"one rank only; on {ranks} ranks take 'pull' or 'three-phase'"
             )
         if cut:
             raise CaseError(

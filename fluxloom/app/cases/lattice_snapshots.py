@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +20,10 @@ import numpy.typing as npt
 from fluxloom.core.layout import SoA
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.boundaries.side import pull_at
-from fluxloom.lbm.output import MOMENTS
+from fluxloom.lbm.output import moments
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom.solvers.lattice_looks import Looks
 
 __all__ = ["Beside", "Layers", "Snapshot", "Taken"]
 
@@ -50,17 +48,16 @@ class Taken:
     ----------
     step
         At which they were taken last; negative: never.
+    loops
+        What has set the dats.
     """
+
+    loops: Sequence[Loop]
 
     def __init__(self, flow: LatticeBoltzmann, above: Dat, u: Dat) -> None:
         self._flow, self.above, self.u = flow, above, u
         self._courier = flow.context.device.courier()
         self.step = -1
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """What sets the dats."""
-        raise NotImplementedError
 
     def _look(self) -> None:
         """Run the loop that sets the dats."""
@@ -81,19 +78,6 @@ class Taken:
             self._courier.wait()
 
 
-class _Into(Looks):
-    """Looks whose moments go elsewhere."""
-
-    def take(self, above: Dat, u: Dat) -> None:
-        """Set dats to density less one, and velocity."""
-        self._run("moments", MOMENTS, above, u)
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """Those that were wanted so far."""
-        return list(self._loops.values())
-
-
 class Snapshot(Taken):
     """Density and velocity of all cells; on several ranks of this rank's. Taking them is collective.
 
@@ -109,15 +93,13 @@ class Snapshot(Taken):
         memory = flow.memory
         above = memory.dat("taken density", dtype=flow.real)
         super().__init__(flow, above, memory.dat("taken velocity", flow.lattice.dimensions, dtype=flow.real))
-        self._looks, self._window = _Into(flow), window
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """What sets the dats."""
-        return self._looks.loops
+        self._window = window
+        self.loops = []
 
     def _look(self) -> None:
-        self._looks.take(self.above, self.u)
+        loop = self._flow.look(moments, self.above, self.u)
+        self.loops = unique([*self.loops, loop])
+        loop()
 
     def density(self) -> Array:
         """Return the density, ``(*cells,)``; one where there is no fluid."""
@@ -151,20 +133,10 @@ class Layers(Taken):
         above = ctx.dat(over.set, name="taken density", dtype=flow.real)
         u = ctx.dat(over.set, name="taken velocity", shape=(d,), dtype=flow.real, layout=SoA())
         super().__init__(flow, above, u)
-        pull = pull_at(replace(space, force=flow.pull), over, "layers")
-        constants: dict[str, Any] = {"velocities": space.lattice.velocities, "unit": space.unit}
-        self._loops = [
-            Loop(MOMENTS["local"], over.set, f, pull, above, u, name="layers", **constants)
-            for f in space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], "layers")
-        ]
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """What sets the dats."""
-        return self._loops
+        self.loops = flow.look_at(over, above, u, "layers")
 
     def _look(self) -> None:
-        self._loops[self._flow.steps % len(self._loops)]()
+        self.loops[self._flow.steps % len(self.loops)]()
 
     def velocity(self) -> npt.NDArray[Any] | None:
         """Return the velocity on rank 0, ``(*cells, d)``, slowest axis first, zero where there is no fluid; else None.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -19,7 +19,11 @@ from fluxloom.app.cases.lattice_output_tables import (
 )
 from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.app.cases.wall_motion import MotionTable
+from fluxloom.core.strategies import strategy_name
+from fluxloom.lbm.boundaries import OpeningScheme, PressureScheme, VelocityScheme
 from fluxloom.lbm.collisions import TRT, Collision
+from fluxloom.lbm.memory import AllCells, Cells, FluidCells
+from fluxloom.lbm.streaming import Pull, Streaming
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
@@ -30,15 +34,16 @@ __all__ = [
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Vector = Annotated[list[float], Field(max_length=3)]
-Cells = Annotated[int, Field(ge=1, le=100_000)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 ChosenCollision = Annotated[Collision, Chosen(Collision)]
 
-_SCHEMES = {
-    "velocity": ("regularised", "zou-he", "bounce-back"),
-    "pressure": ("anti-bounce-back", "regularised", "zou-he"),
-}
+ChosenScheme = Annotated[OpeningScheme | None, Chosen(OpeningScheme, optional=True)]
+ChosenStreaming = Annotated[Streaming, Chosen(Streaming)]
+ChosenCells = Annotated[Cells, Chosen(Cells)]
+
+_SCHEMES = {"velocity": VelocityScheme, "pressure": PressureScheme}
 
 
 class LatticeMeshTable(Table):
@@ -56,8 +61,8 @@ class LatticeMeshTable(Table):
         The lower corner; zeros by default.
     """
 
-    nx: Cells
-    ny: Cells
+    nx: Count
+    ny: Count
     nz: Annotated[int, Field(ge=0, le=100_000)] = 0
     spacing: Number = 0.0
     length: Number = 0.0
@@ -142,7 +147,7 @@ class LatticeTable(Table):
     collision
         What a cell does to the populations that have arrived; see `fluxloom.lbm.collisions`.
     streaming
-        ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"``, which needs half of the memory.
+        How populations travel, see `fluxloom.lbm.streaming`; ``"in-place"`` needs half of the memory.
     precision
         In which populations are stored.
     layout
@@ -153,10 +158,10 @@ class LatticeTable(Table):
 
     name: Literal["auto", "D2Q9", "D3Q19", "D3Q27"] = "auto"
     collision: ChosenCollision = TRT()
-    streaming: Literal["pull", "push", "three-phase", "in-place"] = "pull"
+    streaming: ChosenStreaming = Pull()
     precision: Literal["float16", "float32", "float64"] = "float32"
     layout: Literal["soa", "aos"] = "soa"
-    cells: Literal["all", "fluid"] = "all"
+    cells: ChosenCells = AllCells()
     zero_is_default = ("magic", "smagorinsky")
     moved = MappingProxyType(dict.fromkeys(zero_is_default, "collision"))
 
@@ -233,11 +238,9 @@ class LatticeBoundaryTable(MotionTable):
         A formula: over that of density one, divided by the density.
     scheme
         Of velocity: ``"regularised"``, ``"zou-he"``, ``"bounce-back"``; of pressure: ``"anti-bounce-back"``,
-        ``"regularised"``, ``"zou-he"``. Empty: the first.
+        ``"regularised"``, ``"zou-he"``. None: the first.
     ramp
         Of velocity: the time in which it grows from zero, smoothly.
-    absorbing
-        Of pressure by anti-bounce-back: whether waves leave; or the pressure is held in every step, and reflects them.
     sponge
         A layer along the side.
     """
@@ -245,9 +248,8 @@ class LatticeBoundaryTable(MotionTable):
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
     velocity: Vector = Field(default=[])
     pressure: InSpace = ""
-    scheme: str = ""
+    scheme: ChosenScheme = None
     ramp: Number = 0.0
-    absorbing: bool = True
     sponge: LatticeSpongeTable | None = None
 
     @model_validator(mode="after")
@@ -266,12 +268,26 @@ class LatticeBoundaryTable(MotionTable):
             raise ValueError(f'type = "{self.type}" has no pressure')
         if self.ramp and self.type != "velocity":
             raise ValueError(f'type = "{self.type}" has no ramp')
-        if not self.absorbing and (self.type != "pressure" or self.scheme not in ("", "anti-bounce-back")):
-            raise ValueError('absorbing is of type = "pressure" with scheme = "anti-bounce-back"; leave it out')
-        allowed = _SCHEMES.get(self.type, ())
-        if self.scheme and self.scheme not in allowed:
-            raise ValueError(f'scheme {self.scheme!r}: type = "{self.type}" takes {", ".join(allowed) or "none"}')
+        family = _SCHEMES.get(self.type, ())
+        if self.scheme is not None and not (family and isinstance(self.scheme, family)):
+            allowed = ", ".join(family.choices.names()) if family else "none"
+            raise ValueError(f'scheme {strategy_name(self.scheme)!r}: type = "{self.type}" takes {allowed}')
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, given: Any) -> Any:
+        """Read ``scheme = ""``, and put ``absorbing`` where it belongs: into the scheme."""
+        if not isinstance(given, dict):
+            return given
+        usual = (("scheme", ""), ("absorbing", True))
+        table = {key: value for key, value in given.items() if (key, value) not in usual}
+        if "absorbing" in table:
+            scheme = table.get("scheme", "anti-bounce-back")
+            if table.get("type") != "pressure" or scheme != "anti-bounce-back":
+                raise ValueError('absorbing is of type = "pressure" with scheme = "anti-bounce-back"; leave it out')
+            table["scheme"] = {"type": scheme, "absorbing": table.pop("absorbing")}
+        return table
 
 
 class LatticeInitialTable(Table):
@@ -354,7 +370,7 @@ class LatticeCase(CaseModel):
         for name in self.boundary:
             if name.startswith("z") and not self.mesh.nz:
                 raise ValueError(f"boundary.{name}: the box is plane: give mesh.nz, or leave the table out")
-        if self.lattice.cells == "fluid" and self.immerses:
+        if isinstance(self.lattice.cells, FluidCells) and self.immerses:
             raise ValueError('lattice.cells: immersed bodies and particles need all cells; take "all"')
         if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin", "pipeline"))):
             raise ValueError(f'immersed.{extra[0]}: no body has condition = "immersed"')

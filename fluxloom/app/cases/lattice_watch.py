@@ -9,12 +9,9 @@ from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import SOUND
 from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Finite
 from fluxloom.app.watch import LOST, Reduction, Rule, Watch
-from fluxloom.dsl.dats import Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.guard_kernels import LOOKS
 from fluxloom.lbm.immersed import ImmersedBoundary
 from fluxloom.lbm.immersed.moving import RigidGroup
-from fluxloom.lbm.output import form_of
+from fluxloom.lbm.output import judged
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["lattice_watch"]
@@ -30,7 +27,7 @@ def lattice_watch(
     """Return what guards look at in lattice Boltzmann flow."""
     cells = float(max(1, np.count_nonzero(flow.fluid)))
     look = Reduction(
-        flow.context, lambda *found: _loop(flow, *found), [LOST, "excess"], ["density"], ["square"],
+        flow.context, lambda *found: flow.look(judged, flow.marked, *found), [LOST, "excess"], ["density"], ["square"],
         state=lambda: flow.steps % 2,
     )  # fmt: skip
     rules: list[Rule] = [Finite()] if table.finite else []
@@ -47,15 +44,6 @@ def lattice_watch(
         ]
     host = () if boundary is None else (lambda: {"body": _fastest(boundary)},)
     return Watch(_EVERY, [look], rules, host, case.time.steady > 0.0)
-
-
-def _loop(flow: LatticeBoltzmann, sums: Global, least: Global, most: Global) -> Loop:
-    """Return the loop over the populations as they are after so many steps."""
-    form, constants = form_of(flow.streaming, flow.lattice, flow.steps)
-    f = flow.populations
-    seen = f[flow.ahead] if form == "ahead" else f
-    fluid = flow.memory.marked(flow.conditions.labels)
-    return Loop(LOOKS[form], flow.memory.set, seen, flow.pull, fluid, sums, least, most, unit=flow.unit, **constants)
 
 
 def _fastest(boundary: ImmersedBoundary | None) -> float:

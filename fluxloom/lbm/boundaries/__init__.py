@@ -5,6 +5,15 @@ before every step: see `fluxloom.lbm.streaming`.
 """
 
 from fluxloom.lbm.boundaries.assemble import Body, at_row_ends, beside_sponges, parts_of, rows_turn
+from fluxloom.lbm.boundaries.openings import (
+    AntiBounceBack,
+    BounceBack,
+    OpeningScheme,
+    PressureScheme,
+    RegularisedCells,
+    VelocityScheme,
+    ZouHe,
+)
 from fluxloom.lbm.boundaries.outflow import Outflow
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
@@ -13,6 +22,7 @@ from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
 
 __all__ = [
-    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "at_row_ends",
-    "beside_sponges", "parts_of", "rows_turn",
+    "AntiBounceBack", "Body", "BounceBack", "Condition", "OpeningScheme", "Outflow", "Part", "Pressure",
+    "PressureScheme", "RegularisedCells", "Site", "Slip", "Sponge", "Velocity", "VelocityScheme", "Wall", "ZouHe",
+    "at_row_ends", "beside_sponges", "parts_of", "rows_turn",
 ]  # fmt: skip

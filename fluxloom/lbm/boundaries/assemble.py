@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.boundaries.bounce import bounce_parts, kind_of
+from fluxloom.lbm.boundaries.bounce import bounce_parts
 from fluxloom.lbm.boundaries.corners import corner_parts
 from fluxloom.lbm.boundaries.edges import edge_parts
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
@@ -145,7 +145,7 @@ def _alike(bodies: Mapping[str, Condition]) -> dict[str, dict[str, Wall]]:
     found: dict[Any, dict[str, Wall]] = {}
     for name, one in bodies.items():
         if isinstance(one, Wall):
-            found.setdefault(kind_of(one), {})[name] = one
+            found.setdefault(one.kind, {})[name] = one
     return {name: walls for walls in found.values() if len(walls) > 1 for name in walls}
 
 

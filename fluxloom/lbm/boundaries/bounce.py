@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries.link_kernels import LINKS, copy, turns_of
+from fluxloom.lbm.boundaries.link_kernels import Momentum, bounce, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site, own_components
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
@@ -24,10 +24,7 @@ from fluxloom.lbm.boundaries.weight import Weights, standing_force
 from fluxloom.lbm.links import HALF_WAY, Links, joined_links
 from fluxloom.lbm.space import Space
 
-if TYPE_CHECKING:
-    from fluxloom.lbm.boundaries.wall import Wall
-
-__all__ = ["bounce_part", "bounce_parts", "kind_of"]
+__all__ = ["WallValues", "bounce_part", "bounce_parts"]
 
 _TIGHT = 1e-12
 """Velocity across a wall that is rounding."""
@@ -35,22 +32,30 @@ _TIGHT = 1e-12
 _ONE_WAY = 0.5
 """Share of what goes through the links of a body: half of it and more one way is no motion of a tight one."""
 
-Kind = tuple[bool, bool, str]
+
+@dataclass(frozen=True)
+class WallValues:
+    """What is known of a wall; see `fluxloom.lbm.boundaries.Wall`."""
+
+    velocity: Vectors | None = None
+    interpolated: bool = False
+    measure: bool = False
+    center: Sequence[float] | None = None
+    permeable: bool = False
+
+    @property
+    def kind(self) -> tuple[bool, bool, bool, bool]:
+        """What the loops depend on: interpolated, moving, and whether force and torque are measured."""
+        return self.interpolated, self.velocity is not None, self.measure, self.center is not None
 
 
-def kind_of(wall: Wall) -> Kind:
-    """Return what the loops of a wall depend on: interpolated, moving, what is measured."""
-    measured = "" if not wall.measure else "force" if wall.center is None else "torque"
-    return wall.interpolated, wall.velocity is not None, measured
-
-
-def bounce_part(space: Space, site: Site, wall: Wall, *, ramp: int = 0) -> Part:
+def bounce_part(space: Space, site: Site, wall: WallValues, *, ramp: int = 0) -> Part:
     """Return bounce-back on all links of a side or body; the velocity grows in the steps of a ramp."""
     return bounce_parts(space, [(site, wall)], ramp=ramp)[0]
 
 
-def bounce_parts(space: Space, walls: Sequence[tuple[Site, Wall]], *, ramp: int = 0) -> list[Part]:
-    """Return bounce-back on all links of walls that are of one kind (`kind_of`), as a part each.
+def bounce_parts(space: Space, walls: Sequence[tuple[Site, WallValues]], *, ramp: int = 0) -> list[Part]:
+    """Return bounce-back on all links of walls that are of one kind (`WallValues.kind`), as a part each.
 
     All links are in one loop, which the first of the parts has.
     """
@@ -74,7 +79,7 @@ class _Member:
     """
 
     site: Site
-    wall: Wall
+    wall: WallValues
     links: Links
     numbers: npt.NDArray[np.int64]
     total: int
@@ -87,9 +92,7 @@ class _Member:
         positions = at - links.fractions[:, None] * c
         if site.axis is None:
             return Places(site.name, positions, comm=space.context.comm)
-        shape = tuple(n for a, n in enumerate(space.box.shape) if a != site.axis)
-        rest = tuple(at[:, a] for a in range(at.shape[1]) if a != site.axis)
-        return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape), space.context.comm)
+        return Places(site.name, positions, *space.box.across(links.cells, site.axis), space.context.comm)
 
     def center(self, dimensions: int) -> Reals:
         """Return the point about which torques are taken."""
@@ -104,11 +107,11 @@ class _Member:
 class _Bounce:
     """Bounce-back while it is built: arrays and dats of the links."""
 
-    def __init__(self, space: Space, walls: Sequence[tuple[Site, Wall]], ramp: int) -> None:
+    def __init__(self, space: Space, walls: Sequence[tuple[Site, WallValues]], ramp: int) -> None:
         self.space, self.steps = space, ramp
-        interpolated, moving, measured = kind_of(walls[0][1])
+        interpolated, moving, self.measured, self.turning = walls[0][1].kind
         stands = space.force is not None and any(walls[0][0].standing)
-        self.kind = interpolated, moving or (interpolated and stands), measured
+        self.moving = moving or (interpolated and stands)
         self.name = walls[0][0].name if len(walls) == 1 else "bodies"
         links = joined_links([site.links for site, _ in walls])
         owner = np.repeat(np.arange(len(walls)), [len(site.links) for site, _ in walls])
@@ -130,7 +133,7 @@ class _Bounce:
         lacking = np.zeros(len(self.links), dtype=bool)
         self.share, self.stretch = np.ones((2, len(self.links)))
         self.second = np.zeros((0, 2), dtype=np.int64)
-        if self.kind[0]:
+        if interpolated:
             lacking = self._interpolate(walls[0][0])
         comm = space.context.comm
         self.cut = any(comm.allgather(bool(np.any(self.links.cut))))
@@ -172,13 +175,13 @@ class _Bounce:
         return box.shifted(cells, np.where(beyond, 0, self.c)), directions
 
     def parts(self) -> list[Part]:
-        """Return the loops, of the kernel that does what is wanted and no more."""
-        space, (_, moving, measured) = self.space, self.kind
+        """Return the loops, which do what is wanted and no more."""
+        space = self.space
         kick = speed = None
-        if moving:
+        if self.moving:
             kick = self._dat(np.zeros((len(self.share), 1)), "kick")
-            speed = self._dat(np.zeros(self.c.shape), "velocity") if measured else None
-        found = self._into_globals(measured) if len(self.members) == 1 else self._behind(measured)
+            speed = self._dat(np.zeros(self.c.shape), "velocity") if self.measured else None
+        found = self._measured()
         weights = Weights(space, [member.site for member in self.members], self.name)
 
         def carry(force: Sequence[float]) -> None:
@@ -186,7 +189,7 @@ class _Bounce:
             if kicks is not None:
                 kicks.carry(force)
 
-        if measured and weights.any:
+        if self.measured and weights.any:
             found = replace(found, loops=(*found.loops, found.weighed(weights)))
         steps, late = self._loops(kick, speed, found)
         ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
@@ -208,18 +211,17 @@ class _Bounce:
     def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return what runs before a step, and behind all that reads what has left cells, for each parity."""
         outs, backs = self._slots()
-        _, moving, measured = self.kind
-        before: list[Argument | Dat] = [self._dat(self.share, "share")] if self.interpolated else []
-        before += [] if kick is None else [kick]
-        before += [self._dat(self.own * self.c + 1, "heading", "uint8")] if measured else []
-        before += [dat for dat in (speed, found.arm) if dat is not None]
-        kernel = LINKS[self.interpolated, moving, found.kernel]
-        constants: dict[str, Any] = {"per": 1.0 / self.space.unit} if measured else {}
-        over, title = self.over.set, f"{self.name} {kernel.name}"
+        share = self._dat(self.share, "share") if self.interpolated else None
+        heading = self._dat(self.own * self.c + 1, "heading", "uint8") if self.measured else None
+        before = (share, kick, heading, speed, found.arm)
+        momentum = Momentum(1.0 / self.space.unit) if self.measured else None
+        words = ["interpolated" if self.interpolated else "half_way"] + ([] if self.moving else ["still"])
+        words += [] if not self.measured else ["push"] if found.total is not None else [*found.sums[0]][-1:]
+        over, title = self.over.set, f"{self.name} {'_'.join(words)}"
         steps, late = [], []
         held = self._dat(np.zeros((len(self.links), 1)), "held") if self.cut else None
         for out, back in zip(outs, backs, strict=True):
-            loop = Loop(kernel, over, out, *before, held or back, *found.into, name=title, **constants)
+            loop = Loop(bounce, over, out, *before, held or back, *found.into, name=title, momentum=momentum)
             steps.append([*found.resets, loop, *found.loops])
             if held is not None:  # what a link cut between fluid cells replaces is read by the link at its other end
                 late.append([Loop(copy, over, held, back, name=f"{self.name} put")])
@@ -238,9 +240,9 @@ class _Bounce:
         full = f"{self.name} {name}"
         return self.space.context.dat(self.over.set, values, full, dtype=dtype or self.space.real, layout=SoA())
 
-    def _arm(self, measured: str) -> Dat | None:
-        """Return the ways from the centres of rotation to the links."""
-        if measured != "torque":
+    def _arm(self) -> Dat | None:
+        """Return the ways from the centres of rotation to the links, where torques are wanted."""
+        if not self.turning:
             return None
         arm = np.zeros(self.c.shape)
         for member in self.members:
@@ -251,26 +253,22 @@ class _Bounce:
                 arm[member.numbers[at]] += more[:, None] * self.c[member.numbers[at]]
         return self._dat(arm, "arm")
 
-    def _into_globals(self, measured: str) -> _Measured:
-        """Return the sums of one wall, into which the loop over its links adds."""
-        d, (member,) = self.c.shape[1], self.members
-        sizes = {"force": d} | ({"torque": turns_of(d)} if measured == "torque" else {})
-        sums = {
-            word: self.space.context.scalar(np.zeros(size), f"{member.site.name} {word}", dtype=self.space.total)
-            for word, size in sizes.items() if measured
-        }  # fmt: skip
-        return _Measured(
-            [sums], measured, self._arm(measured), tuple(sums.values()), tuple(Reset(one) for one in sums.values())
-        )
-
-    def _behind(self, measured: str) -> _Measured:
-        """Return the sums of many walls, found behind the loop over their links."""
-        if not measured:
+    def _measured(self) -> _Measured:
+        """Return the sums: of one wall the loop over its links adds to them, of many they are found behind it."""
+        if not self.measured:
             return _Measured([{} for _ in self.members])
-        push, arm = self._dat(np.zeros(self.c.shape), "push"), self._arm(measured)
-        sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
-        found = [sums.of(k) for k in range(len(self.members))]
-        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops), total=sums.total)
+        d, arm = self.c.shape[1], self._arm()
+        if len(self.members) > 1:
+            push = self._dat(np.zeros(self.c.shape), "push")
+            sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
+            found = [sums.of(k) for k in range(len(self.members))]
+            return _Measured(found, into=(push, None, None), loops=tuple(sums.loops), total=sums.total)
+        sizes = {"force": d} | ({} if arm is None else {"torque": turns_of(d)})
+        one = {
+            word: self.space.context.scalar(np.zeros(size), f"{self.name} {word}", dtype=self.space.total)
+            for word, size in sizes.items()
+        }
+        return _Measured([one], arm, (None, one["force"], one.get("torque")), tuple(map(Reset, one.values())))
 
 
 @dataclass(frozen=True)
@@ -281,8 +279,6 @@ class _Measured:
     ----------
     sums
         ``"force"`` and ``"torque"`` of each wall.
-    kernel
-        Which of the kernels of links is wanted.
     arm, into
         What it reads and writes for that.
     resets, loops
@@ -292,9 +288,8 @@ class _Measured:
     """
 
     sums: Sequence[Mapping[str, Global | WallSum]]
-    kernel: str = ""
     arm: Dat | None = None
-    into: tuple[Global | Dat, ...] = ()
+    into: tuple[Dat | None, Global | None, Global | None] = (None, None, None)
     resets: tuple[Reset, ...] = ()
     loops: tuple[Loop, ...] = ()
     total: Dat | None = None

@@ -33,14 +33,31 @@ C. Zheng, B. Shi, *Chinese Physics* 11 (2002) 366), and so is the density or the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.kernel.frontend import Kernel, func, kernel
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["CELLS", "edge", "in_equilibrium", "load", "moments"]
+__all__ = ["Completion", "Normal", "complete", "edge", "in_equilibrium", "load", "moments", "regularise", "zou_he"]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Across a side: the axis of the grid, and -1 or 1, the way into the fluid."""
+
+    axis: int
+    inward: int
+
+
+class Completion(Protocol):
+    """How populations of a cell are completed whose density, momentum and velocity are known."""
+
+    def complete(self, f: Any, g: Any, above: Any, j: Any, u: Any, lattice: Any, side: Any, unit: Any) -> None:
+        """Store them."""
+        ...
 
 
 @func
@@ -51,83 +68,83 @@ def load(f, g, unit):
 
 
 @func
-def known(g, velocities, axis, inward):
+def known(g, lattice, side):
     """Return the sum of the known populations, those that leave counted twice."""
     value = 0.0
-    for k in range(len(velocities)):
-        if velocities[k][axis] == 0:
+    for k in range(lattice.q):
+        if lattice.velocities[k][side.axis] == 0:
             value += g[k]
-    for k in range(len(velocities)):
-        if velocities[k][axis] * inward == -1:
+    for k in range(lattice.q):
+        if lattice.velocities[k][side.axis] * side.inward == -1:
             value += 2.0 * g[k]
     return value
 
 
 @func
-def from_velocity(g, u, pull, j, velocities, axis, inward):
+def from_velocity(g, u, pull, j, lattice, side):
     """Set the momentum of what arrives where the velocity is known; return ``rho - 1``."""
-    speed = inward * u[axis]
-    above = (known(g, velocities, axis, inward) - 0.5 * inward * pull[axis] + speed) / (1.0 - speed)
+    speed = side.inward * u[side.axis]
+    above = (known(g, lattice, side) - 0.5 * side.inward * pull[side.axis] + speed) / (1.0 - speed)
     for a in range(len(j)):
         j[a] = (1.0 + above) * u[a] - 0.5 * pull[a]
     return above
 
 
 @func
-def from_density(g, above, u, pull, j, v, velocities, axis, inward):
+def from_density(g, above, u, pull, j, v, lattice, side):
     """Set the momentum of what arrives, and the velocity; density and velocity along the side are known."""
     for a in range(len(j)):
         v[a] = u[a]
         j[a] = (1.0 + above) * u[a] - 0.5 * pull[a]
-    j[axis] = inward * (above - known(g, velocities, axis, inward))
-    v[axis] = (j[axis] + 0.5 * pull[axis]) / (1.0 + above)
+    j[side.axis] = side.inward * (above - known(g, lattice, side))
+    v[side.axis] = (j[side.axis] + 0.5 * pull[side.axis]) / (1.0 + above)
 
 
 @func
-def complete(f, g, j, velocities, weights, opposite, axis, inward, unit):
+def zou_he(f, g, above, j, u, lattice, side, unit):
     """Store the unknown populations: bounce-back of what is not in equilibrium, momentum along the side put right."""
     lack = zeros(len(j))
     for a in range(len(j)):
-        if a != axis:
+        if a != side.axis:
             lack[a] = j[a]
-            for k in range(len(velocities)):
-                if velocities[k][axis] == 0 and velocities[k][a] != 0:
-                    lack[a] = lack[a] - velocities[k][a] * g[k]
-    for k in range(len(velocities)):
-        if velocities[k][axis] * inward == 1:
-            value = 6.0 * inward * j[axis]
+            for k in range(lattice.q):
+                if lattice.velocities[k][side.axis] == 0 and lattice.velocities[k][a] != 0:
+                    lack[a] = lack[a] - lattice.velocities[k][a] * g[k]
+    for k in range(lattice.q):
+        if lattice.velocities[k][side.axis] * side.inward == 1:
+            value = 6.0 * side.inward * j[side.axis]
             for a in range(len(j)):
-                if a != axis and velocities[k][a] != 0:
-                    value += 18.0 * velocities[k][a] * lack[a]
-            f[k] = unit * (g[opposite[k]] + weights[k] * value)
+                if a != side.axis and lattice.velocities[k][a] != 0:
+                    value += 18.0 * lattice.velocities[k][a] * lack[a]
+            f[k] = unit * (g[lattice.opposite[k]] + lattice.weights[k] * value)
 
 
 @func
-def bounce(g, j, velocities, weights, opposite, axis, inward):
+def bounce(g, j, lattice, side):
     """Set the unknown populations by bounce-back of what is not in equilibrium alone."""
-    for k in range(len(velocities)):
-        if velocities[k][axis] * inward == 1:
+    for k in range(lattice.q):
+        if lattice.velocities[k][side.axis] * side.inward == 1:
             value = 0.0
             for a in range(len(j)):
-                if velocities[k][a] != 0:
-                    value += velocities[k][a] * j[a]
-            g[k] = g[opposite[k]] + 6.0 * weights[k] * value
+                if lattice.velocities[k][a] != 0:
+                    value += lattice.velocities[k][a] * j[a]
+            g[k] = g[lattice.opposite[k]] + 6.0 * lattice.weights[k] * value
 
 
 @func
-def stress(g, above, u, velocities, a, b):
+def stress(g, above, u, lattice, a, b):
     """Return a second moment of what is not in equilibrium."""
     value = -(1.0 + above) * u[a] * u[b]
     if a == b:
         value -= above / 3.0
-    for k in range(len(velocities)):
-        if velocities[k][a] * velocities[k][b] != 0:
-            value += velocities[k][a] * velocities[k][b] * g[k]
+    for k in range(lattice.q):
+        if lattice.velocities[k][a] * lattice.velocities[k][b] != 0:
+            value += lattice.velocities[k][a] * lattice.velocities[k][b] * g[k]
     return value
 
 
 @func
-def regularise(f, g, above, j, u, velocities, weights, unit):
+def store_regular(f, g, above, j, u, lattice, unit):
     """Store all populations, made of density, momentum, velocity and what the stress is beyond equilibrium."""
     d = len(j)
     pi = zeros(d * d)
@@ -135,24 +152,24 @@ def regularise(f, g, above, j, u, velocities, weights, unit):
     square = 0.0
     for a in range(d):
         for b in range(a, d):
-            pi[a * d + b] = stress(g, above, u, velocities, a, b)
+            pi[a * d + b] = stress(g, above, u, lattice, a, b)
         trace += pi[a * d + a]
         square += u[a] * u[a]
     rho = 1.0 + above
-    for k in range(len(velocities)):
+    for k in range(lattice.q):
         cj = 0.0
         cu = 0.0
         ccpi = 0.0
         for a in range(d):
-            if velocities[k][a] != 0:
-                cj += velocities[k][a] * j[a]
-                cu += velocities[k][a] * u[a]
+            if lattice.velocities[k][a] != 0:
+                cj += lattice.velocities[k][a] * j[a]
+                cu += lattice.velocities[k][a] * u[a]
                 ccpi += pi[a * d + a]
                 for b in range(a + 1, d):
-                    if velocities[k][b] != 0:
-                        ccpi += 2.0 * velocities[k][a] * velocities[k][b] * pi[a * d + b]
+                    if lattice.velocities[k][b] != 0:
+                        ccpi += 2.0 * lattice.velocities[k][a] * lattice.velocities[k][b] * pi[a * d + b]
         value = above + 3.0 * cj + rho * (4.5 * cu * cu - 1.5 * square) + 4.5 * ccpi - 1.5 * trace
-        f[k] = unit * weights[k] * value
+        f[k] = unit * lattice.weights[k] * value
 
 
 @func
@@ -168,110 +185,64 @@ def in_equilibrium(c, weight, above, u):
 
 
 @func
-def moments(g, pull, u, velocities, half):
+def moments(g, pull, u, lattice, half):
     """Set the velocity, with ``half`` of the force; return ``rho - 1``."""
     above = 0.0
-    for k in range(len(velocities)):
+    for k in range(lattice.q):
         above += g[k]
     for a in range(len(u)):
         u[a] = half * pull[a]
-        for k in range(len(velocities)):
-            if velocities[k][a] != 0:
-                u[a] += velocities[k][a] * g[k]
+        for k in range(lattice.q):
+            if lattice.velocities[k][a] != 0:
+                u[a] += lattice.velocities[k][a] * g[k]
         u[a] = u[a] / (1.0 + above)
     return above
 
 
-@kernel
-def zou_he_velocity(
-    f: RW, u: Read, pull: Read,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    axis: Const[int], inward: Const[int], unit: Const[float],
-):  # fmt: skip
-    """Velocity set; unknown populations completed."""
-    g = zeros(len(velocities))
-    j = zeros(len(velocities[0]))
-    load(f, g, unit)
-    from_velocity(g, u, pull, j, velocities, axis, inward)
-    complete(f, g, j, velocities, weights, opposite, axis, inward, unit)
+@func
+def regularise(f, g, above, j, u, lattice, side, unit):
+    """Store all populations, regularised; see the module."""
+    bounce(g, j, lattice, side)
+    store_regular(f, g, above, j, u, lattice, unit)
 
 
 @kernel
-def zou_he_density(
-    f: RW, above: Read, u: Read, pull: Read,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    axis: Const[int], inward: Const[int], unit: Const[float],
+def complete(
+    f: RW, above: Read | None, u: Read, pull: Read,
+    *, lattice: Const[Lattice], scheme: Const[Completion], side: Const[Normal], unit: Const[float],
 ):  # fmt: skip
-    """Density set, and the velocity along the side; unknown populations completed."""
-    g = zeros(len(velocities))
-    j = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    load(f, g, unit)
-    from_density(g, above[0], u, pull, j, v, velocities, axis, inward)
-    complete(f, g, j, velocities, weights, opposite, axis, inward, unit)
-
-
-@kernel
-def regularised_velocity(
-    f: RW, u: Read, pull: Read,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    axis: Const[int], inward: Const[int], unit: Const[float],
-):  # fmt: skip
-    """Velocity set; all populations regularised."""
-    g = zeros(len(velocities))
-    j = zeros(len(velocities[0]))
-    load(f, g, unit)
-    above = from_velocity(g, u, pull, j, velocities, axis, inward)
-    bounce(g, j, velocities, weights, opposite, axis, inward)
-    regularise(f, g, above, j, u, velocities, weights, unit)
-
-
-@kernel
-def regularised_density(
-    f: RW, above: Read, u: Read, pull: Read,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    axis: Const[int], inward: Const[int], unit: Const[float],
-):  # fmt: skip
-    """Density set, and the velocity along the side; all populations regularised."""
-    g = zeros(len(velocities))
-    j = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    load(f, g, unit)
-    from_density(g, above[0], u, pull, j, v, velocities, axis, inward)
-    bounce(g, j, velocities, weights, opposite, axis, inward)
-    regularise(f, g, above[0], j, v, velocities, weights, unit)
+    """The velocity is set; or the density, and the velocity along the side: populations are completed."""
+    g = zeros(lattice.q)
+    j = zeros(lattice.dimensions)
+    if above is None:
+        load(f, g, unit)
+        found = from_velocity(g, u, pull, j, lattice, side)
+        scheme.complete(f, g, found, j, u, lattice, side, unit)
+    else:
+        v = zeros(lattice.dimensions)
+        load(f, g, unit)
+        from_density(g, above[0], u, pull, j, v, lattice, side)
+        scheme.complete(f, g, above[0], j, v, lattice, side, unit)
 
 
 @kernel
 def edge(
     near: Read, above: Read, u: Read, pull: Read, f: Write,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]],
-    density: Const[int], velocity: Const[int], unit: Const[float],
+    *, lattice: Const[Lattice], density: Const[bool], velocity: Const[bool], unit: Const[float],
 ):  # fmt: skip
     """All populations from the next cell inwards, with the equilibrium of what is set here.
 
     ``above`` is the density less one, or by how much it differs from that of the next cell.
     """
-    g = zeros(len(velocities))
-    there = zeros(len(velocities[0]))
-    here = zeros(len(velocities[0]))
+    g = zeros(lattice.q)
+    there = zeros(lattice.dimensions)
+    here = zeros(lattice.dimensions)
     load(near, g, unit)
-    over = moments(g, pull, there, velocities, 0.5)
-    value = above[0] if density != 0 else over + above[0]
+    over = moments(g, pull, there, lattice, 0.5)
+    value = above[0] if density else over + above[0]
     for a in range(len(here)):
-        here[a] = u[a] if velocity != 0 else there[a]
-    for k in range(len(velocities)):
-        new = in_equilibrium(velocities[k], weights[k], value, here)
-        old = in_equilibrium(velocities[k], weights[k], over, there)
+        here[a] = u[a] if velocity else there[a]
+    for k in range(lattice.q):
+        new = in_equilibrium(lattice.velocities[k], lattice.weights[k], value, here)
+        old = in_equilibrium(lattice.velocities[k], lattice.weights[k], over, there)
         f[k] = unit * (g[k] + (new - old))
-
-
-CELLS: Mapping[tuple[str, str], Kernel] = MappingProxyType(
-    {
-        ("velocity", "zou-he"): zou_he_velocity,
-        ("velocity", "regularised"): regularised_velocity,
-        ("density", "zou-he"): zou_he_density,
-        ("density", "regularised"): regularised_density,
-    }
-)
-"""Kernels by what is set, and the scheme."""

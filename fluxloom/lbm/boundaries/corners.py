@@ -11,36 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.core.access import Inc, Read
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.boundaries.link_kernels import add_push, add_turn, still_push_of
+from fluxloom.lbm.boundaries.link_kernels import book
 from fluxloom.lbm.boundaries.part import Condition, Part, Site, own_components
 from fluxloom.lbm.boundaries.wall import Wall
 from fluxloom.lbm.links import joined_links
 from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["corner_parts"]
-
-
-@kernel
-def book(out: Read, back: Read, heading: Read, force: Inc, *, per: float):
-    """Add the momentum through a link of another side to the force on a wall."""
-    push = zeros(len(heading))
-    still_push_of(out[0], back[0], heading, push, per)
-    add_push(push, force)
-
-
-@kernel
-def book_turn(out: Read, back: Read, heading: Read, arm: Read, force: Inc, torque: Inc, *, per: float):
-    """The same, and its moment."""
-    push = zeros(len(heading))
-    still_push_of(out[0], back[0], heading, push, per)
-    add_push(push, force)
-    add_turn(push, arm, torque)
 
 
 def corner_parts(
@@ -67,24 +47,22 @@ def _part(space: Space, site: Site, links: Any, wall: Wall, part: Part) -> Part:
     """Return the part of the links of others through a side."""
     name, axis, force = f"{site.name} corners", site.axis, part.force
     assert isinstance(force, Global)
+    assert part.torque is None or isinstance(part.torque, Global)
     links = links[space.order(links.cells, links.directions)]
     over = space.elements(links.cells, f"{name} links")
     links = links[over.which]
     c = np.array(space.lattice.velocities)[links.directions]
     heading = np.where(np.arange(c.shape[1]) == axis, c, 0) + 1
-    extra: list[Dat] = [_dat(space, over, heading, f"{name} heading", "uint8")]
-    into: list[Global] = [force]
+    headed = _dat(space, over, heading, f"{name} heading", "uint8")
+    arm = None
     if wall.center is not None:
-        assert isinstance(part.torque, Global)
         at = np.stack(space.box.coordinates(links.cells), axis=-1) - links.fractions[:, None] * c
-        extra.append(_dat(space, over, at - np.asarray(wall.center), f"{name} arm", space.real))
-        into.append(part.torque)
+        arm = _dat(space, over, at - np.asarray(wall.center), f"{name} arm", space.real)
     against = np.array(space.lattice.opposite)[links.directions]
     outs = space.departed(over, links.cells, against, f"{name} out")
     backs = space.arriving(over, links.cells, links.directions, f"{name} back")
-    each = book if wall.center is None else book_turn
     steps = [
-        [Loop(each, over.set, out, back, *extra, *into, name=name, per=1.0 / space.unit)]
+        [Loop(book, over.set, out, back, headed, None, arm, force, part.torque, name=name, per=1.0 / space.unit)]
         for out, back in zip(outs, backs, strict=True)
     ]
     return Part(name, steps, links=0, begin=((),))

@@ -85,16 +85,13 @@ def _edge(
         set_velocity(moving.value)
         parts[fast].follow(set_velocity)
     carry = _densities(space, above, cells, near, dense, sides, sites, parts)
-    tables: dict[str, Any] = {
-        "velocities": lattice.velocities, "weights": lattice.weights,
-        "density": int(bool(dense)), "velocity": int(bool(fast)), "unit": space.unit,
-    }  # fmt: skip
+    constants: dict[str, Any] = space.constants | {"density": bool(dense), "velocity": bool(fast)}
     every = np.arange(lattice.q)[None, :]
     pull = pull_at(space, over, label)
     froms = space.arriving(over, near[:, None], every, f"{label} near")
     tos = space.arriving(over, cells[:, None], every, f"{label} arriving")
     steps = [
-        [Loop(edge, over.set, a, above, u, pull, b, name=f"{label} edge", **tables)]
+        [Loop(edge, over.set, a, above, u, pull, b, name=f"{label} edge", **constants)]
         for a, b in zip(froms, tos, strict=True)
     ]
     if ramp is None:

@@ -25,27 +25,45 @@ Mei, D. Yu, W. Shyy, L.-S. Luo, *Physical Review E* 65 (2002) 041203:
 Summed are ``g``, not ``f``: the pressure of the fluid at rest with density one, which cancels around a body in any
 case, is left out.
 
-Parameters of the kernels: ``out`` has what left towards the wall (`interpolated`: and the second population), ``back``
-what arrives, ``kick`` the term of the moving wall, ``share`` the part of the first population; ``heading`` is
-:math:`c_i + 1`, ``u`` the velocity of the wall, ``arm`` the way from the centre of rotation to the wall, ``push`` the
-momentum that goes to the wall through the link, ``per`` one over the unit of the populations.
+Parameters of the kernels: ``out`` has what left towards the wall (with ``share``, the part of the first population: and
+the second one), ``back`` what arrives, ``kick`` the term of the moving wall; ``heading`` is :math:`c_i + 1`, ``u`` the
+velocity of the wall, ``arm`` the way from the centre of rotation to the wall, ``push`` the momentum that goes to the
+wall through the link, ``per`` one over the unit of the populations. What a wall does not need a loop leaves out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 
-from fluxloom.core.access import Inc, Read, Write
-from fluxloom.kernel.frontend import Kernel, func, kernel
+from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["LINKS", "add_push", "add_turn", "copy", "turns_of"]
+__all__ = ["Momentum", "add_push", "add_turn", "book", "bounce", "copy", "turns_of"]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """What loops are told that find the momentum through links: ``per``."""
+
+    per: float
 
 
 def turns_of(dimensions: int) -> int:
     """Return the number of components of a torque."""
     return 1 if dimensions == 2 else 3
+
+
+@func
+def returned(out, share, kick):
+    """Return what comes back."""
+    if share is None and kick is None:
+        return out[0]
+    if share is None:
+        return out[0] + kick[0]
+    if kick is None:
+        return between(out, share)
+    return between(out, share) + kick[0]
 
 
 @func
@@ -55,20 +73,16 @@ def between(out, share):
 
 
 @func
-def push_of(out, back, heading, u, push, per):
+def set_push(out, back, heading, u, push, per):
     """Set the momentum that goes to the wall through a link."""
     both = per * (out + back)
-    less = per * (out - back)
-    for a in range(len(push)):
-        push[a] = -both * (heading[a] - 1) - less * u[a]
-
-
-@func
-def still_push_of(out, back, heading, push, per):
-    """Set the momentum that goes to a wall at rest through a link."""
-    both = per * (out + back)
-    for a in range(len(push)):
-        push[a] = -both * (heading[a] - 1)
+    if u is None:
+        for a in range(len(push)):
+            push[a] = -both * (heading[a] - 1)
+    else:
+        less = per * (out - back)
+        for a in range(len(push)):
+            push[a] = -both * (heading[a] - 1) - less * u[a]
 
 
 @func
@@ -89,6 +103,16 @@ def add_turn(push, arm, torque):
         torque[2] += arm[1] * push[0] - arm[0] * push[1]
 
 
+@func
+def add(out, back, heading, u, arm, force, torque, per):
+    """Add the momentum that goes to the wall through a link, and its moment."""
+    push = zeros(len(heading))
+    set_push(out, back, heading, u, push, per)
+    add_push(push, force)
+    if torque is not None:
+        add_turn(push, arm, torque)
+
+
 @kernel
 def copy(source: Read, target: Write):
     """One population put into the place of another; half-way bounce-back of a wall at rest is that."""
@@ -96,170 +120,27 @@ def copy(source: Read, target: Write):
 
 
 @kernel
-def half_way(out: Read, kick: Read, back: Write):
-    """Half-way bounce-back of a moving wall."""
-    back[0] = out[0] + kick[0]
+def bounce(
+    out: Read, share: Read | None, kick: Read | None, heading: Read | None, u: Read | None, arm: Read | None,
+    back: Write, push: Write | None, force: Inc | None, torque: Inc | None, *, momentum: Const[Momentum | None],
+):  # fmt: skip
+    """Bounce-back: of a wall at rest or one that moves, half-way or interpolated.
 
-
-@kernel
-def interpolated_still(out: Read, share: Read, back: Write):
-    """Interpolated bounce-back of a wall at rest."""
-    back[0] = between(out, share)
-
-
-@kernel
-def interpolated(out: Read, share: Read, kick: Read, back: Write):
-    """Interpolated bounce-back of a moving wall."""
-    back[0] = between(out, share) + kick[0]
-
-
-@kernel
-def half_way_still_force(out: Read, heading: Read, back: Write, force: Inc, *, per: float):
-    """Half-way bounce-back of a wall at rest; force on it."""
-    value = out[0]
+    Its force is added to ``force``, and where there is a ``torque`` to that; or what goes through a link is kept in
+    ``push``, for many walls (`fluxloom.lbm.boundaries.sums`).
+    """
+    value = returned(out, share, kick)
     back[0] = value
-    push = zeros(len(heading))
-    still_push_of(out[0], value, heading, push, per)
-    add_push(push, force)
+    if push is not None and momentum is not None:
+        set_push(out[0], value, heading, u, push, momentum.per)
+    elif force is not None and momentum is not None:
+        add(out[0], value, heading, u, arm, force, torque, momentum.per)
 
 
 @kernel
-def half_way_force(out: Read, kick: Read, heading: Read, u: Read, back: Write, force: Inc, *, per: float):
-    """Half-way bounce-back of a moving wall; force on it."""
-    value = out[0] + kick[0]
-    back[0] = value
-    push = zeros(len(heading))
-    push_of(out[0], value, heading, u, push, per)
-    add_push(push, force)
-
-
-@kernel
-def interpolated_still_force(out: Read, share: Read, heading: Read, back: Write, force: Inc, *, per: float):
-    """Interpolated bounce-back of a wall at rest; force on it."""
-    value = between(out, share)
-    back[0] = value
-    push = zeros(len(heading))
-    still_push_of(out[0], value, heading, push, per)
-    add_push(push, force)
-
-
-@kernel
-def interpolated_force(
-    out: Read, share: Read, kick: Read, heading: Read, u: Read, back: Write, force: Inc, *, per: float
-):
-    """Interpolated bounce-back of a moving wall; force on it."""
-    value = between(out, share) + kick[0]
-    back[0] = value
-    push = zeros(len(heading))
-    push_of(out[0], value, heading, u, push, per)
-    add_push(push, force)
-
-
-@kernel
-def half_way_still_push(out: Read, heading: Read, back: Write, push: Write, *, per: float):
-    """Half-way bounce-back of a wall at rest; momentum that goes to it."""
-    value = out[0]
-    back[0] = value
-    still_push_of(out[0], value, heading, push, per)
-
-
-@kernel
-def half_way_push(out: Read, kick: Read, heading: Read, u: Read, back: Write, push: Write, *, per: float):
-    """Half-way bounce-back of a moving wall; momentum that goes to it."""
-    value = out[0] + kick[0]
-    back[0] = value
-    push_of(out[0], value, heading, u, push, per)
-
-
-@kernel
-def interpolated_still_push(out: Read, share: Read, heading: Read, back: Write, push: Write, *, per: float):
-    """Interpolated bounce-back of a wall at rest; momentum that goes to it."""
-    value = between(out, share)
-    back[0] = value
-    still_push_of(out[0], value, heading, push, per)
-
-
-@kernel
-def interpolated_push(
-    out: Read, share: Read, kick: Read, heading: Read, u: Read, back: Write, push: Write, *, per: float
-):
-    """Interpolated bounce-back of a moving wall; momentum that goes to it."""
-    value = between(out, share) + kick[0]
-    back[0] = value
-    push_of(out[0], value, heading, u, push, per)
-
-
-@kernel
-def half_way_still_torque(
-    out: Read, heading: Read, arm: Read, back: Write, force: Inc, torque: Inc, *, per: float
-):
-    """Half-way bounce-back of a wall at rest; force and torque on it."""
-    value = out[0]
-    back[0] = value
-    push = zeros(len(heading))
-    still_push_of(out[0], value, heading, push, per)
-    add_push(push, force)
-    add_turn(push, arm, torque)
-
-
-@kernel
-def half_way_torque(
-    out: Read, kick: Read, heading: Read, u: Read, arm: Read, back: Write, force: Inc, torque: Inc, *, per: float
-):
-    """Half-way bounce-back of a moving wall; force and torque on it."""
-    value = out[0] + kick[0]
-    back[0] = value
-    push = zeros(len(heading))
-    push_of(out[0], value, heading, u, push, per)
-    add_push(push, force)
-    add_turn(push, arm, torque)
-
-
-@kernel
-def interpolated_still_torque(
-    out: Read, share: Read, heading: Read, arm: Read, back: Write, force: Inc, torque: Inc, *, per: float
-):
-    """Interpolated bounce-back of a wall at rest; force and torque on it."""
-    value = between(out, share)
-    back[0] = value
-    push = zeros(len(heading))
-    still_push_of(out[0], value, heading, push, per)
-    add_push(push, force)
-    add_turn(push, arm, torque)
-
-
-@kernel
-def interpolated_torque(
-    out: Read, share: Read, kick: Read, heading: Read, u: Read, arm: Read, back: Write, force: Inc, torque: Inc,
+def book(
+    out: Read, back: Read, heading: Read, u: Read | None, arm: Read | None, force: Inc, torque: Inc | None,
     *, per: float,
 ):  # fmt: skip
-    """Interpolated bounce-back of a moving wall; force and torque on it."""
-    value = between(out, share) + kick[0]
-    back[0] = value
-    push = zeros(len(heading))
-    push_of(out[0], value, heading, u, push, per)
-    add_push(push, force)
-    add_turn(push, arm, torque)
-
-
-LINKS: Mapping[tuple[bool, bool, str], Kernel] = MappingProxyType(
-    {
-        (False, False, ""): copy,
-        (False, True, ""): half_way,
-        (True, False, ""): interpolated_still,
-        (True, True, ""): interpolated,
-        (False, False, "force"): half_way_still_force,
-        (False, True, "force"): half_way_force,
-        (True, False, "force"): interpolated_still_force,
-        (True, True, "force"): interpolated_force,
-        (False, False, "push"): half_way_still_push,
-        (False, True, "push"): half_way_push,
-        (True, False, "push"): interpolated_still_push,
-        (True, True, "push"): interpolated_push,
-        (False, False, "torque"): half_way_still_torque,
-        (False, True, "torque"): half_way_torque,
-        (True, False, "torque"): interpolated_still_torque,
-        (True, True, "torque"): interpolated_torque,
-    }
-)
-"""Kernels by: interpolated, moving, and what is measured; ``"push"``: by link (`fluxloom.lbm.boundaries.sums`)."""
+    """Add the momentum through a link of another side to the force on a wall, and its moment to the torque."""
+    add(out[0], back[0], heading, u, arm, force, torque, per)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import SolverError
@@ -75,7 +74,7 @@ class Outflow:
             return Part(site.name, [()], links=0)
         links = site.links[space.order(site.links.cells, site.links.directions)]
         cells, directions = links.cells, links.directions
-        inner = _inwards(space, cells, axis, outward)
+        inner = space.box.inwards(cells, axis, outward)
         if not np.all(site.is_fluid(inner)):
             raise SolverError(f"{site.name}: an Outflow needs two cells of fluid along its normal; move the body away")
         over = space.elements(cells, f"{site.name} links")
@@ -111,13 +110,6 @@ class Outflow:
         }  # fmt: skip
         seen = space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], f"{site.name} out")
         return mean, [[Reset(mean), Loop(means, over.set, f, mean, name=f"{site.name} means", **tables)] for f in seen]
-
-
-def _inwards(space: Space, cells: npt.NDArray[np.int64], axis: int, outward: int) -> npt.NDArray[np.int64]:
-    """Return the next cells away from a side."""
-    shift = np.zeros((len(cells), space.box.dimensions), dtype=np.int64)
-    shift[:, axis] = -outward
-    return space.box.shifted(cells, shift)
 
 
 @kernel

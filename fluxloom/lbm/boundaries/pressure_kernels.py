@@ -27,29 +27,39 @@ take a vortex for a wave, as C. S. Yoo, H. G. Im (*Combustion Theory and Modelli
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.boundaries.cell_kernels import load, moments
+from fluxloom.lbm.boundaries.cell_kernels import Normal, load, moments
+from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["anti_bounce_back", "anti_bounce_back_absorbing", "remember"]
+__all__ = ["Absorption", "anti_bounce_back", "remember"]
 
 SLOWNESS = 1.7320508075688772
 """One over the speed of sound."""
 
 
+@dataclass(frozen=True)
+class Absorption:
+    """What is kept in a step of the distance from the density that is set, where waves leave."""
+
+    keep: float
+
+
 @func
-def velocities_near(near, further, pull, g, u, v, velocities, unit):
+def velocities_near(near, further, pull, g, u, v, lattice, unit):
     """Load what left the cell, and set its velocity ``u`` and that of the next cell inwards, ``v``."""
-    h = zeros(len(velocities))
+    h = zeros(lattice.q)
     load(near, g, unit)
     load(further, h, unit)
-    moments(g, pull, u, velocities, -0.5)
-    moments(h, pull, v, velocities, -0.5)
+    moments(g, pull, u, lattice, -0.5)
+    moments(h, pull, v, lattice, -0.5)
 
 
 @func
-def turn(g, above, pull, u, v, back, velocities, weights, opposite, unknown, axis, unit):
+def turn(g, above, pull, u, v, back, lattice, unknown, side, unit):
     """Store the unknown populations; a force along the side changes the density to where they cross it."""
     for a in range(len(u)):
         u[a] = 1.5 * u[a] - 0.5 * v[a]
@@ -60,59 +70,51 @@ def turn(g, above, pull, u, v, back, velocities, weights, opposite, unknown, axi
         cu = 0.0
         lift = 0.0
         for a in range(len(u)):
-            if velocities[unknown[m]][a] != 0:
-                cu += velocities[unknown[m]][a] * u[a]
-                if a != axis:
-                    lift -= 1.5 * velocities[unknown[m]][a] * pull[a]
+            if lattice.velocities[unknown[m]][a] != 0:
+                cu += lattice.velocities[unknown[m]][a] * u[a]
+                if a != side.axis:
+                    lift -= 1.5 * lattice.velocities[unknown[m]][a] * pull[a]
         value = above + (1.0 + above) * (4.5 * cu * cu - 1.5 * square)
-        back[m] = unit * (2.0 * weights[unknown[m]] * (value + lift) - g[opposite[unknown[m]]])
+        back[m] = unit * (2.0 * lattice.weights[unknown[m]] * (value + lift) - g[lattice.opposite[unknown[m]]])
 
 
 @kernel
 def anti_bounce_back(
-    near: Read, further: Read, above: Read, pull: Read, back: Write,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    unknown: Const[list[int]], axis: Const[int], unit: Const[float],
+    near: Read, further: Read, above: Read, pull: Read, memory: RW | None, back: Write,
+    *, lattice: Const[Lattice], unknown: Const[list[int]], side: Const[Normal], unit: Const[float],
+    absorption: Const[Absorption | None],
 ):  # fmt: skip
-    """Pressure held; ``near`` left the cell, ``further`` the next one inwards."""
-    g = zeros(len(velocities))
-    u = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    velocities_near(near, further, pull, g, u, v, velocities, unit)
-    turn(g, above[0], pull, u, v, back, velocities, weights, opposite, unknown, axis, unit)
+    """The pressure is held, or waves leave; ``near`` left the cell, ``further`` the next one inwards.
 
-
-@kernel
-def anti_bounce_back_absorbing(
-    near: Read, further: Read, above: Read, pull: Read, memory: RW, back: Write,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    unknown: Const[list[int]], axis: Const[int], inward: Const[int], unit: Const[float], keep: float,
-):  # fmt: skip
-    """Waves leave; ``memory`` has the distance from the density that is set, the velocity out and its mean slope."""
-    g = zeros(len(velocities))
-    u = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    velocities_near(near, further, pull, g, u, v, velocities, unit)
-    out = -0.5 * inward * (u[axis] + v[axis])
-    slope = -inward * (u[axis] - v[axis])
-    carried = max(out, 0.0) * (slope - memory[2])
-    away = keep * memory[0] + SLOWNESS * (1.0 + SLOWNESS * out) * (out - memory[1] + carried)
-    memory[0] = away
-    memory[1] = out
-    memory[2] = slope + keep * (memory[2] - slope)
-    turn(g, above[0] + away, pull, u, v, back, velocities, weights, opposite, unknown, axis, unit)
+    ``memory`` has the distance from the density that is set, the velocity out and its mean slope.
+    """
+    g = zeros(lattice.q)
+    u = zeros(lattice.dimensions)
+    v = zeros(lattice.dimensions)
+    velocities_near(near, further, pull, g, u, v, lattice, unit)
+    if memory is None or absorption is None:
+        turn(g, above[0], pull, u, v, back, lattice, unknown, side, unit)
+    else:
+        out = -0.5 * side.inward * (u[side.axis] + v[side.axis])
+        slope = -side.inward * (u[side.axis] - v[side.axis])
+        carried = max(out, 0.0) * (slope - memory[2])
+        away = absorption.keep * memory[0] + SLOWNESS * (1.0 + SLOWNESS * out) * (out - memory[1] + carried)
+        memory[0] = away
+        memory[1] = out
+        memory[2] = slope + absorption.keep * (memory[2] - slope)
+        turn(g, above[0] + away, pull, u, v, back, lattice, unknown, side, unit)
 
 
 @kernel
 def remember(
     near: Read, further: Read, pull: Read, memory: Write,
-    *, velocities: Const[list[list[int]]], axis: Const[int], inward: Const[int], unit: Const[float],
+    *, lattice: Const[Lattice], side: Const[Normal], unit: Const[float],
 ):  # fmt: skip
     """Set the memory of a flow that begins."""
-    g = zeros(len(velocities))
-    u = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    velocities_near(near, further, pull, g, u, v, velocities, unit)
+    g = zeros(lattice.q)
+    u = zeros(lattice.dimensions)
+    v = zeros(lattice.dimensions)
+    velocities_near(near, further, pull, g, u, v, lattice, unit)
     memory[0] = 0.0
-    memory[1] = -0.5 * inward * (u[axis] + v[axis])
-    memory[2] = -inward * (u[axis] - v[axis])
+    memory[1] = -0.5 * side.inward * (u[side.axis] + v[side.axis])
+    memory[2] = -side.inward * (u[side.axis] - v[side.axis])

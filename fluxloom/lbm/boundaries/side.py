@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
+from fluxloom.core.strategies import require_strategy, strategy_name
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
-from fluxloom.lbm.boundaries.bounce import bounce_part
-from fluxloom.lbm.boundaries.cell_kernels import CELLS
+from fluxloom.lbm.boundaries.bounce import WallValues, bounce_part
+from fluxloom.lbm.boundaries.cell_kernels import Normal, complete
 from fluxloom.lbm.boundaries.column import Densities
+from fluxloom.lbm.boundaries.openings import (
+    AntiBounceBack,
+    OpeningScheme,
+    PressureScheme,
+    RegularisedCells,
+    VelocityScheme,
+)
 from fluxloom.lbm.boundaries.part import Part, Site
-from fluxloom.lbm.boundaries.pressure_kernels import anti_bounce_back, anti_bounce_back_absorbing, remember
+from fluxloom.lbm.boundaries.pressure_kernels import Absorption, anti_bounce_back, remember
 from fluxloom.lbm.boundaries.ramp import Ramp, check_ramp
 from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, speeds_at
-from fluxloom.lbm.boundaries.wall import Wall
-from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["Pressure", "Velocity", "cell_places", "pull_at"]
@@ -37,10 +42,9 @@ class Velocity:
         Cells a step, slowest axis first: one for all, an array over the cells of the side ``(..., d)``, or a function
         of positions ``(n, d)`` that returns ``(n, d)``. `Part.assign` changes it between steps.
     scheme
-        ``"regularised"`` (the most stable) and ``"zou-he"`` set it at the centres of the cells at the side, whatever
-        the pressure is there, and so reflect waves whole; ``"bounce-back"`` half a cell further out, where walls are:
+        `RegularisedCells` (the most stable) and `ZouHe` set it at the centres of the cells at the side, whatever
+        the pressure is there, and so reflect waves whole; `BounceBack` half a cell further out, where walls are:
         it sets the flow of mass, the velocity at density one, and returns ``(1 - Ma) / (1 + Ma)`` of a wave.
-        Equations and sources are in `fluxloom.lbm.boundaries.cell_kernels` and `link_kernels`.
     ramp
         Steps in which the velocity grows from zero, smoothly (`fluxloom.lbm.boundaries.ramp.Ramp`), for a flow that
         begins at rest. 0: it is there from the first one.
@@ -48,16 +52,15 @@ class Velocity:
     Raises
     ------
     SolverError
-        For an unknown scheme, or a number of steps that is not whole or negative.
+        For what is no scheme of a velocity, or a number of steps that is not whole or negative.
     """
 
     value: Vectors
-    scheme: str = "regularised"
+    scheme: VelocityScheme = RegularisedCells()
     ramp: int = 0
-    SCHEMES: ClassVar[tuple[str, ...]] = ("regularised", "zou-he", "bounce-back")
 
     def __post_init__(self) -> None:
-        _check_scheme("Velocity", self.scheme, self.SCHEMES)
+        require_strategy("scheme", self.scheme, VelocityScheme)
         check_ramp("Velocity", self.ramp)
 
     @property
@@ -73,13 +76,13 @@ class Velocity:
     @property
     def on_cells(self) -> bool:
         """Whether populations are completed cell by cell, not link by link."""
-        return self.scheme != "bounce-back"
+        return self.scheme.on_cells
 
     def part(self, space: Space, site: Site) -> Part:
         """Return what runs before every step."""
         site.side()
         if not self.on_cells:
-            return bounce_part(space, site, Wall(self.value, permeable=True), ramp=self.ramp)
+            return bounce_part(space, site, WallValues(self.value, permeable=True), ramp=self.ramp)
         if not len(site.cells):
             return Part(site.name, [()], links=0)
         over, site = _cells(space, site)
@@ -92,7 +95,7 @@ class Velocity:
             target.write(speeds_at(values, places))
 
         assign(self.value)
-        steps = _completed(space, site, over, "velocity", self.scheme, u)
+        steps = _completed(space, site, over, self.scheme, None, u)
         n = len(site.links)
         if ramp is None:
             return Part(site.name, steps, links=n, begin=((),), assign=assign)
@@ -111,49 +114,27 @@ class Pressure:
         `Part.assign` changes it between steps. One number is that in the middle of the side: under a uniform force it
         goes on along the side as in fluid at rest (`fluxloom.lbm.boundaries.column`); others are taken as they are.
     scheme
-        ``"anti-bounce-back"`` sets it half a cell beyond the cells, with the velocity that comes out;
-        ``"regularised"`` and ``"zou-he"`` at the centres of the cells at the side. Those two are exact in a channel,
-        but reflect an oscillation from one step to the next, as an abrupt start makes it, without damping.
+        `AntiBounceBack` sets it half a cell beyond the cells, with the velocity that comes out; `RegularisedCells` and
+        `ZouHe` at the centres of the cells at the side. Those two are exact in a channel, but reflect an oscillation
+        from one step to the next, as an abrupt start makes it, without damping.
     velocity
         That along the side, as a `Velocity` takes it (the component across it does not matter); for the schemes on
         cells. None: zero.
-    absorbing
-        Whether waves leave through the side: the density goes with them, and back to what is set. Otherwise it is held
-        in every step, and waves are reflected. None: where the scheme can, with anti-bounce-back. See
-        `fluxloom.lbm.boundaries.pressure_kernels`.
-    rate
-        What is made good of the distance from the density in a step, of a side that absorbs. None: ``c_s / 4 n`` with
-        ``n`` cells across the box. Mean changes of what leaves are ``1 + c_s / (rate n)`` times as slow as with a
-        pressure that is held.
 
     Raises
     ------
     SolverError
-        For an unknown scheme, a velocity with anti-bounce-back, a side that cannot absorb or a rate out of range.
+        For what is no scheme of a pressure, or a velocity with anti-bounce-back.
     """
 
     density: Scalars = 1.0
-    scheme: str = "anti-bounce-back"
+    scheme: PressureScheme = AntiBounceBack()
     velocity: Vectors | None = None
-    absorbing: bool | None = None
-    rate: float | None = None
-    SCHEMES: ClassVar[tuple[str, ...]] = ("regularised", "zou-he", "anti-bounce-back")
 
     def __post_init__(self) -> None:
-        _check_scheme("Pressure", self.scheme, self.SCHEMES)
+        require_strategy("scheme", self.scheme, PressureScheme)
         if self.velocity is not None and not self.on_cells:
             raise SolverError("Pressure(velocity=...): anti-bounce-back takes the velocity from the flow; leave it out")
-        if self.absorbing and self.on_cells:
-            raise SolverError(f"Pressure(absorbing=True): {self.scheme} cannot; take scheme='anti-bounce-back'")
-        if self.rate is not None and not self.absorbs:
-            raise SolverError("Pressure(rate=...): the pressure is held in every step, as it absorbs no waves")
-        if self.rate is not None and not 0 < self.rate < 1:
-            raise SolverError(f"Pressure(rate={self.rate!r}): a share of the distance each step is wanted, about 0.001")
-
-    @property
-    def absorbs(self) -> bool:
-        """Whether waves leave."""
-        return not self.on_cells if self.absorbing is None else self.absorbing
 
     @property
     def order(self) -> int:
@@ -168,7 +149,7 @@ class Pressure:
     @property
     def on_cells(self) -> bool:
         """Whether all populations of a cell are looked at where they arrive."""
-        return self.scheme != "anti-bounce-back"
+        return self.scheme.on_cells
 
     def part(self, space: Space, site: Site) -> Part:
         """Return what runs before every step."""
@@ -181,24 +162,14 @@ class Pressure:
         densities = Densities(space, site, places, above, self.density, beyond=not self.on_cells)
         given: dict[str, Any] = {"assign": densities.assign, "carry": densities.carry}
         n = len(site.links)
-        if not self.on_cells:
-            keep = self._keep(space.box.shape[axis]) if self.absorbs else None
-            steps, begin, state = _turned(space, site, over, above, keep)
+        if isinstance(self.scheme, AntiBounceBack):
+            steps, begin, state = _turned(space, site, over, above, self.scheme.kept(space.box.shape[axis]))
             return Part(site.name, steps, links=n, begin=begin, state=state, **given)
         along = _dat(space, over, f"{site.name} velocity along", space.lattice.dimensions)
         if self.velocity is not None:
             along.write(speeds_at(self.velocity, places))
-        steps = _completed(space, site, over, "density", self.scheme, above, along)
+        steps = _completed(space, site, over, self.scheme, above, along)
         return Part(site.name, steps, links=n, begin=((),), **given)
-
-    def _keep(self, cells: int) -> float:
-        """Return what is kept in a step of the distance from the density, in a box so many cells across."""
-        return 1.0 - (self.rate if self.rate is not None else 0.25 * SOUND_SPEED_SQUARED**0.5 / cells)
-
-
-def _check_scheme(what: str, scheme: str, allowed: Sequence[str]) -> None:
-    if scheme not in allowed:
-        raise SolverError(f"{what}(scheme={scheme!r}){did_you_mean(scheme, allowed)}: one of {', '.join(allowed)}")
 
 
 def _cells(space: Space, site: Site) -> tuple[Elements, Site]:
@@ -215,11 +186,9 @@ def cell_places(space: Space, site: Site, beyond: float = 0.0) -> Places:
     """Return where the values of cells are: at their centres, or ``beyond`` them."""
     axis, outward = site.side()
     at = np.stack(space.box.coordinates(site.cells), axis=-1)
-    shape = tuple(n for a, n in enumerate(space.box.shape) if a != axis)
-    cells = np.ravel_multi_index(tuple(at[:, a] for a in range(at.shape[1]) if a != axis), shape)
     positions = at.astype(np.float64)
     positions[:, axis] += beyond * outward
-    return Places(site.name, positions, shape, cells, space.context.comm)
+    return Places(site.name, positions, *space.box.across(site.cells, axis), space.context.comm)
 
 
 def pull_at(space: Space, over: Elements, name: str) -> Argument | Global:
@@ -237,17 +206,15 @@ def _all(space: Space, cells: Any) -> tuple[Any, Any]:
     return cells[:, None], np.arange(space.lattice.q)[None, :]
 
 
-def _completed(space: Space, site: Site, over: Elements, what: str, scheme: str, *values: Dat) -> list[list[Loop]]:
+def _completed(
+    space: Space, site: Site, over: Elements, scheme: OpeningScheme, above: Dat | None, u: Dat
+) -> list[list[Loop]]:
     """Return the loops that complete what arrives at cells."""
     axis, outward = site.side()
-    lattice, kernel = space.lattice, CELLS[what, scheme]
-    tables: dict[str, Any] = {
-        "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
-        "axis": axis, "inward": -outward, "unit": space.unit,
-    }  # fmt: skip
-    pull = pull_at(space, over, site.name)
+    constants: dict[str, Any] = space.constants | {"scheme": scheme, "side": Normal(axis, -outward)}
+    pull, name = pull_at(space, over, site.name), f"{site.name} {strategy_name(scheme)}"
     return [
-        [Loop(kernel, over.set, f, *values, pull, name=f"{site.name} {kernel.name}", **tables)]
+        [Loop(complete, over.set, f, above, u, pull, name=name, **constants)]
         for f in space.arriving(over, *_all(space, site.cells), f"{site.name} arriving")
     ]
 
@@ -261,29 +228,21 @@ def _turned(space: Space, site: Site, over: Elements, above: Dat, keep: float | 
     Where the next cell inwards is no fluid the cell itself stands for it.
     """
     lattice, box, (axis, outward) = space.lattice, space.box, site.side()
-    shift = np.zeros(box.dimensions, dtype=np.int64)
-    shift[axis] = -outward
-    inwards = box.shifted(site.cells, np.broadcast_to(shift, (len(site.cells), box.dimensions)))
+    inwards = box.inwards(site.cells, axis, outward)
     further = np.where(site.is_fluid(inwards), inwards, site.cells)
     unknown = [k for k, c in enumerate(lattice.velocities) if c[axis] == -outward]
     near = space.departed(over, *_all(space, site.cells), f"{site.name} out")
     next_ = space.departed(over, *_all(space, further), f"{site.name} next")
     back = space.arriving(over, site.cells[:, None], np.array(unknown)[None, :], f"{site.name} back")
     pull, name = pull_at(space, over, site.name), f"{site.name} anti-bounce-back"
-    tables: dict[str, Any] = {
-        "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
-        "unknown": unknown, "axis": axis, "unit": space.unit,
-    }  # fmt: skip
+    known: dict[str, Any] = space.constants | {"side": Normal(axis, -outward)}
+    constants = known | {"unknown": unknown, "absorption": None if keep is None else Absorption(keep)}
+    memory = None if keep is None else _dat(space, over, f"{site.name} memory", 3)
     places = list(zip(near, next_, back, strict=True))
-    if keep is None:
-        steps = [[Loop(anti_bounce_back, over.set, a, b, above, pull, c, name=name, **tables)] for a, b, c in places]
-        return steps, None, ()
-    memory = _dat(space, over, f"{site.name} memory", 3)
-    across: dict[str, Any] = {"axis": axis, "inward": -outward}
-    tables |= {"inward": -outward}
-    kernel, few = anti_bounce_back_absorbing, across | {"velocities": lattice.velocities, "unit": space.unit}
     steps = [
-        [Loop(kernel, over.set, a, b, above, pull, memory, c, name=name, **tables, keep=keep)] for a, b, c in places
+        [Loop(anti_bounce_back, over.set, a, b, above, pull, memory, c, name=name, **constants)] for a, b, c in places
     ]
-    begin = [[Loop(remember, over.set, a, b, pull, memory, name=f"{site.name} begin", **few)] for a, b, _ in places]
+    if memory is None:
+        return steps, None, ()
+    begin = [[Loop(remember, over.set, a, b, pull, memory, name=f"{site.name} begin", **known)] for a, b, _ in places]
     return steps, [[*first, *step] for first, step in zip(begin, steps, strict=True)], (memory,)

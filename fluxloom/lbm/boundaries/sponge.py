@@ -18,6 +18,7 @@ from fluxloom.lbm.boundaries.column import Densities
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import cell_places, pull_at
 from fluxloom.lbm.boundaries.values import Scalars, Vectors, speeds_at
+from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.space import Space
 
 __all__ = ["Sponge"]
@@ -96,14 +97,11 @@ class Sponge:
         densities = Densities(space, site, places, above, self.density)
         wanted = np.zeros((over.set.size, d)) if self.velocity is None else speeds_at(self.velocity, places)
         u = make(over.set, wanted, f"{name} velocity", dtype=space.real, layout=SoA())
-        tables: dict[str, Any] = {
-            "velocities": space.lattice.velocities, "weights": space.lattice.weights, "unit": space.unit,
-            "follow": int(self.velocity is not None),
-        }  # fmt: skip
+        constants: dict[str, Any] = space.constants | {"follow": self.velocity is not None}
         every = np.arange(space.lattice.q)[None, :]
         pull = pull_at(space, over, name)
         steps = [
-            [Loop(draw, over.set, f, shares, above, u, pull, name=name, **tables)]
+            [Loop(draw, over.set, f, shares, above, u, pull, name=name, **constants)]
             for f in space.departed(over, over.cells[:, None], every, f"{name} out")
         ]
         return Part(name, steps, links=0, begin=((),), carry=densities.carry)
@@ -117,18 +115,18 @@ class Sponge:
 @kernel
 def draw(
     f: RW, share: Read, above: Read, u: Read, pull: Read,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], follow: Const[int], unit: Const[float],
+    *, lattice: Const[Lattice], follow: Const[bool], unit: Const[float],
 ):  # fmt: skip
     """Draw what left a cell to a density, and to a velocity where there is one to follow."""
-    g = zeros(len(velocities))
-    here = zeros(len(velocities[0]))
-    there = zeros(len(velocities[0]))
+    g = zeros(lattice.q)
+    here = zeros(lattice.dimensions)
+    there = zeros(lattice.dimensions)
     load(f, g, unit)
-    over = moments(g, pull, here, velocities, -0.5)
+    over = moments(g, pull, here, lattice, -0.5)
     value = over + share[0] * (above[0] - over)
     for a in range(len(here)):
-        there[a] = here[a] + share[0] * (u[a] - here[a]) if follow != 0 else here[a]
-    for k in range(len(velocities)):
-        new = in_equilibrium(velocities[k], weights[k], value, there)
-        old = in_equilibrium(velocities[k], weights[k], over, here)
+        there[a] = here[a] + share[0] * (u[a] - here[a]) if follow else here[a]
+    for k in range(lattice.q):
+        new = in_equilibrium(lattice.velocities[k], lattice.weights[k], value, there)
+        old = in_equilibrium(lattice.velocities[k], lattice.weights[k], over, here)
         f[k] = unit * (g[k] + (new - old))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.boundaries.bounce import bounce_part
+from fluxloom.lbm.boundaries.bounce import WallValues, bounce_part
 from fluxloom.lbm.boundaries.part import Part, Site
-from fluxloom.lbm.boundaries.values import Vectors
 from fluxloom.lbm.space import Space
 
 __all__ = ["Wall"]
 
 
 @dataclass(frozen=True)
-class Wall:
+class Wall(WallValues):
     """No slip, by bounce-back; equations and sources are in `fluxloom.lbm.boundaries.link_kernels`.
 
     Attributes
@@ -41,11 +39,6 @@ class Wall:
         For a centre without ``measure``.
     """
 
-    velocity: Vectors | None = None
-    interpolated: bool = False
-    measure: bool = False
-    center: Sequence[float] | None = None
-    permeable: bool = False
     order = 1
     stage = 1
 

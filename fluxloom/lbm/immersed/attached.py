@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence, SolverError
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Subset
-from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window
+from fluxloom.lbm.body_force import UniformForce, uniform_force
+from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window, host_report
 from fluxloom.lbm.immersed.elastic import ElasticGroup
+from fluxloom.lbm.immersed.forcing import Forcing
 from fluxloom.lbm.immersed.grouping import group_bodies
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.kernels import clear, shift, uniform
-from fluxloom.lbm.immersed.looks import Looks
+from fluxloom.lbm.immersed.kernels import clear, shift
 from fluxloom.lbm.immersed.motion import Fixed
 from fluxloom.lbm.immersed.pipeline import HostSide
+from fluxloom.lbm.immersed.pipelines import OnHost, Pipeline
 from fluxloom.lbm.immersed.redo import Redo
 from fluxloom.lbm.immersed.spreading import support, support_places
 from fluxloom.linalg.direct import Direct
 
-if TYPE_CHECKING:
-    from fluxloom.lbm.immersed.boundary import ImmersedBoundary
-
-__all__ = ["TARGETS", "Attached"]
-
-TARGETS = {"velocity": 2.0, "momentum": 1.0}
-"""What meets the wanted velocity, and the factor of the force: the velocity, or the momentum after collision."""
+__all__ = ["Attached"]
 
 _FARTHEST = 2.0**30
 """Cells from the first one, within which supports are numbered in 32 bits, as devices do."""
+
+_PARTS = {"ahead": "markers: ahead", "waiting": "markers: waiting", "markers": "markers: forces", "asking": "messages"}
 
 State = Mapping[str, npt.NDArray[Any]]
 
@@ -47,8 +47,8 @@ class Attached:
 
     Parameters
     ----------
-    boundary
-        Its bodies and options.
+    forcing
+        Bodies and options.
     flow
         See `ImmersedBoundary.attach`.
     pipeline
@@ -68,32 +68,32 @@ class Attached:
         Steps by which bodies have moved.
     """
 
-    def __init__(self, boundary: ImmersedBoundary, flow: Any, pipeline: str) -> None:
+    def __init__(self, forcing: Forcing, flow: Any, pipeline: Pipeline) -> None:
         space, box = flow.space, flow.space.box
-        self.boundary, self.flow, self.box, self.pipeline = boundary, flow, box, pipeline
+        self.forcing, self.flow, self.box, self.pipeline = forcing, flow, box, pipeline
         context, grid = space.context, space.grid
         self._window = Window(grid.offset, grid.shape) if context.ranked else None
         self.fields = Fields(context, box, flow.excess, flow.motion, flow.force_field, window=self._window)
         self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
+        self._uniform = uniform_force(self.background, box.dimensions, 1.0)
         self.host: HostSide | None = None
-        if pipeline != "device" or context.ranked:
-            self.host = HostSide(self.fields, self._still(), boundary.threads, here=pipeline == "device")
+        by_host = isinstance(pipeline, OnHost)
+        self._overlaps = by_host and pipeline.overlap
+        if by_host or context.ranked:
+            threads = pipeline.threads if by_host else 0
+            self.host = HostSide(self.fields, self._still(), threads, here=not by_host)
         seen = self.fields if self.host is None else self.host.fields
-        weights = boundary.weights or ("pinelli" if box.dimensions == 2 else "balanced")
-        self.groups: list[Group] = group_bodies(
-            seen, boundary.bodies, boundary.delta, weights, boundary.contact, scattered=boundary.scattered
-        )
+        self.groups: list[Group] = group_bodies(seen, forcing)
         self.moving = any(group.moves for group in self.groups)
         self.support = self._support()
         self.cells = Subset(grid, self._own(self.support), "support", capacity=self._room() if self.moving else None)
-        self._clear = Loop(clear, self.cells, self.fields.force, axes=box.dimensions, **uniform(self.background))
+        self._clear = Loop(clear, self.cells, self.fields.force, uniform=self._uniform)
         self._again = Redo(flow, self.cells, self.fields)
         self._inner: list[Step] = []
         if self.host is not None:
             ahead, forces = self._ahead(), self._forces()
             self._inner = [*ahead, *forces]
-            self.host.connect(self.cells, self.background, ahead, forces)
-        self._looks = Looks(flow, self.cells, self.fields)
+            self.host.connect(self.cells, self._uniform, ahead, forces)
         self._before = {p: self._steps_before(p) for p in (0, 1)}
         self._after = {p: self._steps_after(p) for p in (0, 1)}
         self.time = 0
@@ -101,7 +101,7 @@ class Attached:
     def _room(self) -> int:
         """Return how many cells of this rank may be near markers, wherever these are."""
         markers = sum(group.markers.count for group in self.groups)
-        width = self.boundary.delta.points + 2 * self.boundary.margin
+        width = self.forcing.delta.points + 2 * self.forcing.margin
         return min(int(self.flow.space.grid.size), markers * width**self.box.dimensions)
 
     # ------------------------------------------------------------------------------------------- steps
@@ -125,15 +125,15 @@ class Attached:
         if self.host is None:
             return [*steps, *self._ahead(), self._again.arriving(parity), *self._forces()]
         steps += [self._again.arriving(parity), self.host.ask("ask for what arrives")]
-        if self.pipeline != "host":
-            steps.append(self.host.work("forces on the host", serial=self.pipeline == "host-serial"))
+        if not self._overlaps:
+            steps.append(self.host.work("forces on the host", serial=isinstance(self.pipeline, OnHost)))
         return steps
 
     def _steps_after(self, parity: int) -> list[Step]:
         found: list[Step] = []
-        if self.host is not None and self.pipeline == "host":
+        if self.host is not None and self._overlaps:
             found.append(self.host.work("forces on the host", serial=False))
-        return [*found, *self._again.steps(parity)] if self.boundary.mode == "local" else found
+        return found if self.flow.field else [*found, *self._again.steps(parity)]
 
     def _ahead(self) -> list[Step]:
         """Return what places the markers and spreads what does not depend on the fluid."""
@@ -141,9 +141,9 @@ class Attached:
 
     def _forces(self) -> list[Step]:
         """Return the rounds of forcing, and what follows when all forces are known."""
-        factor = TARGETS[self.boundary.target]
+        factor = self.forcing.factor
         steps: list[Step] = []
-        for turn in range(self.boundary.iterations):
+        for turn in range(self.forcing.iterations):
             found = [group.correct(factor, again=turn > 0) for group in self.groups]
             steps += [step for pair in found for step in pair[0]]
             steps += [step for pair in found for step in pair[1]]
@@ -151,11 +151,18 @@ class Attached:
             steps += group.finish()
         return steps
 
-    @property
-    def counted(self) -> list[Timed]:
-        """The steps that are no loops and count their time."""
+    def reports(self) -> list[LoopReport]:
+        """Return what is done beside the loops of the flow's chains.
+
+        Interpolation and spreading at computed addresses, the host's steps (bodies move, free ones solve their
+        equations, sums over ranks); and of a pipeline with a host its loops, and for how long it did what.
+        """
         steps = [*self._before[0], *self._before[1], *self._after[0], *self._after[1], *self._inner]
-        return list({id(step): step for step in steps if isinstance(step, Timed)}.values())
+        rows = [step.report() for step in unique([step for step in steps if isinstance(step, Timed)])]
+        if (host := self.host) is not None:
+            rows += [row for chain in host.chains for row in chain.reports()]
+            rows += [host_report(_PARTS[name], host.steps, s) for name, s in host.seconds.items() if s]
+        return rows
 
     # ------------------------------------------------------------------------------------------- motion
     def _own(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -167,9 +174,9 @@ class Attached:
         found = [np.zeros(0, dtype=np.int64)]
         for group in self.groups:
             first = self._first(group)
-            support_places(self.box, first, self.boundary.delta.points, group.marker_names)  # inside of the box?
-            margin = self.boundary.margin if group.moves else 0
-            found.append(support(self.box, first, self.boundary.delta.points, margin))
+            support_places(self.box, first, self.forcing.delta.points, group.marker_names)  # inside of the box?
+            margin = self.forcing.margin if group.moves else 0
+            found.append(support(self.box, first, self.forcing.delta.points, margin))
         return np.unique(np.concatenate(found))
 
     def _first(self, group: Group) -> npt.NDArray[np.int64]:
@@ -189,14 +196,14 @@ class Attached:
             why = "the flow is not finite any more" if nowhere.any() else "no cell is so far away"
             raise Divergence(
                 f"step {self.flow.steps}: marker {number} of body {names[k]!r} is at ({at}), in cells: {why}"
-                + self.boundary.softer, step=self.flow.steps,
+                + self.forcing.softer, step=self.flow.steps,
             )  # fmt: skip
-        return self.boundary.delta.first(x)
+        return self.forcing.delta.first(x)
 
     def _still(self) -> npt.NDArray[np.int64] | None:
         """Return the cells around the markers if these never move and are not treated at computed addresses."""
-        bodies, delta = self.boundary.bodies, self.boundary.delta
-        if self.boundary.scattered or not all(isinstance(body.motion, Fixed) for body in bodies):
+        bodies, delta = self.forcing.bodies, self.forcing.delta
+        if self.forcing.scattered or not all(isinstance(body.motion, Fixed) for body in bodies):
             return None
         first = delta.first(np.concatenate([body.markers.positions for body in bodies]))
         support_places(self.box, first, delta.points, [b.name for b in bodies for _ in b.markers.positions])
@@ -209,7 +216,7 @@ class Attached:
         self.time += 1
         far = [(group, group.drift()) for group in self.groups if group.moves]
         for group, drift in far:
-            margin = self.boundary.margin
+            margin = self.forcing.margin
             if drift > margin and not (isinstance(group, ElasticGroup) and group.measure() + group.FASTEST <= margin):
                 self._settle()
                 return
@@ -248,18 +255,19 @@ class Attached:
 
     def set_force(self, force: Sequence[float]) -> None:
         """Take another uniform force, which acts from the next step on."""
-        change = uniform(tuple(b - a for a, b in zip(self.background, force, strict=True)))
+        d, change = self.box.dimensions, [b - a for a, b in zip(self.background, force, strict=True)]
         self.background = tuple(float(v) for v in force)
-        self._clear.set(**uniform(self.background))
-        self._shift(**change)
+        self._uniform = uniform_force(self.background, d, 1.0)
+        self._clear.set(uniform=self._uniform)
+        self._shift(uniform=uniform_force(change, d, 1.0))
         if self.host is not None:
-            self.host.set_force(self.background)
+            self.host.set_force(self._uniform)
 
     @cached_property
     def _shift(self) -> Loop:
         """Changes the force of all cells, which what is looked at and conditions at sides read."""
-        force, axes = self.fields.force, self.box.dimensions
-        return Loop(shift, force.set, force, axes=axes, **uniform((0.0,) * axes), name="immersed background")
+        force, none = self.fields.force, UniformForce()
+        return Loop(shift, force.set, force, uniform=none, name="immersed background")
 
     # -------------------------------------------------------------------------------------------- state
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -292,14 +300,14 @@ class Attached:
     def slip(self, group: Group) -> npt.NDArray[np.float64]:
         """Return the velocity of the fluid at the markers of a group, ``(n, d)``; collective."""
         d, fields, host = self.box.dimensions, self.fields, self.host
-        self._looks()
+        self._again.look()
         if host is not None:
             host.fetch()
             fields = host.fields
         # Half of the force is in the velocity, and not to be added again.
         kept = fields.force.read()
         fields.force.write(0.0)
-        for step in (*group.carrier.prepare(), *group.carrier.interpolate()):
+        for step in (*group.carrier.prepare(), *group.sample()):
             step()
         fields.force.write(kept)
         return group.markers.sample.read()[:, :d].astype(np.float64)

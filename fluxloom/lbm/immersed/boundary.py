@@ -8,11 +8,11 @@ Int. J. Numer. Meth. Fluids 66 (2011) 1132). With Guo's force the velocity of th
 .. math:: u = u^* + \frac{f}{2 \rho}, \qquad f = 2 \rho\, \epsilon\, (U_d - U^*) \text{ spread}, \quad \rho u^* =
 \sum_k c_k f_k
 
-The step is then done again on the cells that have a force (``mode="local"``), or the flow's own loop reads the force
-everywhere (``mode="field"``).
+The step is then done again on the cells that have a force; or, of a flow that was made with a `ForceField`, its own
+loop reads the force everywhere.
 
 The work on markers needs only what arrives around them, and the step of all cells needs nothing of it: with
-``pipeline="host"`` the host does it meanwhile (`fluxloom.lbm.immersed.pipeline`).
+``pipeline=OnHost()`` the host does it meanwhile (`fluxloom.lbm.immersed.pipeline`).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import require_strategy, strategy_name
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Subset
-from fluxloom.lbm.immersed.attached import TARGETS, Attached
+from fluxloom.lbm.immersed.attached import Attached
 from fluxloom.lbm.immersed.choice import Choice
 from fluxloom.lbm.immersed.data import Step
-from fluxloom.lbm.immersed.deltas import Delta, delta_of
+from fluxloom.lbm.immersed.deltas import Delta, Roma
+from fluxloom.lbm.immersed.forcing import Forcing
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.motion import Contact, Elastic, Free, ImmersedBody
-from fluxloom.lbm.immersed.pipeline import PIPELINES
-from fluxloom.lbm.immersed.reports import merged, reports_of
-from fluxloom.lbm.immersed.spreading import WEIGHTS
+from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody
+from fluxloom.lbm.immersed.pipelines import Fastest, OnDevice, OnHost, Pipeline
+from fluxloom.lbm.immersed.reports import merged
+from fluxloom.lbm.immersed.spreading import MarkerWeights
 from fluxloom.lbm.immersed.springs import check_springs
 
 __all__ = ["ImmersedBoundary"]
-
-MODES = ("local", "field")
 
 
 class ImmersedBoundary:
@@ -50,19 +50,15 @@ class ImmersedBoundary:
     bodies
         In a box; each with a name of its own.
     delta
-        ``"roma"`` or ``"peskin"``, or a `Delta`.
+        From `fluxloom.lbm.immersed.deltas`: `Roma` or `Peskin`.
     iterations
         Rounds of forcing in a step; one leaves a slip of some per mille. By default one, and two with free bodies:
         where two bodies share cells, one round pushes too much there and may blow up, which a second one takes back.
-    mode
-        ``"local"``: the flow knows no force, and its step is done again on the cells around the markers. ``"field"``:
-        the flow was made with ``field=True`` and reads the force of every cell; the one way for in-place streaming.
-    target
-        ``"velocity"``: the velocity that the fluid has meets the wanted one. ``"momentum"``: what it has after
-        collision does, a force half as large.
+    after_collision
+        Whether it is what the fluid has after collision that meets the wanted velocity, with a force half as large.
     weights
-        Of markers of fixed bodies: ``"pinelli"``, ``"balanced"`` or ``"plane"``; by default the first one in the plane,
-        the second in space. Those of others have the weights of a plane.
+        Of markers of fixed bodies: `Pinelli`, `Balanced` or `Plane`; by default the first one in the plane, the second
+        in space. Those of others have the weights of a plane.
     margin
         By how many cells the support of moving markers is widened, to be found more rarely.
     contact
@@ -70,22 +66,19 @@ class ImmersedBoundary:
     scattered
         Whether fixed markers are treated at computed addresses too; the default has the same bits on every run.
     pipeline
-        ``"device"``: all is done where the flow is. ``"host"``: interpolation, forces, spreading and motion are done by
-        the host, while the device does the step of all cells. ``"host-serial"``: the same, one after the other, to
-        compare with. ``"auto"``: the first steps are done in the first two ways and timed, the others in the faster
-        one; values differ by rounding.
-    threads
-        Of the host in the latter two; 0: all.
+        Where the work on markers is done: `OnDevice`, `OnHost` or, as one of them is faster, `Fastest`.
 
     Attributes
     ----------
+    forcing
+        Bodies and options.
     choice
-        With ``"auto"`` what was measured, and what is taken; once attached.
+        With `Fastest` what was measured, and what is taken; once attached.
 
     Raises
     ------
     SolverError
-        For an option that does not exist, or names that are not different.
+        For an option that does not fit, or names that are not different.
 
     Notes
     -----
@@ -101,40 +94,27 @@ class ImmersedBoundary:
         self,
         bodies: Sequence[ImmersedBody],
         *,
-        delta: str | Delta = "roma",
+        delta: Delta = Roma(),
         iterations: int = 0,
-        mode: str = "local",
-        target: str = "velocity",
-        weights: str = "",
+        after_collision: bool = False,
+        weights: MarkerWeights | None = None,
         margin: int = 2,
         contact: Contact | None = None,
         scattered: bool = False,
-        pipeline: str = "device",
-        threads: int = 0,
+        pipeline: Pipeline = OnDevice(),
     ) -> None:
-        options = (
-            ("pipeline", pipeline, PIPELINES),
-            ("mode", mode, MODES),
-            ("target", target, tuple(TARGETS)),
-            ("weights", weights or WEIGHTS[0], WEIGHTS),
-        )
-        for what, word, allowed in options:
-            if word not in allowed:
-                raise SolverError(f"{what} {word!r}{did_you_mean(word, allowed)} (allowed: {', '.join(allowed)})")
+        require_strategy("delta", delta, Delta)
+        require_strategy("weights", weights, MarkerWeights, optional=True)
+        require_strategy("pipeline", pipeline, Pipeline)
         if iterations < 0 or margin < 0:
             raise SolverError(f"iterations={iterations}, margin={margin}: neither can be negative")
         self.bodies, self.names = tuple(bodies), tuple(body.name for body in bodies)
-        if pipeline == "host" and mode == "field":
-            raise SolverError(
-                "pipeline='host' computes beside the loop over all cells, which reads the force with mode='field': "
-                "use mode='local', or pipeline='host-serial'"
-            )
         if not bodies or len(set(self.names)) < len(bodies):
             raise SolverError(f"immersed bodies need names of their own; there are: {', '.join(self.names) or 'none'}")
-        self.delta, self.mode, self.margin = delta_of(delta), mode, margin
-        self.iterations = iterations or (2 if any(isinstance(body.motion, Free) for body in bodies) else 1)
-        self.target, self.weights, self.contact, self.scattered = target, weights, contact, scattered
-        self.pipeline, self.threads = pipeline, threads
+        rounds = iterations or (2 if any(isinstance(body.motion, Free) for body in bodies) else 1)
+        factor = 1.0 if after_collision else 2.0
+        self.forcing = Forcing(self.bodies, delta, rounds, factor, weights, margin, contact, scattered)
+        self.pipeline = pipeline
         self._attached: dict[str, Attached] = {}
         self._now: Attached | None = None
         self._past: list[LoopReport] = []
@@ -147,8 +127,8 @@ class ImmersedBoundary:
         Parameters
         ----------
         flow
-            A `fluxloom.solvers.lattice.LatticeBoltzmann`: read are ``space``, ``stencil``, ``ahead``, ``excess``,
-            ``motion``, ``force_field``, ``force``, ``field``, ``collision`` and ``viscosity``. The force field is kept
+            A `fluxloom.solvers.lattice.LatticeBoltzmann`: read are ``space``, ``steps``, ``excess``,
+            ``motion``, ``force_field``, ``force``, ``field``, ``constants`` and ``viscosity``. The force field is kept
             by this object.
 
         Raises
@@ -158,12 +138,15 @@ class ImmersedBoundary:
         """
         self._check(flow)
         self.flow, context = flow, flow.space.context
-        ways = (self.pipeline,)
-        if self.pipeline == "auto":
-            ways = ("device", "host") if self.mode == "local" and context.device.native else ("device",)
-            self.choice = Choice(ways, context.synchronize, context.comm)
-        self._attached = {ways[0]: Attached(self, flow, ways[0])}
-        self._now = self._attached[ways[0]]
+        self._ways: dict[str, Pipeline] = {strategy_name(self.pipeline): self.pipeline}
+        if isinstance(self.pipeline, Fastest):
+            self._ways = {"device": OnDevice()}
+            if context.device.native and not flow.field:
+                self._ways["host"] = OnHost(self.pipeline.threads)
+            self.choice = Choice(tuple(self._ways), context.synchronize, context.comm)
+        first, way = next(iter(self._ways.items()))
+        self._attached = {first: Attached(self.forcing, flow, way)}
+        self._now = self._attached[first]
         self.restart()
 
     @property
@@ -203,13 +186,16 @@ class ImmersedBoundary:
                     f"body {body.name!r} has markers in {body.markers.dimensions} dimensions, the flow has "
                     f"{space.box.dimensions}"
                 )
-        check_springs(self.bodies, self.delta, flow.viscosity)
-        if self.mode == "local" and space.streaming.name == "in-place":
-            raise SolverError("in-place streaming overwrites what a step would be done again from: use mode='field'")
-        if (self.mode == "field") != flow.field:
+        check_springs(self.bodies, self.forcing.delta, flow.viscosity)
+        if space.streaming.buffers == 1 and not flow.field:
             raise SolverError(
-                "mode='field' needs a flow made with field=True, mode='local' one without: its own loop then adds no "
-                f"force of a cell (the flow was made with field={flow.field}, the boundary has mode {self.mode!r})"
+                f"{strategy_name(space.streaming)} streaming overwrites what a step would be done again from: make the "
+                "flow with force=ForceField(), so that its own loop reads the force of each cell"
+            )
+        if isinstance(self.pipeline, OnHost) and self.pipeline.overlap and flow.field:
+            raise SolverError(
+                "pipeline=OnHost() computes beside the loop over all cells, which reads the force of a flow that was "
+                "made with a ForceField: make it without, or take OnHost(overlap=False)"
             )
 
     # ------------------------------------------------------------------------------------------- steps
@@ -224,13 +210,12 @@ class ImmersedBoundary:
     @property
     def elastic(self) -> tuple[str, ...]:
         """Names of elastic bodies, which blow up if they are too stiff."""
-        return tuple(body.name for body in self.bodies if isinstance(body.motion, Elastic))
+        return self.forcing.elastic
 
     @property
     def softer(self) -> str:
-        """What to change about elastic bodies in a flow that blew up, behind a semicolon; empty: there are none."""
-        other = "" if self.delta.name == "peskin" else ", or take delta='peskin'"
-        return f"; lower the stiffness of {', '.join(self.elastic)}{other}" if self.elastic else ""
+        """What to change about elastic bodies in a flow that blew up; see `Forcing`."""
+        return self.forcing.softer
 
     @property
     def choosing(self) -> bool:
@@ -257,15 +242,15 @@ class ImmersedBoundary:
         """Go on with another pipeline, from where bodies are."""
         state = self.attached.state()
         if pipeline not in self._attached:
-            self._attached[pipeline] = Attached(self, self.flow, pipeline)
+            self._attached[pipeline] = Attached(self.forcing, self.flow, self._ways[pipeline])
         self._now = self._attached[pipeline]
         self._now.resume(state)
 
     def _forget(self) -> None:
         """Let go of the pipelines that are not used any more, but for what they have done."""
         others = [part for part in self._attached.values() if part is not self._now]
-        self._past += reports_of(others)
-        self._attached = {self.attached.pipeline: self.attached}
+        self._past += merged(row for part in others for row in part.reports())
+        self._attached = {strategy_name(self.attached.pipeline): self.attached}
 
     def restart(self) -> None:
         """Begin anew: bodies as at the start, no force."""
@@ -283,13 +268,14 @@ class ImmersedBoundary:
         That is beside the populations and the force of the cells, which are dats of the flow. It is the same on every
         rank.
         """
-        pipeline = "" if self.choosing else self.attached.pipeline  # what is not chosen yet is measured again
+        # what is not chosen yet is measured again
+        pipeline = "" if self.choosing else strategy_name(self.attached.pipeline)
         return self.attached.state() | {"bodies": np.array(self.names), "pipeline": np.array(pipeline)}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from what `state` returned; the dats of the flow are restored beside.
 
-        With ``"auto"`` the pipeline that was chosen goes on, and nothing is measured any more.
+        With `Fastest` the pipeline that was chosen goes on, and nothing is measured any more.
 
         Raises
         ------
@@ -305,7 +291,7 @@ class ImmersedBoundary:
         pipeline = str(state["pipeline"])
         if self.choice is not None and pipeline in self.choice.names:
             self.choice.settle(pipeline)
-            if pipeline != self.attached.pipeline:
+            if pipeline != strategy_name(self.attached.pipeline):
                 self._switch(pipeline)
             self._forget()
         self.attached.resume(state)
@@ -323,7 +309,8 @@ class ImmersedBoundary:
     # ------------------------------------------------------------------------------------------ reports
     def reports(self) -> list[LoopReport]:
         """Return what was done in steps beside the loops of the flow's chains: by the host, at computed addresses."""
-        return merged([*self._past, *reports_of(list(self._attached.values()))])
+        parts = self._attached.values()
+        return merged([*self._past, *(row for part in parts for row in part.reports())])
 
     # ------------------------------------------------------------------------------------------- values
     def _group(self, name: str) -> Group:
@@ -347,7 +334,7 @@ class ImmersedBoundary:
         """
         host = self.attached.host
         if host is None or not host.steps:
-            raise SolverError("times of the host are those of steps with pipeline='host' or 'host-serial'")
+            raise SolverError("times of the host are those of steps with pipeline=OnHost()")
         found = {part: seconds / host.steps for part, seconds in host.seconds.items()}
         if anew:
             host.restart()
@@ -382,5 +369,5 @@ class ImmersedBoundary:
         found = f"{len(self.bodies):,} bodies, {count:,} markers"
         if self._now is None:
             return found
-        way = self._now.pipeline if self.choice is None else str(self.choice)
+        way = strategy_name(self._now.pipeline) if self.choice is None else str(self.choice)
         return f"{found}, {self._now.support.size:,} cells around them; pipeline {way}"

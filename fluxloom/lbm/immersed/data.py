@@ -22,7 +22,7 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.box import Box
 from fluxloom.linalg.direct import Direct
 
-__all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "host_report", "shared"]
+__all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "host_report"]
 
 Step = Loop | Reset | Direct
 
@@ -170,37 +170,3 @@ class Carrier(Protocol):
     def spread(self) -> Sequence[Step]:
         """Return what adds the pulls of the markers to the force of the cells."""
         ...
-
-
-class Shared:
-    """A carrier on several ranks: each interpolates from its own cells, and all get the sums.
-
-    Every rank has all markers and the same numbers of them, so that what is done with samples needs no messages;
-    forces are spread onto a rank's own cells.
-    """
-
-    def __init__(self, carrier: Carrier, markers: MarkerData) -> None:
-        self._carrier, self._markers = carrier, markers
-        self._sum = Timed(markers.fields.context, self._add, "sum over ranks")
-
-    def prepare(self) -> Sequence[Step]:
-        """Return what follows a change of the positions."""
-        return self._carrier.prepare()
-
-    def interpolate(self) -> Sequence[Step]:
-        """Return what sets the samples of the markers; collective."""
-        return (*self._carrier.interpolate(), self._sum)
-
-    def spread(self) -> Sequence[Step]:
-        """Return what adds the pulls of the markers to the force of this rank's cells."""
-        return self._carrier.spread()
-
-    def _add(self) -> None:
-        sample, comm = self._markers.sample, self._markers.fields.comm
-        assert comm is not None
-        sample.write(comm.reduce(sample.read(), "sum"))
-
-
-def shared(carrier: Carrier, markers: MarkerData) -> Carrier:
-    """Return a carrier whose samples are those of all ranks."""
-    return carrier if markers.fields.comm is None else Shared(carrier, markers)

@@ -12,83 +12,43 @@ M. Berger, J. Comput. Phys. 153 (1999) 509, eq. 22; four points, C. Peskin, Acta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.kernel.frontend import Func, Kernel, func, kernel
+from fluxloom.core.strategies import Strategy
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import abs, floor, max, min, sqrt
 
-__all__ = ["DELTAS", "PESKIN", "ROMA", "Delta", "delta_of"]
+__all__ = ["Delta", "Peskin", "Roma", "weigh"]
 
 
-@func
-def roma(r):
-    """Three points: the support is ``|r| <= 1.5``."""
-    a = abs(r)
-    near = min(a, 0.5)
-    far = min(max(a, 0.5), 1.5)
-    inner = (1.0 + sqrt(1.0 - 3.0 * near * near)) / 3.0
-    outer = (5.0 - 3.0 * far - sqrt(1.0 - 3.0 * (1.0 - far) * (1.0 - far))) / 6.0
-    return inner if a <= 0.5 else outer
-
-
-@func
-def peskin(r):
-    """Four points: the support is ``|r| <= 2``."""
-    a = abs(r)
-    near = min(a, 1.0)
-    far = min(max(a, 1.0), 2.0)
-    inner = (3.0 - 2.0 * near + sqrt(1.0 + 4.0 * near - 4.0 * near * near)) / 8.0
-    outer = (5.0 - 2.0 * far - sqrt(max(0.0, -7.0 + 12.0 * far - 4.0 * far * far))) / 8.0
-    return inner if a <= 1.0 else outer
-
-
-@kernel
-def weigh_roma(x: Read, first: Write, weights: Write, *, dimensions: Const[int]):
-    """First cell of the support of a marker along each axis, and the weights of its three cells."""
-    for a in range(dimensions):
-        start = floor(x[a] + 0.5) - 1.0
-        first[a] = int(start)
-        for i in range(3):
-            weights[3 * a + i] = roma(start + i - x[a])
-
-
-@kernel
-def weigh_peskin(x: Read, first: Write, weights: Write, *, dimensions: Const[int]):
-    """First cell of the support of a marker along each axis, and the weights of its four cells."""
-    for a in range(dimensions):
-        start = floor(x[a]) - 1.0
-        first[a] = int(start)
-        for i in range(4):
-            weights[4 * a + i] = peskin(start + i - x[a])
-
-
-@dataclass(frozen=True)
-class Delta:
+class Delta(Strategy, what="delta function", group="fluxloom.delta_functions"):
     """A regularised delta function.
+
+    A member is a frozen dataclass whose ``__call__``, the function of one axis, is a ``@func``.
 
     Attributes
     ----------
-    name
-        As options name it.
     points
         Cells of a support along each axis.
     square
         The sum ``C`` of the squares of its values.
-    phi
-        The function of one axis, of the kernel language.
-    weigh
-        The kernel that finds supports and weights of markers.
+    elastic_limits
+        Of the quotient in `fluxloom.lbm.immersed.springs`: below the first nothing blew up, above the other all did;
+        None: that was not measured.
     """
 
-    name: str
-    points: int
-    square: float
-    phi: Func
-    weigh: Kernel
+    points: ClassVar[int]
+    square: ClassVar[float]
+    elastic_limits: ClassVar[tuple[float, float] | None] = None
+
+    if TYPE_CHECKING:  # a member has to have it
+
+        def __call__(self, r: Any) -> Any:
+            """Return the value at a distance along one axis, in cells."""
 
     @property
     def thickness(self) -> float:
@@ -103,7 +63,7 @@ class Delta:
         """
         steps = 32
         x = (np.arange(-self.points * steps, self.points * steps) + 0.5) / (2 * steps)
-        values = np.vectorize(self.phi, otypes=[np.float64])(x) / (2 * steps)
+        values = np.vectorize(self, otypes=[np.float64])(x) / (2 * steps)
         return float(0.5 * values @ np.abs(x[:, None] - x) @ values)
 
     def first(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -130,28 +90,55 @@ class Delta:
         distance = first[..., None] + np.arange(self.points) - at[..., None]
         if not distance.size:
             return first, distance
-        return first, np.vectorize(self.phi, otypes=[np.float64])(distance)
+        return first, np.vectorize(self, otypes=[np.float64])(distance)
 
 
-ROMA = Delta("roma", 3, 1 / 2, roma, weigh_roma)
-"""Three points an axis: the narrowest with all three sums."""
+@dataclass(frozen=True)
+class Roma(Delta, name="roma"):
+    """Three points an axis, ``|r| <= 1.5``: the narrowest with all three sums."""
 
-PESKIN = Delta("peskin", 4, 3 / 8, peskin, weigh_peskin)
-"""Four points an axis: even and odd cells get the same, which keeps checkerboards out of elastic bodies."""
+    points = 3
+    square = 1 / 2
+    elastic_limits = (0.35, 1.2)
 
-DELTAS = {delta.name: delta for delta in (ROMA, PESKIN)}
+    @func
+    def __call__(self, r):
+        """Return the value at a distance."""
+        a = abs(r)
+        near = min(a, 0.5)
+        far = min(max(a, 0.5), 1.5)
+        inner = (1.0 + sqrt(1.0 - 3.0 * near * near)) / 3.0
+        outer = (5.0 - 3.0 * far - sqrt(1.0 - 3.0 * (1.0 - far) * (1.0 - far))) / 6.0
+        return inner if a <= 0.5 else outer
 
 
-def delta_of(name: str | Delta) -> Delta:
-    """Return a delta function by its name.
+@dataclass(frozen=True)
+class Peskin(Delta, name="peskin"):
+    """Four points an axis, ``|r| <= 2``.
 
-    Raises
-    ------
-    SolverError
-        If there is none of that name.
+    Even and odd cells get the same, which keeps checkerboards out of elastic bodies.
     """
-    if isinstance(name, Delta):
-        return name
-    if name not in DELTAS:
-        raise SolverError(f"delta function {name!r}{did_you_mean(name, DELTAS)} (allowed: {', '.join(DELTAS)})")
-    return DELTAS[name]
+
+    points = 4
+    square = 3 / 8
+    elastic_limits = (1.5, 8.5)
+
+    @func
+    def __call__(self, r):
+        """Return the value at a distance."""
+        a = abs(r)
+        near = min(a, 1.0)
+        far = min(max(a, 1.0), 2.0)
+        inner = (3.0 - 2.0 * near + sqrt(1.0 + 4.0 * near - 4.0 * near * near)) / 8.0
+        outer = (5.0 - 2.0 * far - sqrt(max(0.0, -7.0 + 12.0 * far - 4.0 * far * far))) / 8.0
+        return inner if a <= 1.0 else outer
+
+
+@kernel
+def weigh(x: Read, first: Write, weights: Write, *, dimensions: Const[int], delta: Const[Delta]):
+    """First cell of the support of a marker along each axis, and the weights of its cells."""
+    for a in range(dimensions):
+        start = floor(x[a] + 0.5) - 1.0 if delta.points % 2 == 1 else floor(x[a]) - 1.0
+        first[a] = int(start)
+        for i in range(delta.points):
+            weights[delta.points * a + i] = delta(start + i - x[a])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step, shared
+from fluxloom.lbm.immersed.data import Fields, Step
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.groups import Group
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
@@ -28,7 +28,7 @@ class ElasticGroup(Group):
 
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta) -> None:
         super().__init__(fields, bodies, np.ones(sum(body.markers.count for body in bodies)))
-        self.carrier = shared(Scatter(self.markers, delta), self.markers)
+        self.carrier = Scatter(self.markers, delta)
         self._start = self.markers.x.read()
         m, d = self.markers, fields.box.dimensions
         self._springs = Loop(k.rest, m.set, m.pull, dimensions=d), *self._edges(), *self._bends()
@@ -109,5 +109,5 @@ class ElasticGroup(Group):
 
     def finish(self) -> Sequence[Step]:
         """Return what moves the markers with the fluid."""
-        return [*self.carrier.interpolate(), self._advect]
+        return [*self.sample(), self._advect]
 

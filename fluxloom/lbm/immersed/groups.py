@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, shared
+from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, Timed
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import ImmersedBody
 from fluxloom.lbm.immersed.rows import Rows
 from fluxloom.lbm.immersed.scatter import Scatter
-from fluxloom.lbm.immersed.spreading import balanced, epsilon, interpolation, plane_weights
+from fluxloom.lbm.immersed.spreading import MarkerWeights, interpolation, plane_weights
 
 __all__ = ["FixedGroup", "Group", "plane"]
 
@@ -57,6 +57,7 @@ class Group(ABC):
         wanted = np.concatenate([body.markers.velocities for body in bodies])
         self.kind = type(self).__name__.removesuffix("Group").lower()
         self.markers = MarkerData(fields, positions, wanted, weights, f"markers.{self.kind}")
+        self._sum = Timed(fields.context, self._add, "sum over ranks")
 
     @property
     def marker_names(self) -> list[str]:
@@ -90,18 +91,33 @@ class Group(ABC):
         """Return what finds positions and weights at the start of a step."""
         return self.carrier.prepare()
 
+    def sample(self) -> Sequence[Step]:
+        """Return what sets the samples of the markers.
+
+        On several ranks each interpolates from its own cells, and all get the sums: every rank has all markers and the
+        same numbers of them, so that what is done with samples needs no messages.
+        """
+        steps = self.carrier.interpolate()
+        return steps if self.fields.comm is None else (*steps, self._sum)
+
+    def _add(self) -> None:
+        """Sum the samples over ranks; collective."""
+        sample, comm = self.markers.sample, self.fields.comm
+        assert comm is not None
+        sample.write(comm.reduce(sample.read(), "sum"))
+
     def push(self) -> Sequence[Step]:
         """Return what spreads forces that do not depend on the fluid."""
         return ()
 
     def correct(self, factor: float, *, again: bool) -> tuple[Sequence[Step], Sequence[Step]]:
         """Return what finds the force of a round, and what spreads it."""
-        force = k.force_marker_again if again else k.force_marker
         m = self.markers
+        total = (None, m.total) if again else (m.total, None)
         loop = Loop(
-            force, m.set, m.sample, m.wanted, m.weight, m.pull, m.total, factor=factor, dimensions=m.dimensions
+            k.force_marker, m.set, m.sample, m.wanted, m.weight, m.pull, *total, factor=factor, dimensions=m.dimensions
         )
-        return [*self.carrier.interpolate(), loop], self.carrier.spread()
+        return [*self.sample(), loop], self.carrier.spread()
 
     def finish(self) -> Sequence[Step]:
         """Return what follows when all forces are known."""
@@ -146,7 +162,7 @@ class FixedGroup(Group):
     Parameters
     ----------
     weights
-        ``"pinelli"``, ``"balanced"`` or ``"plane"``.
+        How those of the markers are found.
     scattered
         Whether values are carried at computed addresses, as with bodies that move.
     """
@@ -154,13 +170,11 @@ class FixedGroup(Group):
     moves = False
 
     def __init__(
-        self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, weights: str, *, scattered: bool = False
-    ) -> None:
+        self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, weights: MarkerWeights, *,
+        scattered: bool = False,
+    ) -> None:  # fmt: skip
         names = [body.name for body in bodies for _ in range(body.markers.count)]
         matrix = interpolation(fields.box, delta, np.concatenate([b.markers.positions for b in bodies]), names)
-        flat = plane(bodies, delta)
-        found = {"pinelli": lambda: epsilon(matrix), "balanced": lambda: balanced(matrix, flat), "plane": lambda: flat}
-        self.epsilon = found[weights]()
+        self.epsilon = weights(matrix, plane(bodies, delta))
         super().__init__(fields, bodies, self.epsilon)
-        carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)
-        self.carrier = shared(carrier, self.markers)
+        self.carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)

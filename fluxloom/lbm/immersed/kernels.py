@@ -10,46 +10,28 @@ that are already there, a uniform one or those of an iteration before, count in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import sqrt, zeros
+from fluxloom.lbm.body_force import UniformForce
+from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.output import set_moments
 
 __all__ = [
-    "advect",
-    "arriving_turned",
-    "bend",
-    "clear",
-    "force_marker",
-    "force_marker_again",
-    "interpolate",
-    "place_2d",
-    "place_3d",
-    "rest",
-    "shift",
-    "spread",
-    "stretch",
-    "sums_2d",
-    "sums_3d",
-    "uniform",
-]
+    "advect", "arriving_turned", "bend", "clear", "force_marker", "interpolate", "place_2d", "place_3d", "rest",
+    "shift", "spread", "stretch", "sums_2d", "sums_3d",
+]  # fmt: skip
 
 
 # ------------------------------------------------------------------------- what arrives at a cell
 @kernel
-def arriving_turned(
-    f: Read, above: Write, u: Write, *,
-    velocities: Const[list[list[int]]], opposite: Const[list[int]], unit: Const[float],
-):  # fmt: skip
+def arriving_turned(f: Read, above: Write, u: Write, *, lattice: Const[Lattice], unit: Const[float]):
     """Moments of what arrives, looked for behind a cell and turned round: in place, odd steps (stencil: velocities)."""
-    g = zeros(len(velocities))
-    for k in range(len(velocities)):
-        g[k] = f[opposite[k]][opposite[k]]
-    none = zeros(len(velocities[0]))
-    set_moments(g, none, above, u, velocities, unit)
+    g = zeros(lattice.q)
+    for k in range(lattice.q):
+        g[k] = f[lattice.opposite[k]][lattice.opposite[k]]
+    none = zeros(lattice.dimensions)
+    set_moments(g, none, above, u, lattice, unit)
 
 
 # ------------------------------------------------------------------------------- cells and markers
@@ -73,23 +55,16 @@ def answer(above, weight, factor):
 
 
 @kernel
-def force_marker(sample: Read, wanted: Read, weight: Read, pull: Write, total: Write, *, factor: float,
-                 dimensions: Const[int]):  # fmt: skip
-    """The first force of a step at a marker."""
+def force_marker(sample: Read, wanted: Read, weight: Read, pull: Write, total: Write | None, more: RW | None, *,
+                 factor: float, dimensions: Const[int]):  # fmt: skip
+    """The first force of a step at a marker, ``total``; or a further one, for what that has left, ``more``."""
     for a in range(dimensions):
         given = answer(sample[dimensions], weight[0], factor) * (wanted[a] - sample[a])
         pull[a] = given
-        total[a] = given
-
-
-@kernel
-def force_marker_again(sample: Read, wanted: Read, weight: Read, pull: Write, total: RW, *, factor: float,
-                       dimensions: Const[int]):  # fmt: skip
-    """A further force: for what the first one has left of the difference."""
-    for a in range(dimensions):
-        more = answer(sample[dimensions], weight[0], factor) * (wanted[a] - sample[a])
-        pull[a] = more
-        total[a] = total[a] + more
+        if total is not None:
+            total[a] = given
+        if more is not None:
+            more[a] = more[a] + given
 
 
 @kernel
@@ -104,26 +79,18 @@ def spread(weights: Read, pull: Read, force: RW, *, dimensions: Const[int]):
 
 
 @kernel
-def clear(force: Write, *, axes: Const[int], first: float, second: float, third: float):
-    """Set the force of a cell to the uniform one, which has so many components."""
-    force[0] = first
-    force[1] = second
-    if axes > 2:
-        force[2] = third
+def clear(force: Write, *, uniform: Const[UniformForce]):
+    """Set the force of a cell to the uniform one."""
+    uniform(force)
 
 
 @kernel
-def shift(force: RW, *, axes: Const[int], first: float, second: float, third: float):
+def shift(force: RW, *, uniform: Const[UniformForce]):
     """Change the force of a cell by as much as the uniform one changes."""
-    force[0] = force[0] + first
-    force[1] = force[1] + second
-    if axes > 2:
-        force[2] = force[2] + third
-
-
-def uniform(force: Sequence[float]) -> dict[str, Any]:
-    """Return the constants by which `clear` and `shift` know a uniform force."""
-    return dict(zip(("first", "second", "third"), (*force, 0.0)[:3], strict=True))
+    change = zeros(len(force))
+    uniform(change)
+    for a in range(len(force)):
+        force[a] = force[a] + change[a]
 
 
 # ------------------------------------------------------------------------------------ rigid bodies

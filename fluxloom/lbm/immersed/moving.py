@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step, Timed, shared
+from fluxloom.lbm.immersed.data import Fields, Step, Timed
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.groups import Group, plane
 from fluxloom.lbm.immersed.motion import Contact, Deforming, Free, ImmersedBody, Prescribed
@@ -35,7 +35,7 @@ class RigidGroup(Group):
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, contact: Contact | None) -> None:
         d = fields.box.dimensions
         super().__init__(fields, bodies, plane(bodies, delta))
-        self.carrier = shared(Scatter(self.markers, delta), self.markers)
+        self.carrier = Scatter(self.markers, delta)
         ctx, m, numbers = fields.context, self.markers, np.arange(len(bodies))
         self._free = np.array([isinstance(body.motion, Free) for body in bodies])
         free = [body for body, yes in zip(bodies, self._free, strict=True) if yes]
@@ -155,7 +155,7 @@ class DeformingGroup(Group):
 
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta) -> None:
         super().__init__(fields, bodies, plane(bodies, delta))
-        self.carrier = shared(Scatter(self.markers, delta), self.markers)
+        self.carrier = Scatter(self.markers, delta)
         self.restart()
 
     def restart(self) -> None:

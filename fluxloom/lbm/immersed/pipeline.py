@@ -7,7 +7,7 @@ follows, on the device, is the step again on the cells around the markers, with 
 On a device that shares its memory with the host the same is done in order, without copies.
 
 On several ranks the work on markers is always done on fields of its own, of this rank's cells, by the host or by the
-device of the flow: groups of bodies then know of no ranks, but for sums (`fluxloom.lbm.immersed.data.Shared`).
+device of the flow: groups of bodies then know of no ranks, but for sums (`fluxloom.lbm.immersed.groups.Group.sample`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,13 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
+from fluxloom.lbm.body_force import UniformForce
 from fluxloom.lbm.immersed.data import Fields, Step
-from fluxloom.lbm.immersed.kernels import clear, uniform
+from fluxloom.lbm.immersed.kernels import clear
 from fluxloom.lbm.immersed.messages import Copies
 from fluxloom.linalg.direct import Direct, sequence
 
-__all__ = ["PIPELINES", "HostSide"]
-
-PIPELINES = ("device", "host", "host-serial", "auto")
-"""Where the work on markers is done: with the flow; on the host beside the step of all cells; while it waits; or as one
-of the first two was faster."""
+__all__ = ["HostSide"]
 
 PARTS = ("ahead", "waiting", "markers", "asking")
 
@@ -80,7 +77,7 @@ class HostSide:
     ) -> None:
         context = fields.context
         if not context.device.native:
-            raise SolverError("pipeline='host' copies by generated code, which this device does not run: use 'device'")
+            raise SolverError("pipeline=OnHost() copies by generated code, which this device runs not: use OnDevice()")
         self._near, self._still = fields, still if fields.window is None else self._owned(fields, still)
         # What has no part in ranks: for the message, which is of this rank alone.
         alone = context
@@ -122,7 +119,7 @@ class HostSide:
         return self._host.grid(self._near.box.grid_shape, "host cells", periodic=True)
 
     def connect(
-        self, cells: Subset, background: Sequence[float], ahead: Sequence[Step], markers: Sequence[Step]
+        self, cells: Subset, background: UniformForce, ahead: Sequence[Step], markers: Sequence[Step]
     ) -> None:
         """Take over the steps of the groups.
 
@@ -143,7 +140,7 @@ class HostSide:
             self._listed: npt.NDArray[np.int32] = over.indices
         else:
             self._listed = np.arange(cells.size, dtype=np.int32)
-        self._clear = Loop(clear, over, self.fields.force, axes=len(background), **uniform(background))
+        self._clear = Loop(clear, over, self.fields.force, uniform=background)
         self._ahead = sequence([self._clear, *ahead], "immersed ahead")
         self._markers = sequence(markers, "immersed markers") if markers else None
 
@@ -159,9 +156,9 @@ class HostSide:
         position = self._cells.parent.position
         self._places = None if position is None else position[self._cells.indices]
 
-    def set_force(self, background: Sequence[float]) -> None:
+    def set_force(self, background: UniformForce) -> None:
         """Take another force of every cell."""
-        self._clear.set(**uniform(background))
+        self._clear.set(uniform=background)
 
     def restart(self) -> None:
         """Forget times."""

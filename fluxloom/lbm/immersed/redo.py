@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
-from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.immersed.data import Fields, Step
 from fluxloom.lbm.immersed.kernels import arriving_turned
-from fluxloom.lbm.steps import Constants, collide, pull, push
+from fluxloom.lbm.output import moments
 from fluxloom.lbm.steps_moments import arriving, macros
+from fluxloom.lbm.streaming import Buffers
 
 __all__ = ["ARRIVING", "Redo"]
 
@@ -20,7 +21,7 @@ ARRIVING = "immersed arriving"
 
 
 class Redo:
-    """Loops of the flow's own kernels over the cells of the support.
+    """Loops over the cells of the support.
 
     Parameters
     ----------
@@ -34,38 +35,32 @@ class Redo:
 
     def __init__(self, flow: Any, cells: Subset, fields: Fields) -> None:
         self.flow, self.cells, self.fields = flow, cells, fields
+        self.constants = replace(flow.constants, force=None)  # that of the cells has it
+        self._looks: dict[int, Loop] = {}
 
     def arriving(self, parity: int) -> Loop:
         """Return the loop that finds what will arrive at the cells of the support, without force."""
-        flow, space = self.flow, self.flow.space
-        f, moments = space.populations(parity), (self.fields.above, self.fields.u)
-        ahead, turned = space.streaming.stored(parity)
-        if turned:
-            constants: dict[str, Any] = {"velocities": space.lattice.velocities, "opposite": space.lattice.opposite}
-            seen = f[flow.ahead]
-            return Loop(arriving_turned, self.cells, seen, *moments, name=ARRIVING, unit=space.unit, **constants)
-        if ahead:
-            return self._loop(macros, f, None, *moments, called=ARRIVING)
-        return self._loop(arriving, f[flow.stencil], *moments, called=ARRIVING)
-
-    def _loop(self, kernel: Kernel, *arguments: Any, called: str = "") -> Loop:
-        """Return a loop of a kernel of the flow's steps over the cells of the support."""
-        flow, space = self.flow, self.flow.space
-        constants = Constants(space.lattice, flow.collision, flow.viscosity, space.buffers[0].scalar.numpy).of(kernel)
-        return Loop(kernel, self.cells, *arguments, name=called or f"immersed {kernel.name}", **constants)
+        space, found = self.flow.space, (self.fields.above, self.fields.u)
+        f, stored = space.populations(parity), space.streaming.stored(parity)
+        if stored.turned:
+            seen, constants = f[space.memory.ahead], space.constants
+            return Loop(arriving_turned, self.cells, seen, *found, name=ARRIVING, **constants)
+        kernel, seen = (macros, (f, None)) if stored.ahead else (arriving, (f[space.memory.behind],))
+        return Loop(kernel, self.cells, *seen, *found, name=ARRIVING, **self.constants.of(kernel))
 
     def steps(self, parity: int) -> Sequence[Step]:
-        """Return the step of the flow again, with force."""
-        flow, space, fields = self.flow, self.flow.space, self.fields
-        a, b = space.populations(parity), space.populations(parity + 1)
-        match space.streaming.name:
-            case "pull":
-                return (self._loop(pull, a[flow.stencil], fields.force, b),)
-            case "push":
-                return (self._loop(push, a, fields.force, b[flow.ahead]),)
-            case _:  # three phases: what has streamed is in the second buffer
-                a, b = space.buffers
-                return (
-                    self._loop(macros, b, fields.force, fields.above, fields.u),
-                    self._loop(collide, b, fields.above, fields.u, fields.force, a),
-                )
+        """Return the step of the flow again, with force; what three phases have streamed is there."""
+        space, fields = self.flow.space, self.fields
+        passes = space.streaming.passes(Buffers(space.buffers, space.memory, fields.above, fields.u))[parity % 2]
+        return [
+            one.loop(self.cells, self.constants, fields.force, name=f"immersed {one.kernel.name}")
+            for one in passes if one.forced
+        ]  # fmt: skip
+
+    def look(self) -> None:
+        """Set density and velocity on the support, from the populations as they are now, between two steps."""
+        parity, fields = self.flow.steps % 2, self.fields
+        if parity not in self._looks:
+            seen, constants = self.flow.space.seen(parity)
+            self._looks[parity] = Loop(moments, self.cells, seen, fields.force, fields.above, fields.u, **constants)
+        self._looks[parity]()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fluxloom.dsl.report import LoopReport
-from fluxloom.lbm.immersed.attached import Attached
-from fluxloom.lbm.immersed.data import host_report
 from fluxloom.lbm.immersed.redo import ARRIVING
 
-__all__ = ["merged", "reports_of", "shares"]
-
-_PARTS = {"ahead": "markers: ahead", "waiting": "markers: waiting", "markers": "markers: forces", "asking": "messages"}
+__all__ = ["merged", "shares"]
 
 _FORCES = (
-    "clear", "place_", "weigh_", "interpolate", "force_marker", "sums_", "spread", "rest", "stretch", "bend", "advect",
+    "clear", "place_", "weigh", "interpolate", "force_marker", "sums_", "spread", "rest", "stretch", "bend", "advect",
     "move bodies", "move freely", "sum over ranks",
 )  # fmt: skip
 """What the names of loops and steps at markers begin with."""
@@ -46,21 +42,6 @@ def shares(reports: Iterable[LoopReport]) -> dict[str, float]:
             found["cells"] += row.seconds
     total = sum(found.values())
     return {part: seconds / total for part, seconds in found.items()} if found["cells"] > 0 else {}
-
-
-def reports_of(parts: Sequence[Attached]) -> list[LoopReport]:
-    """Return a row for each kind of step that has run.
-
-    Interpolation and spreading at computed addresses, the host's steps (bodies move, free ones solve their equations,
-    sums over ranks); and of pipelines with a host its loops, and for how long it did what.
-    """
-    rows: list[LoopReport] = []
-    for part in parts:
-        rows += [step.report() for step in part.counted]
-        if part.host is not None:
-            rows += [row for chain in part.host.chains for row in chain.reports()]
-            rows += [host_report(_PARTS[name], part.host.steps, s) for name, s in part.host.seconds.items() if s]
-    return merged(rows)
 
 
 def merged(rows: Iterable[LoopReport]) -> list[LoopReport]:

@@ -20,7 +20,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Operand, Primitive, Steps
 from fluxloom.dsl.report import LoopReport
 from fluxloom.lbm.immersed.data import MarkerData, Step, Timed, host_report
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.lbm.immersed.deltas import Delta, weigh
 from fluxloom.lbm.immersed.plain import plain_interpolate, plain_spread
 
 __all__ = ["Scatter", "scatter_functions", "scatter_helpers"]
@@ -176,7 +176,7 @@ class Scatter:
         device = ctx.device
         self._first = ctx.dat(markers.set, name="first", shape=(d,), dtype="int32", layout=SoA())
         self._weights = ctx.dat(markers.set, name="weights", shape=(d * delta.points,), dtype=fields.real, layout=SoA())
-        self._weigh = Loop(delta.weigh, markers.set, markers.x, self._first, self._weights, dimensions=d)
+        self._weigh = Loop(weigh, markers.set, markers.x, self._first, self._weights, dimensions=d, delta=delta)
         if not device.native:
             gather = Timed(ctx, self._gather_plain, "interpolate")
             self._steps = gather, Timed(ctx, self._spread_plain, "spread")

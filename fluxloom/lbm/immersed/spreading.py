@@ -14,7 +14,9 @@ with the measure of a marker for ``s``, serves bodies that move.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +24,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import Strategy
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.deltas import Delta
 
-__all__ = ["WEIGHTS", "balanced", "epsilon", "interpolation", "plane_weights", "support", "support_places"]
-
-WEIGHTS = ("pinelli", "balanced", "plane")
-"""How the weights of markers are found: exactly, as positive numbers that nearly do it, or as those of a plane."""
+__all__ = [
+    "Balanced", "MarkerWeights", "Pinelli", "Plane", "balanced", "epsilon", "interpolation", "plane_weights", "support",
+    "support_places",
+]  # fmt: skip
 
 Numbers = npt.NDArray[np.int64]
 
@@ -142,7 +145,7 @@ def epsilon(matrix: csr_array) -> npt.NDArray[np.float64]:
     if not residual < _SHARP or not (found > 0).all():
         raise SolverError(
             f"markers: no positive weights spread forces evenly (least {np.min(found):.2g}, residual {residual:.1g}): "
-            "markers are too near to each other; keep them a cell apart or more, or ask for weights='balanced'"
+            "markers are too near to each other; keep them a cell apart or more, or take weights=Balanced()"
         )
     return found
 
@@ -167,3 +170,38 @@ def balanced(matrix: csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[n
 def plane_weights(delta: Delta, measures: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the weights that markers of a plane have: their measures over the sum of squares of the delta function."""
     return np.asarray(measures, dtype=np.float64) / delta.square
+
+
+class MarkerWeights(Strategy, ABC, what="kind of marker weights", group="fluxloom.marker_weights"):
+    """How the weights of markers that do not move are found."""
+
+    @abstractmethod
+    def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the weights, from the matrix of the interpolation and the weights of a plane."""
+
+
+@dataclass(frozen=True)
+class Pinelli(MarkerWeights, name="pinelli"):
+    """Exactly those that spread forces evenly."""
+
+    def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the solution of the system."""
+        return epsilon(matrix)
+
+
+@dataclass(frozen=True)
+class Balanced(MarkerWeights, name="balanced"):
+    """Positive ones that nearly do it."""
+
+    def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return them, found from those of a plane."""
+        return balanced(matrix, flat)
+
+
+@dataclass(frozen=True)
+class Plane(MarkerWeights, name="plane"):
+    """Those of a plane."""
+
+    def __call__(self, matrix: csr_array, flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return what is given."""
+        return flat

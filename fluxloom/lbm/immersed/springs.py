@@ -31,16 +31,14 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.core.strategies import strategy_name
+from fluxloom.lbm.immersed.deltas import Delta, Peskin
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
 
 __all__ = ["bends_of", "check_springs", "edges_of", "strain_on_step"]
 
 Numbers = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-
-LIMITS = {"roma": (0.35, 1.2), "peskin": (1.5, 8.5)}
-"""Of the quotient above, by delta function: below the first nothing blew up, above the other all did."""
 
 _ROUNDS = 60
 
@@ -66,9 +64,9 @@ def strain_on_step(body: ImmersedBody, delta: Delta, viscosity: float) -> tuple[
     The number is one where nothing blew up, and grows with the stiffness, and with the length of a step to the power
     of 1.5. It is zero with a delta function that was not measured.
     """
-    if delta.name not in LIMITS:
+    if delta.elastic_limits is None:
         return 0.0, False
-    safe, lost = LIMITS[delta.name]
+    safe, lost = delta.elastic_limits
     found = _kappa(body, delta) / float(np.sqrt(viscosity))
     return found / safe, found > lost
 
@@ -90,10 +88,10 @@ def check_springs(bodies: Sequence[ImmersedBody], delta: Delta, viscosity: float
         e = body.motion
         said = (
             f"body {body.name!r}: Elastic(stiffness={float(e.stiffness):.4g}, bending={float(e.bending):.4g}) is "
-            f"{strain:.3g} times as stiff as steps follow safely with the delta function {delta.name!r} and a "
-            f"viscosity of {viscosity:.4g}"
+            f"{strain:.3g} times as stiff as steps follow safely with the delta function {strategy_name(delta)!r} and "
+            f"a viscosity of {viscosity:.4g}"
         )
-        other = "" if delta.name == "peskin" else ", or take delta='peskin'"
+        other = "" if isinstance(delta, Peskin) else ", or take delta=Peskin()"
         if lost:
             raise SolverError(f"{said}, and blows up: divide both by that{other}, or take shorter steps")
         logging.getLogger("fluxloom").warning("%s: it may blow up", said)

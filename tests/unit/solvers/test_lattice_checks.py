@@ -10,6 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
+from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
 from fluxloom.lbm.collisions import TRT
 from fluxloom.lbm.immersed import (
@@ -24,6 +25,7 @@ from fluxloom.lbm.immersed import (
 )
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle, HalfSpace
+from fluxloom.lbm.streaming import Push
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_immersed
 
@@ -53,10 +55,12 @@ def context() -> fl.Context:
         ({"collision": TRT}, r"write collision=TRT\(\)"),
         ({"collision": "trt"}, r"write collision=TRT\(\)"),
         ({"collision": 3}, r"a collision is wanted \(BGK, TRT, .*\), not 3"),
-        ({"streaming": "AA"}, "did you mean 'in-place'"),
+        ({"streaming": "AA"}, r"write streaming=InPlace\(\)"),
         ({"streaming": "Esoteric Pull"}, "AA pattern"),
-        ({"streaming": 2}, "a name is wanted"),
-        ({"streaming": "pul"}, "did you mean 'pull'"),
+        ({"streaming": 2}, r"a scheme of streaming is wanted \(Pull, Push, .*\), not 2"),
+        ({"streaming": "pul"}, r"write streaming=Pull\(\)"),
+        ({"streaming": Push}, r"write streaming=Push\(\)"),
+        ({"cells": "fluid"}, r"write cells=FluidCells\(\)"),
         ({"dtype": "int32"}, "stored as one of float16, float32, float64"),
         ({"dtype": "flaot32"}, "did you mean 'float32'"),
         ({"dtype": None}, "stored as one of"),
@@ -160,7 +164,8 @@ def test_forces_name_what_measures() -> None:
 @pytest.mark.parametrize("field", [False, True])
 def test_velocity_is_that_of_the_step(field: bool) -> None:
     """From rest, n steps of a uniform force make n times the force, whether the flow was initialised or not."""
-    one = flow(force=(0.0, 1e-5), field=field, dtype="float64")
+    force = (0.0, 1e-5)
+    one = flow(force=ForceField(force) if field else force, dtype="float64")
     np.testing.assert_allclose(one.velocity(), 0.0, atol=1e-18)
     one.step(10)
     np.testing.assert_allclose(one.velocity(), np.broadcast_to([0.0, 1e-4], (4, 6, 2)), rtol=1e-10)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import Layout, SoA
+from fluxloom.core.strategies import PYTHON_ONLY, Strategy
 from fluxloom.dsl.boxes import broadcasts
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -24,13 +26,10 @@ from fluxloom.lbm.cells_windows import Windows
 from fluxloom.lbm.labels import FLUID, Labels
 from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["CELLS", "GridMemory", "ListMemory", "Memory", "memory_of"]
-
-CELLS = ("all", "fluid")
-"""Which cells are stored."""
+__all__ = ["AllCells", "Cells", "FluidCells", "GridMemory", "ListMemory", "Memory"]
 
 
-class _Cells(ABC):
+class _Values(ABC):
     """What both ways of keeping values have in common."""
 
     grid: Grid
@@ -57,7 +56,7 @@ class _Cells(ABC):
         return values[tuple(slice(0, max(0, n - o)) for n, o in zip(self._box.shape, self.grid.offset, strict=True))]
 
 
-class GridMemory(_Cells):
+class GridMemory(_Values):
     """All cells of the box are stored, and those of the layer beyond sides that are not joined.
 
     Parameters
@@ -82,11 +81,13 @@ class GridMemory(_Cells):
     listed: tuple[CellList, CellSet] | None = None
 
     def __init__(
-        self, context: Context, lattice: Lattice, box: Box, cut: tuple[int, ...] | None, shares: Sequence[float] | None
-    ) -> None:
+        self, context: Context, lattice: Lattice, box: Box, cut: Sequence[int] | None = None,
+        shares: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         self._context, self._box = context, box
         joined = (*(True,) * (box.dimensions - 1), not box.turned)
-        self.grid = context.grid(box.grid_shape, "cells", periodic=joined, cut=cut, shares=shares)
+        parts = None if cut is None else tuple(cut)
+        self.grid = context.grid(box.grid_shape, "cells", periodic=joined, cut=parts, shares=shares)
         self.set: Set = self.grid
         mirror = lattice.opposite if box.turned else ()
         self.behind = context.stencil(self.grid, lattice.sources, lattice.name, mirror=mirror)
@@ -122,7 +123,7 @@ class GridMemory(_Cells):
         return np.pad(values, [*widths, *((0, 0) for _ in components)], mode="edge")
 
 
-class ListMemory(_Cells):
+class ListMemory(_Values):
     """Only fluid cells are stored, and what arrives from where there is no fluid; see `fluxloom.lbm.cells`.
 
     On several ranks each has its share of the fluid, a piece of the list. Values over the box are those of a *window*,
@@ -134,8 +135,6 @@ class ListMemory(_Cells):
         What the flow was made with.
     labels
         Over the grid: which cells are fluid.
-    cut
-        None: a list is not cut along axes.
     shares
         On several ranks: part of the fluid that each one gets; by default the same. Windows have the shares of the box.
 
@@ -152,13 +151,12 @@ class ListMemory(_Cells):
     Raises
     ------
     SolverError
-        If there are too many cells, or parts along axes are asked for.
+        If there are too many cells, or the shares do not fit.
     """
 
     def __init__(
-        self, context: Context, lattice: Lattice, box: Box, labels: Labels, cut: tuple[int, ...] | None = None,
-        shares: Sequence[float] | None = None,
-    ) -> None:  # fmt: skip
+        self, context: Context, lattice: Lattice, box: Box, labels: Labels, shares: Sequence[float] | None = None
+    ) -> None:
         self._context, self._lattice, self._box = context, lattice, box
         self._windows: Windows | None = None
         comm = context.comm
@@ -168,7 +166,7 @@ class ListMemory(_Cells):
             own = CellSet(context, self._cells.cells.size, self._cells.spare)
             self._fluid = labels[box.inside] == FLUID
         else:
-            self.grid = _windows(context, box, cut, shares)
+            self.grid = _windows(context, box, shares)
             division = Division(box, labels, shares if shares is not None else (1.0,) * comm.size)
             self._cells = CellList(box, lattice, labels, division, comm.rank)
             part = self._cells.part(comm, labels)
@@ -243,14 +241,9 @@ class ListMemory(_Cells):
         return found
 
 
-def _windows(context: Context, box: Box, cut: tuple[int, ...] | None, shares: Sequence[float] | None) -> Grid:
+def _windows(context: Context, box: Box, shares: Sequence[float] | None) -> Grid:
     """Return the grid of a box whose fluid cells are in lists, cut into a window a rank."""
     ranks = context.comm.size
-    if cut is not None:
-        raise SolverError(
-            f"cut={cut}: with cells='fluid' each rank gets a piece of the list of fluid cells, which is not cut along "
-            "axes; leave it out, or give shares"
-        )
     if shares is not None and len(shares) != ranks:
         raise SolverError(f"shares {tuple(shares)}: there are {ranks} ranks, give one positive number for each")
     slabs = (ranks, *(1 for _ in box.shape[1:])) if box.grid_shape[0] >= ranks else None
@@ -260,29 +253,51 @@ def _windows(context: Context, box: Box, cut: tuple[int, ...] | None, shares: Se
 Memory: TypeAlias = GridMemory | ListMemory
 
 
-def memory_of(
-    cells: str,
-    context: Context,
-    lattice: Lattice,
-    box: Box,
-    labels: Labels,
-    cut: tuple[int, ...] | None,
-    shares: Sequence[float] | None,
-) -> Memory:
-    """Return where a flow keeps its values.
+@dataclass(frozen=True)
+class Cells(Strategy, ABC, what="choice of cells", group="fluxloom.lattice_cells"):
+    """Which cells of a box are stored and stepped, and how they are shared out among ranks.
 
-    Parameters
+    Attributes
     ----------
-    cells
-        Of `CELLS`.
-
-    Raises
-    ------
-    SolverError
-        For another word, or parts along axes of a list of cells on several ranks.
+    shares
+        How much of the cells each of several ranks gets; None: the same.
+    layout
+        Of the populations; None: one array a direction.
     """
-    if cells not in CELLS:
-        raise SolverError(f"cells={cells!r}{did_you_mean(cells, CELLS)} (allowed: {', '.join(CELLS)})")
-    if cells == "all":
-        return GridMemory(context, lattice, box, cut, shares)
-    return ListMemory(context, lattice, box, labels, cut, shares)
+
+    shares: Sequence[float] | None = field(default=None, metadata=PYTHON_ONLY)
+    layout: Layout | None = field(default=None, metadata=PYTHON_ONLY)
+
+    @abstractmethod
+    def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
+        """Return where a flow keeps its values; ``labels`` tell which cells are fluid."""
+
+
+@dataclass(frozen=True)
+class AllCells(Cells, name="all"):
+    """Every cell of the box: the fastest where most of it is fluid.
+
+    Attributes
+    ----------
+    cut
+        Parts along each axis on several ranks, slowest first; None: slabs, or boxes where they have less to send.
+    """
+
+    cut: Sequence[int] | None = field(default=None, metadata=PYTHON_ONLY)
+
+    def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
+        """Return a grid, with a layer beyond sides that are not joined."""
+        return GridMemory(context, lattice, box, self.cut, self.shares)
+
+
+@dataclass(frozen=True)
+class FluidCells(Cells, name="fluid"):
+    """Fluid cells alone, in a list with a table of their neighbours: memory and time go by the fluid.
+
+    For boxes that are mostly solid. On several ranks each has a piece of the list (pull and three-phase streaming),
+    which is not cut along axes.
+    """
+
+    def memory(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> Memory:
+        """Return a list of the fluid cells."""
+        return ListMemory(context, lattice, box, labels, self.shares)
