@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fluxloom.core.access import Read, Write
-from fluxloom.fv.incompressible import OUTFLOW, SYMMETRY
-from fluxloom.kernel.frontend import func, kernel
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.fv.incompressible_boundary import Boundary, at_boundary
+from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import sqrt
 
 __all__ = ["bound_2", "bound_3", "boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
@@ -37,34 +37,27 @@ def gather_tensor_3(
     tensor[8] = g22[0]
 
 
-@func
-def _beside(kind, through, normal, inside, given):
-    """A component at a boundary element; see `fluxloom.fv.incompressible.boundary_values`."""
-    value = given
-    if kind == OUTFLOW:
-        value = inside
-    elif kind == SYMMETRY:
-        value = inside - through * normal
-    return value
-
-
 @kernel
-def boundary_2(kind: Read, normal: Read, given: Read, iu: Read, iv: Read, u: Write, v: Write):
+def boundary_2(
+    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, u: Write, v: Write, *,
+    formulas: Const[tuple[Boundary, ...]],
+):  # fmt: skip
     """Velocity of a boundary element of two dimensions; ``iu``, ``iv`` are that of the cell behind."""
     through = iu[0] * normal[0] + iv[0] * normal[1]
-    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
-    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
+    u[0] = at_boundary(formulas, kind[0], given[0], iu[0], normal[0], through)
+    v[0] = at_boundary(formulas, kind[0], given[1], iv[0], normal[1], through)
 
 
 @kernel
 def boundary_3(
-    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read, u: Write, v: Write, w: Write
+    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read, u: Write, v: Write, w: Write, *,
+    formulas: Const[tuple[Boundary, ...]],
 ):  # fmt: skip
     """Velocity of a boundary element of three dimensions."""
     through = iu[0] * normal[0] + iv[0] * normal[1] + iw[0] * normal[2]
-    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
-    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
-    w[0] = _beside(kind[0], through, normal[2], iw[0], given[2])
+    u[0] = at_boundary(formulas, kind[0], given[0], iu[0], normal[0], through)
+    v[0] = at_boundary(formulas, kind[0], given[1], iv[0], normal[1], through)
+    w[0] = at_boundary(formulas, kind[0], given[2], iw[0], normal[2], through)
 
 
 @kernel

@@ -46,7 +46,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.component_kernels import boundary_2, boundary_3, gather_tensor_2, gather_tensor_3
-from fluxloom.fv.incompressible import PRESCRIBED, time_limit
+from fluxloom.fv.incompressible import time_limit
 from fluxloom.fv.projection_schemes import AdamsBashforth
 from fluxloom.linalg.counted_gradient import CountedGradient
 from fluxloom.linalg.krylov import Krylov
@@ -261,10 +261,11 @@ class AlgebraicStep:
     def _boundary(self, u: Sequence[Dat]) -> list[Loop | Reset]:
         """Return what sets outflows and planes of symmetry: nothing where all velocities are given, which stay."""
         flow = self.flow
-        if not any(self.context.comm.allgather(bool((flow.kinds != PRESCRIBED).any()))):
+        if not any(self.context.comm.allgather(not flow.conditions.prescribed.all())):
             return []
         chosen = boundary_2 if self.dimension == 2 else boundary_3
-        return [Loop(chosen, flow.boundary, flow.kind, flow.normal, flow.given, *(v[flow.behind[0]] for v in u), *u)]
+        return [Loop(chosen, flow.boundary, flow.kind, flow.normal, flow.given, *(v[flow.behind[0]] for v in u), *u,
+                     formulas=flow.conditions.formulas)]  # fmt: skip
 
     def _subgrid(self, u: Sequence[Dat]) -> tuple[SubStep, ...]:
         """Return the sub-step of the model: gradients, one pointwise pass, means at the faces."""

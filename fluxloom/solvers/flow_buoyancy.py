@@ -27,7 +27,6 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
@@ -123,7 +122,7 @@ class FlowBuoyancy:
         """Return the acceleration of faces, beside that by scalars, with the pressure along outflows."""
         cv, outlets = self.flow.volumes, self.outlets
         found = cv.ways @ force / cv.spacing
-        found[cv.interior :] *= self.flow.kinds == OUTFLOW
+        found[cv.interior :] *= self.flow.conditions.open
         found[outlets.faces] -= outlets.own(self._levels) / cv.spacing[outlets.faces]
         return found
 
@@ -209,7 +208,7 @@ def potential_part(flow: Incompressible) -> npt.NDArray[np.float64]:
     sizes, ways = np.linalg.eigh(comm.reduce((shift.T @ shift).ravel(), "sum").reshape(cv.dimension, -1))
     across = ways[:, sizes <= _NOTHING * max(1.0, sizes.max())]
     found, size = across @ (across.T @ force), np.linalg.norm(force)
-    closed = flow.kinds != OUTFLOW
+    closed = ~flow.conditions.open
     felt = np.abs(cv.normals[cv.interior :][closed] @ found).max(initial=0.0) > _NOTHING * size
     if any(comm.allgather(bool(felt))) or Outlets(flow).heights(found).any():
         return found

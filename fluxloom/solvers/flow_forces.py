@@ -163,7 +163,8 @@ class Forces:
             *self._slopes(behind),
             Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
                  flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
-                 flow.u[flow.behind[0]], flow.u, *self._sums, d=d, tangential=int(form == "surface")),
+                 flow.u[flow.behind[0]], flow.u, *self._sums, formulas=flow.conditions.formulas, d=d,
+                 tangential=int(form == "surface")),
             *self._oblique(over),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.incompressible import OUTFLOW
-
 if TYPE_CHECKING:
     from fluxloom.solvers.incompressible import Incompressible
 
@@ -35,7 +33,7 @@ class Outlets:
     Parameters
     ----------
     flow
-        Whose, with its control volumes and kinds of boundary elements.
+        Whose, with its control volumes and boundary conditions.
 
     Attributes
     ----------
@@ -45,7 +43,7 @@ class Outlets:
 
     def __init__(self, flow: Incompressible) -> None:
         cv, self._comm = flow.volumes, flow.context.comm
-        found = np.flatnonzero(flow.kinds == OUTFLOW)
+        found = np.flatnonzero(flow.conditions.open)
         self.elements, self.faces = found + cv.cells, found + cv.interior
         moments = cv.moments() if cv.moments is not None else None
         area = cv.area[self.faces]

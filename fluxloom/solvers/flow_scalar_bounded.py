@@ -11,9 +11,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flux_correction import allowances, corrected
 from fluxloom.fv.given import given_values
-from fluxloom.fv.incompressible import PRESCRIBED
 from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
-from fluxloom.fv.scalar_transport import VALUE
 from fluxloom.fv.steep_start import discontinuous, steepest
 from fluxloom.solvers.flow_spaces import Rows
 
@@ -119,7 +117,7 @@ def starts_with_a_jump(scalar: FlowScalar) -> bool:
         velocity, kind, value = (dat.read()[there] for dat in (flow.given, scalar.kind, scalar.given))
         number = number[there]
         entering = np.einsum("ij,ij->i", velocity, cv.areas[cv.interior :][number - cv.cells]) < 0.0
-        entering &= (kind == VALUE) & (flow.kinds[number - cv.cells] == PRESCRIBED)
+        entering &= (kind < 0) & flow.conditions.prescribed[number - cv.cells]  # both are given
         behind = cv.faces[cv.interior :][number - cv.cells, 0]
         values.append(value[entering])
         known = start[behind]

@@ -36,7 +36,6 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.incompressible import (
-    OUTFLOW,
     boundary_values,
     correct,
     divergence,
@@ -50,7 +49,7 @@ from fluxloom.fv.incompressible import (
     transport,
     velocity_gradient,
 )
-from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, check_shares
@@ -95,7 +94,7 @@ class Incompressible:
     viscosity
         Kinematic.
     boundaries
-        Patch to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each patch needs one.
+        Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch needs one.
     force
         Acceleration, ``(d,)``.
     stop, preconditioner
@@ -154,9 +153,9 @@ class Incompressible:
         self._check_next = False
         self._sets()
         self.boundaries: Mapping[str, Boundary] = dict(boundaries or {})
-        self.kinds, self.given_velocity = boundary_table(volumes, self.boundaries)
+        self.conditions = FlowConditions.of(volumes, self.boundaries)
         self.obliqueness = float(context.comm.reduce(np.array([obliqueness(volumes)]), "max")[0])
-        self.matrices = FlowMatrices(volumes, self.kinds, self._oblique(form))
+        self.matrices = FlowMatrices(volumes, self.conditions, self._oblique(form))
         self._warn_of_flat_cells()
         self._warn_of_thin_cells()
         self._dats()
@@ -166,7 +165,7 @@ class Incompressible:
         self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
         check_shares(self.scheme)
         self.scalars = FlowScalars(self, scalars)
-        self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
+        self.floating = not self._anywhere(self.conditions.open.any())
         self.steady: SteadyFaces | None = None
         self._loops()
         self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
@@ -236,7 +235,7 @@ class Incompressible:
         self.weight = elements.dat(padded, "weight")
         self.inverse = elements.dat(np.divide(1.0, padded, out=np.zeros_like(padded), where=padded > 0), "inverse")
         kinds, normals = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, d))
-        kinds[cv.cells :], normals[cv.cells :] = self.kinds, cv.normals[cv.interior :]
+        kinds[cv.cells :], normals[cv.cells :] = self.conditions.kinds, cv.normals[cv.interior :]
         self.kind, self.normal = elements.dat(kinds, "kind"), elements.dat(normals, "normal")
         self.given = elements.dat(nothing, "given")
         self.acceleration = ctx.scalar(self.force, "force")
@@ -247,7 +246,7 @@ class Incompressible:
         cv = self.volumes
         found = np.zeros((cv.elements, self.dimension))
         found[: cv.owned] = inside
-        found[cv.cells :] = self.given_velocity
+        found[cv.cells :] = self.conditions.given
         return found
 
     def _bind(self) -> None:
@@ -277,7 +276,7 @@ class Incompressible:
         sides = []
         if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
-                          self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
+                          self.u[self.behind[0]], self.u, formulas=self.conditions.formulas, d=d)]  # fmt: skip
         rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
         nus = self.nus if corrections is None else corrections.raised
         between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]

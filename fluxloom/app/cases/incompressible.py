@@ -29,8 +29,7 @@ from fluxloom.app.cases.incompressible_tables import (
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
-from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
 from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import PressureSolver
@@ -158,12 +157,12 @@ def _checked_boundaries(
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
     with explained("boundary"):
-        kinds, given = boundary_table(volumes, boundaries)
-    through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
-    size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
+        known = FlowConditions.of(volumes, boundaries)
+    through = np.einsum("ij,ij->i", known.given, volumes.areas[volumes.interior :])
+    size = np.linalg.norm(known.given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        if tables[name].type == "wall" and passes(through[place], size[place]):
+        if isinstance(boundaries[name], NoSlip) and passes(through[place], size[place]):
             raise slides_only(name, tables[name].velocity)
-    prescribed = kinds == PRESCRIBED
-    return boundaries, (float(through[prescribed].sum()), float(size[prescribed].sum()), bool((kinds == OUTFLOW).any()))
+    some = known.prescribed
+    return boundaries, (float(through[some].sum()), float(size[some].sum()), bool(known.open.any()))

@@ -68,7 +68,7 @@ WALLS: Mapping[str, Boundary] = {name: NoSlip() for name in ("xmin", "xmax", "ym
     [
         ({"ymaxx": NoSlip()}, "no side 'ymaxx'; did you mean 'ymax'"),
         ({"ymax": NoSlip((1.0, 0.5))}, "ymax: a wall slides along itself"),
-        ({"ymax": NoSlip((1.0, 0.0, 0.0))}, "ymax: the velocity needs 2 numbers"),
+        ({"ymax": NoSlip((1.0, 0.0, 0.0))}, "ymax: a vector of 2 components is wanted"),
         ({"xmin": Inflow((1.0, 0.0))}, "let 1 more in, and no side is an outflow"),
         ({"xmin": Inflow((-1.0, 0.0))}, "let 1 more out, and no side is an outflow"),
     ],
