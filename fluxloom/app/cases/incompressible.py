@@ -115,7 +115,8 @@ def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observe
         with explained("statistics"):
             found.append(AveragesObserver(solver, case.statistics))
     for name, table in case.scalar.items():
-        driven = [patch for patch, boundary in table.boundary.items() if boundary.type in ("value", "flux")]
+        free = ("adiabatic", "outflow", "symmetry")
+        driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]
         found.append(ScalarObserver(solver, name, driven))
     return found
 
