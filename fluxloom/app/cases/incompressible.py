@@ -26,13 +26,11 @@ from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
-from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together
-from fluxloom.solvers.flow_types import PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
@@ -128,20 +126,12 @@ def _solver(
     check_length("fluid.force", len(force), volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
-    stop = pressure.value
-    recipe = pressure.preconditioner
-
-    def fourier(flow: Incompressible) -> PressureSolver:
-        return extrusion_of(volumes).poisson(
-            flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe, check_every=STEPS_CHECKED
-        )
-
-    with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
+    with explained(f'pressure.solver = "{strategy_name(pressure.solver)}"', pressure.named):
         return Incompressible(
-            context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
-            scheme=case.time.scheme, model=case.les.model,
-            pressure=fourier if pressure.solver == "fourier" else None,
-            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
+            context, volumes, case.fluid.viscosity, boundaries, force=force, stop=pressure.value,
+            preconditioner=pressure.preconditioner, scheme=case.time.scheme, model=case.les.model,
+            pressure=pressure.solver, scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
+            consistent=case.space.consistent,
         )  # fmt: skip
 
 

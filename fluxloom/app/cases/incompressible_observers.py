@@ -73,7 +73,7 @@ class ForcesObserver(ForceColumns):
 
     def __init__(self, flow: Incompressible, name: str, table: ForcesTable) -> None:
         super().__init__(name, force_reference(table))
-        self._forces = Forces(flow, table.patches or [name], self.reference, form=table.form)
+        self._forces = Forces(flow, table.patches or [name], self.reference, balance=table.form == "balance")
 
     def now(self) -> Force:
         """Return the force now."""

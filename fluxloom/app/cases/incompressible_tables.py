@@ -26,6 +26,7 @@ from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
+from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 
 __all__ = [
     "VELOCITY_KEYS", "FlowBoundary", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
@@ -173,7 +174,7 @@ class PressureTable(KrylovTable):
         uniform and periodic, and conjugate gradients in the plane (one rank).
     """
 
-    solver: Literal["cg", "fourier"] = "cg"
+    solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
 
 class TimeTable(Table):
@@ -247,6 +248,11 @@ class SpaceTable(Table):
     """
 
     form: Literal["auto", "symmetric", "consistent"] = "auto"
+
+    @property
+    def consistent(self) -> bool | None:
+        """Whether the operators are corrected; None: where the mesh is not orthogonal."""
+        return None if self.form == "auto" else self.form == "consistent"
 
 
 class IncompressibleCase(CaseModel):
