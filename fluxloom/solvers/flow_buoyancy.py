@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +29,9 @@ from fluxloom.fv.face_forces import (
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_corrections import CorrectedFlow
 from fluxloom.solvers.flow_outlets import Outlets
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.flow_scalar import FlowScalar
-    from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.flow_scalar_corrections import CorrectedScalar
 
 __all__ = ["Buoyancy", "FlowBuoyancy", "check_buoyancy", "potential_part"]
 
@@ -94,7 +91,7 @@ class FlowBuoyancy:
     """
 
     def __init__(
-        self, flow: Incompressible, driving: Sequence[tuple[FlowScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
+        self, flow: CorrectedFlow, driving: Sequence[tuple[CorrectedScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
     ) -> None:
         self.flow, self.outlets = flow, Outlets(flow)
         ctx, spaces = flow.context, flow.spaces
@@ -102,7 +99,7 @@ class FlowBuoyancy:
         self._outward = spaces.cells.rows(outward_areas(flow.matrices), spaces.faces, "buoyancy.outward")
         self._means = spaces.elements.rows(face_to_cells(flow.matrices), spaces.faces, "buoyancy.means")
         self.explicit = [self._face_force(k, one.ahead, given) for k, (one, given) in enumerate(driving)]
-        self._columns: list[tuple[FlowScalar, Buoyancy, npt.NDArray[np.float64]]] = []
+        self._columns: list[tuple[CorrectedScalar, Buoyancy, npt.NDArray[np.float64]]] = []
         for one, given in driving:
             heights = self.outlets.heights(_lift(given))
             if heights.any():
@@ -196,7 +193,7 @@ def _lift(given: Buoyancy) -> npt.NDArray[np.float64]:
     return -given.expansion * np.asarray(given.gravity, dtype=np.float64)
 
 
-def potential_part(flow: Incompressible) -> npt.NDArray[np.float64]:
+def potential_part(flow: CorrectedFlow) -> npt.NDArray[np.float64]:
     """Return the part of the uniform force of a flow that acts through the faces, ``(d,)``. Collective.
 
     All that is across the directions in which the mesh is periodic, where a wall or an outflow feels it; else nothing.

@@ -74,7 +74,9 @@ class CorrectedFlow(Protocol):
     nus: Dat
     phi: Dat
     b: Dat
+    volume: Dat
     inverse: Dat
+    force: Array
     step_length: Global
     gamma: Rows
     slope: Rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +27,8 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
 from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
-from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
+from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]
 
@@ -133,7 +129,7 @@ class FlowScalar:
         If a number is out of range or a boundary does not fit.
     """
 
-    def __init__(self, flow: Incompressible, scalar: Scalar) -> None:
+    def __init__(self, flow: CarryingFlow, scalar: Scalar) -> None:
         self.what = f"scalar {scalar.name!r}"
         self._check(scalar, flow.dimension)
         self.flow, self.scalar = flow, scalar
@@ -155,8 +151,8 @@ class FlowScalar:
         self.corrections: ScalarCorrections | None = None
         if flow.corrections is not None:
             self.corrections = ScalarCorrections(self, scalar.name, flow, flow.corrections)
-        jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
-        self.bounded = BoundedScalar(self) if jump else None
+        jump = starts_with_a_jump(self, scalar.initial, scalar.source) if scalar.bounded is None else scalar.bounded
+        self.bounded = BoundedScalar(self, scalar.name) if jump else None
         self._fluxes: dict[str, Loop] = {}
         self._surveys()
 
@@ -306,7 +302,7 @@ class FlowScalars:
         If two have one name.
     """
 
-    def __init__(self, flow: Incompressible, scalars: Sequence[Scalar]) -> None:
+    def __init__(self, flow: CarryingFlow, scalars: Sequence[Scalar]) -> None:
         names = [scalar.name for scalar in scalars]
         if len(set(names)) < len(names):
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")

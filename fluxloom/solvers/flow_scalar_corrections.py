@@ -9,10 +9,12 @@ import numpy as np
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Subset
 from fluxloom.fv.face_conditions import ConditionTable
 from fluxloom.fv.linear_kernels import oblique_scalar_flux, scalar_corrections
 from fluxloom.fv.linear_operators import LinearOperators
+from fluxloom.fv.projection_schemes import ProjectionScheme
 from fluxloom.solvers.flow_corrections import (
     CorrectedFlow,
     FlowCorrections,
@@ -21,8 +23,27 @@ from fluxloom.solvers.flow_corrections import (
     oblique_faces,
     oblique_sides,
 )
+from fluxloom.solvers.flow_spaces import Rows
 
-__all__ = ["ScalarCorrections"]
+__all__ = ["CarryingFlow", "CorrectedScalar", "ScalarCorrections"]
+
+
+class CarryingFlow(CorrectedFlow, Protocol):
+    """What scalars take of a flow, see `fluxloom.solvers.incompressible.Incompressible`."""
+
+    corrections: FlowCorrections | None
+    scheme: ProjectionScheme
+    viscosity: float
+    time: float
+    boundary: Subset
+    behind: TableMap
+    transport: Rows
+    entry_faces: Rows
+    given: Dat
+    weight: Dat
+    acceleration: Global
+    share: Global
+    blend: Global
 
 
 class CorrectedScalar(Protocol):

@@ -361,7 +361,7 @@ class Incompressible:
 
     def seek_steady(self) -> None:
         """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""
-        self.steady = SteadyFaces(self)
+        self.steady = SteadyFaces(self, self.corrections, self.scheme)
         self._loops()
 
     # ------------------------------------------------------------------------------------- running

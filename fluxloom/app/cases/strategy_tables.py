@@ -123,7 +123,7 @@ class OrOthers:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
         """Say how pydantic checks a value, and how it writes one."""
-        own = create_model(f"Own{source.__name__}", __base__=source, member=(Any, ...))
+        own: type[Any] = create_model(f"Own{source.__name__}", __base__=source, member=(Any, ...))
 
         def check(given: Any, ours: Callable[[Any], Table]) -> Table:
             kind = given.get("type") if isinstance(given, dict) else None
@@ -136,7 +136,7 @@ class OrOthers:
             return own.model_construct(type=kind, member=choose(self.family, given))
 
         def written(table: Table) -> Any:
-            return strategy_words(table.member) if isinstance(table, own) else table.model_dump()
+            return strategy_words(member_of(table)) if isinstance(table, own) else table.model_dump()
 
         return handler(Annotated[source, WrapValidator(check), PlainSerializer(written)])
 
