@@ -15,7 +15,7 @@ from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
-    AveragesObserver,
+    FlowAveragesObserver,
     ForcesObserver,
     ScalarObserver,
     probes_observer,
@@ -111,7 +111,7 @@ def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observe
             found.append(probes_observer(solver, case.probes))
     if case.statistics.every:
         with explained("statistics"):
-            found.append(AveragesObserver(solver, case.statistics))
+            found.append(FlowAveragesObserver(solver, case.statistics))
     for name, table in case.scalar.items():
         free = ("adiabatic", "outflow", "symmetry")
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]

@@ -161,7 +161,7 @@ def test_statistics() -> None:
     for speed, weight in ((1.0, 3.0), (5.0, 1.0)):
         flow.initialise(lambda p, speed=speed: np.stack([np.full(len(p), speed), 0 * p[:, 0]], axis=1))
         statistics.sample(weight)
-    planes = statistics.planes(1)
+    planes = statistics.profile("y")
     assert planes.coordinate == pytest.approx(grid.centres(1))
     assert planes.velocity[:, 0] == pytest.approx([2.0] * 3)
     assert planes.stress[:, 0, 0] == pytest.approx([3.0] * 3)
