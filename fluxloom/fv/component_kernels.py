@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.incompressible_boundary import Boundary, at_boundary
-from fluxloom.kernel.frontend import kernel
+from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import sqrt
 
 __all__ = ["bound_2", "bound_3", "boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
@@ -37,6 +37,16 @@ def gather_tensor_3(
     tensor[8] = g22[0]
 
 
+@func
+def _beside(formulas, kind, given, inside, normal, through):
+    """Return a component at a boundary element; see `fluxloom.fv.incompressible.boundary_values`."""
+    value = given
+    for k in range(len(formulas)):
+        if kind == k:
+            value = formulas[k](given, inside, normal, through)
+    return value
+
+
 @kernel
 def boundary_2(
     kind: Read, normal: Read, given: Read, iu: Read, iv: Read, u: Write, v: Write, *,
@@ -44,8 +54,8 @@ def boundary_2(
 ):  # fmt: skip
     """Velocity of a boundary element of two dimensions; ``iu``, ``iv`` are that of the cell behind."""
     through = iu[0] * normal[0] + iv[0] * normal[1]
-    u[0] = at_boundary(formulas, kind[0], given[0], iu[0], normal[0], through)
-    v[0] = at_boundary(formulas, kind[0], given[1], iv[0], normal[1], through)
+    u[0] = _beside(formulas, kind[0], given[0], iu[0], normal[0], through)
+    v[0] = _beside(formulas, kind[0], given[1], iv[0], normal[1], through)
 
 
 @kernel
@@ -55,9 +65,9 @@ def boundary_3(
 ):  # fmt: skip
     """Velocity of a boundary element of three dimensions."""
     through = iu[0] * normal[0] + iv[0] * normal[1] + iw[0] * normal[2]
-    u[0] = at_boundary(formulas, kind[0], given[0], iu[0], normal[0], through)
-    v[0] = at_boundary(formulas, kind[0], given[1], iv[0], normal[1], through)
-    w[0] = at_boundary(formulas, kind[0], given[2], iw[0], normal[2], through)
+    u[0] = _beside(formulas, kind[0], given[0], iu[0], normal[0], through)
+    v[0] = _beside(formulas, kind[0], given[1], iv[0], normal[1], through)
+    w[0] = _beside(formulas, kind[0], given[2], iw[0], normal[2], through)
 
 
 @kernel

@@ -16,7 +16,7 @@ from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlac
 from fluxloom.fv.given import sliding
 from fluxloom.kernel.frontend import func
 
-__all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "at_boundary", "given_gradients"]
+__all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -110,16 +110,6 @@ class Symmetry(Boundary):
     def __call__(self, given, inside, normal, through):
         """Return what is along the face."""
         return inside - through * normal
-
-
-@func
-def at_boundary(formulas, kind, given, inside, normal, through):
-    """Return a component of the velocity at a boundary element by the formula of its kind, see `Boundary`."""
-    value = given
-    for k in range(len(formulas)):
-        if kind == k:
-            value = formulas[k](given, inside, normal, through)
-    return value
 
 
 @dataclass(frozen=True, eq=False)

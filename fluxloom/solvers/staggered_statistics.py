@@ -67,11 +67,11 @@ class StaggeredStatistics:
         """
         grid, d = self.flow.grid, self.flow.dimension
         if axis not in tuple("xyz"[:d]) or bins is not None:
-            raise SolverError(f"profile: x, y or z is wanted, and no bins on a staggered grid, not {axis!r} and {bins!r}")
+            raise SolverError(f"profile: an axis of a staggered grid is wanted, and no bins, not {axis!r} and {bins!r}")
         weights, across = grid.volumes()[grid.interior], "xyz".index(axis)
         others = tuple(k for k in range(d) if k != d - 1 - across)
         volume = weights.sum(axis=others)
         lines = (self.means() * weights[..., None]).sum(axis=others) / volume[:, None]
-        velocity, (rows, columns) = lines[:, :d], np.triu_indices(d)
+        velocity, pressure, (rows, columns) = lines[:, :d], lines[:, -2], np.triu_indices(d)
         stress = symmetric(lines[:, d:-2] - velocity[:, rows] * velocity[:, columns], d)
-        return Profile(grid.centres(across), volume, velocity, stress, lines[:, -2], lines[:, -1] - lines[:, -2] ** 2, {})
+        return Profile(grid.centres(across), volume, velocity, stress, pressure, lines[:, -1] - pressure**2, {})
