@@ -53,7 +53,7 @@ def boundary_components(
 ):  # fmt: skip
     """Velocity of a boundary element; ``iu``, ``iv``, ``iw`` are that of the cell behind."""
     through = iu[0] * normal[0] + iv[0] * normal[1]
-    if iw is not None:
+    if iw is not None and w is not None:
         through += iw[0] * normal[2]
         w[0] = _beside(formulas, kind[0], given[2], iw[0], normal[2], through)
     u[0] = _beside(formulas, kind[0], given[0], iu[0], normal[0], through)

@@ -144,8 +144,8 @@ def heated(context: Context, mesh: MeshData, steady: bool) -> tuple[Array, Array
     for _ in range(STEPS):
         flow.step(0.5 * flow.stable_step())
     probes.sample()
-    seen, sides = probes.series(), ("xmin", "ymax")
-    force = [part * Forces(flow, side, balance=form).now().total[0] for side in sides for form in (False, True)]
+    seen, pair = probes.series(), ("xmin", "ymax")
+    force = [part * Forces(flow, side, balance=form).now().total[0] for side in pair for form in (False, True)]
     taken = [flow.scalars["T"].flux("ymax").diffusive, EnergyBudget(flow).now().dissipation]
     others = [flow.time, *force, *(part * value for value in taken)]
     fields = np.column_stack([flow.velocity(), flow.scalars["T"].values(), flow.pressure()])
