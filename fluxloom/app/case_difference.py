@@ -79,6 +79,8 @@ def _lines(case: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value.keys() == {"type"}:
+        value = value["type"]  # a choice without numbers is as good as its name
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _flat(f"{key}.{name}", item)

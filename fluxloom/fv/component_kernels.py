@@ -2,78 +2,68 @@
 
 from __future__ import annotations
 
-from fluxloom.core.access import Read, Write
-from fluxloom.fv.incompressible import OUTFLOW, SYMMETRY
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import sqrt
 
-__all__ = ["bound_2", "bound_3", "boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
-
-
-@kernel
-def gather_tensor_2(g00: Read, g01: Read, g10: Read, g11: Read, tensor: Write):
-    """``g_ik`` at place ``3 i + k``, of two dimensions; the rest is zero."""
-    for m in range(9):
-        tensor[m] = 0.0
-    tensor[0] = g00[0]
-    tensor[1] = g01[0]
-    tensor[3] = g10[0]
-    tensor[4] = g11[0]
-
-
-@kernel
-def gather_tensor_3(
-    g00: Read, g01: Read, g02: Read, g10: Read, g11: Read, g12: Read, g20: Read, g21: Read, g22: Read, tensor: Write
-):
-    """``g_ik`` at place ``3 i + k``."""
-    tensor[0] = g00[0]
-    tensor[1] = g01[0]
-    tensor[2] = g02[0]
-    tensor[3] = g10[0]
-    tensor[4] = g11[0]
-    tensor[5] = g12[0]
-    tensor[6] = g20[0]
-    tensor[7] = g21[0]
-    tensor[8] = g22[0]
+__all__ = ["bound", "boundary_components", "gather_tensor"]
 
 
 @func
-def _beside(kind, through, normal, inside, given):
-    """A component at a boundary element; see `fluxloom.fv.incompressible.boundary_values`."""
-    value = given
-    if kind == OUTFLOW:
-        value = inside
-    elif kind == SYMMETRY:
-        value = inside - through * normal
+def _there(x):
+    """Return a number, 0 where there is none."""
+    value = 0.0
+    if x is not None:
+        value = x[0]
     return value
 
 
 @kernel
-def boundary_2(kind: Read, normal: Read, given: Read, iu: Read, iv: Read, u: Write, v: Write):
-    """Velocity of a boundary element of two dimensions; ``iu``, ``iv`` are that of the cell behind."""
-    through = iu[0] * normal[0] + iv[0] * normal[1]
-    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
-    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
-
-
-@kernel
-def boundary_3(
-    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read, u: Write, v: Write, w: Write
+def gather_tensor(
+    g00: Read, g01: Read, g02: Read | None, g10: Read, g11: Read, g12: Read | None, g20: Read | None, g21: Read | None,
+    g22: Read | None, tensor: Write,
 ):  # fmt: skip
-    """Velocity of a boundary element of three dimensions."""
-    through = iu[0] * normal[0] + iv[0] * normal[1] + iw[0] * normal[2]
-    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
-    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
-    w[0] = _beside(kind[0], through, normal[2], iw[0], given[2])
+    """``g_ik`` at place ``3 i + k``; of two dimensions the rest is zero."""
+    tensor[0] = g00[0]
+    tensor[1] = g01[0]
+    tensor[2] = _there(g02)
+    tensor[3] = g10[0]
+    tensor[4] = g11[0]
+    tensor[5] = _there(g12)
+    tensor[6] = _there(g20)
+    tensor[7] = _there(g21)
+    tensor[8] = _there(g22)
+
+
+@func
+def _beside(formulas, kind, given, inside, normal, through):
+    """A component at a boundary element; see `fluxloom.fv.incompressible.boundary_values`."""
+    value = given
+    for k in range(len(formulas)):
+        if kind == k:
+            value = formulas[k](given, inside, normal, through)
+    return value
 
 
 @kernel
-def bound_2(share: Read, x: Read, y: Read, extra: Write):
-    """``b |q|`` of a vector of two dimensions."""
-    extra[0] = share[0] * sqrt(x[0] * x[0] + y[0] * y[0])
+def boundary_components(
+    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read | None, u: Write, v: Write, w: Write | None, *,
+    formulas: Const[tuple[Boundary, ...]],
+):  # fmt: skip
+    """Velocity of a boundary element; ``iu``, ``iv``, ``iw`` are that of the cell behind."""
+    through = iu[0] * normal[0] + iv[0] * normal[1]
+    if iw is not None and w is not None:
+        through += iw[0] * normal[2]
+        w[0] = _beside(formulas, kind[0], given[2], iw[0], normal[2], through)
+    u[0] = _beside(formulas, kind[0], given[0], iu[0], normal[0], through)
+    v[0] = _beside(formulas, kind[0], given[1], iv[0], normal[1], through)
 
 
 @kernel
-def bound_3(share: Read, x: Read, y: Read, z: Read, extra: Write):
-    """``b |q|`` of a vector of three dimensions."""
-    extra[0] = share[0] * sqrt(x[0] * x[0] + y[0] * y[0] + z[0] * z[0])
+def bound(share: Read, x: Read, y: Read, z: Read | None, extra: Write):
+    """``b |q|`` of a vector."""
+    square = x[0] * x[0] + y[0] * y[0]
+    if z is not None:
+        square += z[0] * z[0]
+    extra[0] = share[0] * sqrt(square)

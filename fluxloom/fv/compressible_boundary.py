@@ -30,6 +30,7 @@ from fluxloom.fv.compressible_outside import (
     TemperatureState,
 )
 from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
+from fluxloom.fv.face_conditions import formulas_in_order
 from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches
@@ -370,8 +371,7 @@ def check_turning(
 
 def states_of(boundaries: Mapping[str, BoundaryCondition]) -> tuple[FaceState, ...]:
     """Return the formulas of some boundaries, each once, in an order that is the same for all that have the same."""
-    found = dict.fromkeys(boundary.formula for boundary in boundaries.values())
-    return tuple(sorted(found, key=lambda state: (type(state).__module__, type(state).__qualname__, repr(state))))
+    return formulas_in_order(boundary.formula for boundary in boundaries.values())
 
 
 def boundary_table(

@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
@@ -102,7 +101,7 @@ def face_levers(matrices: FlowMatrices, lift: Array) -> Family:
     """
     cv = matrices.volumes
     slope = cv.ways @ lift / cv.spacing
-    slope[cv.interior :] *= matrices.kinds == OUTFLOW
+    slope[cv.interior :] *= matrices.conditions.open
     inner = np.arange(len(cv.faces)) < cv.interior
     return matrices.operators.two_sided(np.where(inner, 0.5, 1.0) * slope, np.where(inner, 0.5, 0.0) * slope)
 

@@ -9,13 +9,11 @@ Comput. Fluids 173, 2018.
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
+from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, zeros
 
 __all__ = [
-    "OUTFLOW",
-    "PRESCRIBED",
-    "SYMMETRY",
     "boundary_values",
     "correct",
     "divergence",
@@ -29,9 +27,6 @@ __all__ = [
     "transport",
     "velocity_gradient",
 ]
-
-PRESCRIBED, OUTFLOW, SYMMETRY = 0, 1, 2
-"""Kinds of boundary elements: a given velocity (walls too), that of the cell behind, its part along the face."""
 
 
 @kernel
@@ -105,17 +100,19 @@ def correct(g: Read, phi: Read, u: RW, *, d: Const[int]):
 
 
 @kernel
-def boundary_values(kind: Read, normal: Read, given: Read, inside: Read, u: Write, *, d: Const[int]):
+def boundary_values(
+    kind: Read, normal: Read, given: Read, inside: Read, u: Write, *, formulas: Const[tuple[Boundary, ...]],
+    d: Const[int],
+):  # fmt: skip
     """Velocity of a boundary element; ``inside`` is that of the cell behind."""
     through = 0.0
     for k in range(d):
         through += inside[k] * normal[k]
     for k in range(d):
         value = given[k]
-        if kind[0] == OUTFLOW:
-            value = inside[k]
-        elif kind[0] == SYMMETRY:
-            value = inside[k] - through * normal[k]
+        for c in range(len(formulas)):
+            if kind[0] == c:
+                value = formulas[c](given[k], inside[k], normal[k], through)
         u[k] = value
 
 

@@ -1,30 +1,56 @@
-"""Boundaries of incompressible flow, and their tables."""
+"""Boundary conditions of incompressible flow, and their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.given import check_patches, given_values, sliding
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.core.strategies import is_ours
+from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table, rows_of
+from fluxloom.fv.given import sliding
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.kernel.frontend import func
 
-__all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table", "given_gradients"]
+__all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Profile = Callable[[Array], npt.ArrayLike]
 
 _STEP = 1e-2
 """Of differences, as a part of the root of the area of a face."""
+_NOTHING = 1e-9
+"""Part of a velocity that is round-off."""
+
+
+class Boundary(FaceCondition, what="boundary condition", group="fluxloom.incompressible_boundaries"):
+    """What happens at a patch; a member is a frozen dataclass.
+
+    Either `rows` gives the velocity there, or a ``__call__`` that is a ``@func`` makes it of that of the cell behind.
+    It returns one component, of the number ``given`` that `rows` has for it, the component ``inside`` of the velocity
+    behind, that of the outward unit ``normal``, and what comes ``through``, the velocity behind times the normal.
+    """
+
+    if TYPE_CHECKING:  # a member that gives the velocity has none
+
+        def __call__(self, given: Any, inside: Any, normal: Any, through: Any) -> Any: ...  # noqa: D102
+
+    open: ClassVar[bool] = False
+    """Whether the pressure is zero there; elsewhere it is that of the cell behind, and a formula lets nothing pass."""
+    mirror: ClassVar[bool] = False
+    """Whether the flow goes on beyond it, mirrored."""
+    wall: ClassVar[bool] = False
+    """Whether nothing passes."""
 
 
 @dataclass(frozen=True)
-class NoSlip:
+class NoSlip(Boundary):
     """A wall, at rest or sliding along itself.
 
     Attributes
@@ -35,10 +61,17 @@ class NoSlip:
     """
 
     velocity: Sequence[float] | Profile = ()
+    wall = True
+
+    def rows(self, faces: PatchPlaces) -> Array:
+        """Return the velocity of each face."""
+        if callable(self.velocity):
+            return sliding(faces.what, faces.vectors(self.velocity), faces.areas)
+        return faces.vectors(self.velocity) if len(self.velocity) else np.zeros_like(faces.places)
 
 
 @dataclass(frozen=True)
-class Inflow:
+class Inflow(Boundary):
     """A prescribed velocity.
 
     Attributes
@@ -49,71 +82,100 @@ class Inflow:
 
     velocity: Sequence[float] | Profile
 
+    def rows(self, faces: PatchPlaces) -> Array:
+        """Return the velocity of each face."""
+        return faces.vectors(self.velocity)
+
 
 @dataclass(frozen=True)
-class Outflow:
+class Outflow(Boundary):
     """The pressure is zero, the velocity that of the cell behind."""
 
+    open = True
+
+    @func
+    def __call__(self, given, inside, normal, through):
+        """Return that of the cell behind."""
+        return inside
+
 
 @dataclass(frozen=True)
-class Symmetry:
+class Symmetry(Boundary):
     """Nothing passes, nothing changes along the normal: a plane of symmetry, or a wall without friction."""
 
+    mirror = True
+    wall = True
 
-Boundary = NoSlip | Inflow | Outflow | Symmetry
+    @func
+    def __call__(self, given, inside, normal, through):
+        """Return what is along the face."""
+        return inside - through * normal
 
 
-def boundary_table(
-    volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
-) -> tuple[npt.NDArray[np.int32], Array]:
-    """Return kind and prescribed velocity of each boundary element, ``(n,)`` and ``(n, d)``.
+@dataclass(frozen=True, eq=False)
+class FlowConditions(ConditionTable):
+    """What happens to the velocity at boundary elements; ``given`` is ``(n, d)``."""
 
-    Raises
-    ------
-    SolverError
-        If a patch has no boundary, a boundary no patch, or a velocity does not fit.
-    """
-    check_patches("boundaries", volumes, boundaries)
-    count, d = volumes.elements - volumes.cells, volumes.dimension
-    kinds, given = np.full(count, PRESCRIBED, dtype=np.int32), np.zeros((count, d))
-    for name, elements in volumes.patches.items():
-        boundary = boundaries.get(name)
-        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        if isinstance(boundary, Outflow):
-            kinds[place] = OUTFLOW
-        elif isinstance(boundary, Symmetry):
-            kinds[place] = SYMMETRY
-        elif isinstance(boundary, NoSlip | Inflow):
-            velocity, centres = boundary.velocity, volumes.centres[elements.start : elements.stop]
-            if callable(velocity) or isinstance(boundary, Inflow) or len(velocity):
-                given[place] = given_values(f"patch {name!r}", velocity, centres, d)
-            if callable(velocity) and isinstance(boundary, NoSlip):
-                given[place] = sliding(f"patch {name!r}", given[place], volumes.areas[volumes.interior :][place])
-        else:
-            raise SolverError(
-                f"patch {name!r} has no boundary: give NoSlip(), Inflow(...), Outflow() or Symmetry(), not {boundary!r}"
-            )
-    return kinds, given
+    formulas: tuple[Boundary, ...]
+
+    @classmethod
+    def of(cls, volumes: ControlVolumes, boundaries: Mapping[str, Boundary]) -> FlowConditions:
+        """Return those of some boundaries, see `condition_table`; formulas of others are tried."""
+        for name, one in boundaries.items():
+            if isinstance(one, Boundary) and one.formula is None and (one.open or one.mirror):
+                raise SolverError(f"patch {name!r}: {type(one).__name__} is open, or mirrors: give it a formula")
+        known = "NoSlip(), Inflow(...), Outflow() or Symmetry()"
+        found = condition_table("", volumes, boundaries, Boundary, known, volumes.dimension)
+        for k, formula in enumerate(found.formulas):
+            if not (is_ours(formula) or formula.open) and (found.kinds == k).any():
+                face = int(np.flatnonzero(found.kinds == k)[0])
+                _try_closed(formula, found.given[face], volumes.normals[volumes.interior + face])
+        return cls(found.formulas, found.kinds, found.given)
+
+    @property
+    def open(self) -> Mask:
+        """Elements at which the pressure is zero, ``(n,)``."""
+        return self.where(formula.open for formula in self.formulas)
+
+    @property
+    def mirrored(self) -> Mask:
+        """Elements beyond which the flow goes on, mirrored, ``(n,)``."""
+        return self.where(formula.mirror for formula in self.formulas)
+
+
+def _try_closed(formula: Boundary, given: Array, normal: Array) -> None:
+    """Raise `SolverError` where a formula lets the flow pass a boundary that is not open."""
+    inside = np.array([0.7, -0.4, 0.2])[: normal.size]
+    through = float(inside @ normal)
+    at = [float(formula(g, u, n, through)) for g, u, n in zip(given, inside, normal, strict=True)]
+    if not abs(float(np.dot(at, normal))) <= _NOTHING:
+        raise SolverError(
+            f"{type(formula).__name__}: of the velocity {inside.tolist()} behind a face with the normal "
+            f"{normal.tolist()} it makes {at}, which passes: return what is along the face, or say open = True"
+        )
 
 
 def given_gradients(volumes: ControlVolumes, boundaries: Mapping[str, Boundary], chosen: Index) -> Array:
-    """Return the derivatives of velocities that enter, ``du_k / dx_n``, ``(boundary elements, d, d)``.
+    """Return the derivatives of velocities that are given, ``du_k / dx_n``, ``(boundary elements, d, d)``.
 
-    Central differences of the functions that give them, of some boundary elements ``(m,)``, numbers from 0 on; zero
-    elsewhere. They are exact for linear and quadratic functions.
+    Central differences, of some boundary elements ``(m,)``, numbers from 0 on; zero elsewhere. They are exact for
+    linear and quadratic functions of the place.
     """
     d, cells = volumes.dimension, volumes.cells
     found = np.zeros((volumes.elements - cells, d, d))
     for name, elements in volumes.patches.items():
-        boundary = boundaries.get(name)
         mine = chosen[(chosen >= elements.start - cells) & (chosen < elements.stop - cells)]
-        if not isinstance(boundary, Inflow) or not callable(boundary.velocity) or not mine.size:
+        if boundaries[name].formula is not None or not mine.size:
             continue
-        centres = volumes.centres[cells + mine]
-        step: Array = _STEP * np.sqrt(volumes.area[volumes.interior + mine])
+        outer = volumes.interior + mine
+        centres, step = volumes.centres[cells + mine], _STEP * np.sqrt(volumes.area[outer])
         for n in range(d):
             away = np.zeros_like(centres)
             away[:, n] = step
-            ends = [given_values(f"patch {name!r}", boundary.velocity, centres + way, d) for way in (away, -away)]
+            ends = [
+                rows_of(boundaries[name], PatchPlaces(
+                    f"patch {name!r}", centres + way, volumes.areas[outer], volumes.spacing[outer]), d)
+                for way in (away, -away)
+            ]  # fmt: skip
             found[mine, :, n] = (ends[0] - ends[1]) / (2.0 * step)[:, None]
     return found

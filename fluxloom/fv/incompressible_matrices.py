@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.fv.incompressible_boundary import FlowConditions
 from fluxloom.fv.linear_operators import LinearOperators, stored
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family
@@ -43,8 +43,8 @@ class FlowMatrices:
     ----------
     volumes
         The control volumes.
-    kinds : (boundary elements,)
-        `PRESCRIBED`, `OUTFLOW` or `SYMMETRY`. The pressure is zero at an outflow, elsewhere that of the cell behind.
+    conditions
+        Of its boundary elements. The pressure is zero where they are open, elsewhere that of the cell behind.
     oblique
         Whether the operators are corrected by those of `fluxloom.fv.linear_operators`.
     mirrors : (boundary elements,)
@@ -52,13 +52,13 @@ class FlowMatrices:
     """
 
     volumes: ControlVolumes
-    kinds: npt.NDArray[np.int32]
+    conditions: FlowConditions
     oblique: bool = False
     mirrors: npt.NDArray[np.bool_] = field(init=False)
     _kept: list[Array] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mirrors", in_planes(self.volumes, self.kinds == SYMMETRY))
+        object.__setattr__(self, "mirrors", in_planes(self.volumes, self.conditions.mirrored))
 
     @cached_property
     def operators(self) -> Operators:
@@ -68,8 +68,8 @@ class FlowMatrices:
     @cached_property
     def velocity_operators(self) -> LinearOperators:
         """Corrections of the velocity: at outflows and planes of symmetry it changes across the boundary alone."""
-        known = np.ones(self.kinds.size, dtype=bool)
-        return LinearOperators(self.operators, self.kinds != PRESCRIBED, known, self.mirrors)
+        known = np.ones(self.conditions.kinds.size, dtype=bool)
+        return LinearOperators(self.operators, ~self.conditions.prescribed, known, self.mirrors)
 
     @cached_property
     def pressure_operators(self) -> LinearOperators:
@@ -78,7 +78,7 @@ class FlowMatrices:
 
     def mirrored_pressure(self, mirrors: npt.NDArray[np.bool_]) -> LinearOperators:
         """Return `pressure_operators` with some of the planes of symmetry."""
-        return LinearOperators(self.operators, mirrors, (self.kinds == OUTFLOW) | mirrors, mirrors)
+        return LinearOperators(self.operators, mirrors, self.conditions.open | mirrors, mirrors)
 
     @property
     def damping(self) -> Array:
@@ -116,7 +116,7 @@ class FlowMatrices:
     def _open_sides(self) -> npt.NDArray[np.bool_]:
         """Sides of cells at an outflow."""
         sides, found = self.operators.sides, np.zeros(self.operators.sides.cell.size, dtype=bool)
-        found[sides.outside] = self.kinds[sides.other[sides.outside] - self.volumes.cells] == OUTFLOW
+        found[sides.outside] = self.conditions.open[sides.other[sides.outside] - self.volumes.cells]
         return found
 
     def poisson_rows(self) -> Family:
@@ -154,7 +154,7 @@ class FlowMatrices:
         cv, spread = self.volumes, self.damping / self.volumes.spacing
         inner = np.arange(len(cv.faces)) < cv.interior
         first = spread.copy()
-        first[cv.interior :] *= self.kinds == OUTFLOW
+        first[cv.interior :] *= self.conditions.open
         return self.operators.two_sided(-first, np.where(inner, spread, 0.0))
 
     def divergence(self) -> Family:
@@ -174,5 +174,5 @@ class FlowMatrices:
         cv = self.volumes
         inner = np.arange(len(cv.faces)) < cv.interior
         first = np.full(len(cv.faces), 0.5)
-        first[cv.interior :] = np.where(self.kinds == PRESCRIBED, 0.0, 1.0)
+        first[cv.interior :] = np.where(self.conditions.prescribed, 0.0, 1.0)
         return self.operators.two_sided(first, np.where(inner, 0.5, 0.0))

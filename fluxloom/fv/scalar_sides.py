@@ -1,19 +1,20 @@
-"""Boundaries of scalars in a flow, and their tables."""
+"""Boundary conditions of scalars in a flow, and their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.given import check_patches, given_values
+from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
-from fluxloom.fv.scalar_transport import FLUX, VALUE
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.kernel.frontend import func
 
 __all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "scalar_table"]
 
@@ -22,8 +23,21 @@ Field = float | Callable[[Array], npt.ArrayLike]
 """A number, or a function of the places ``(n, d)`` that returns ``(n,)``."""
 
 
+class ScalarBoundary(FaceCondition, what="boundary condition of a scalar", group="fluxloom.scalar_boundaries"):
+    """What happens to a scalar at a patch; a member is a frozen dataclass.
+
+    Either `rows` gives its values there, or a ``__call__`` that is a ``@func`` makes them of that ``inside``, in the
+    cell behind: of the number ``given`` that `rows` has, the ``spacing`` from there to the face along the normal, and
+    the diffusivity ``alpha`` there, which may be 0.
+    """
+
+    if TYPE_CHECKING:  # a member that gives the values has none
+
+        def __call__(self, given: Any, inside: Any, spacing: Any, alpha: Any) -> Any: ...  # noqa: D102
+
+
 @dataclass(frozen=True)
-class FixedValue:
+class FixedValue(ScalarBoundary):
     """A given value, of a wall or of what flows in.
 
     Attributes
@@ -34,9 +48,24 @@ class FixedValue:
 
     value: Field
 
+    def rows(self, faces: PatchPlaces) -> Array:
+        """Return the value of each face."""
+        return faces.numbers(self.value)
+
 
 @dataclass(frozen=True)
-class FixedFlux:
+class _Flux(ScalarBoundary):
+    """The formula of a given flux: without diffusivity nothing can diffuse through, the value is that of the cell."""
+
+    @func
+    def __call__(self, given, inside, spacing, alpha):
+        """Return ``theta_c + q delta / alpha``."""
+        conducts = 1.0 if alpha > 0.0 else 0.0
+        return inside + given * spacing * conducts / (alpha if alpha > 0.0 else 1.0)
+
+
+@dataclass(frozen=True)
+class FixedFlux(ScalarBoundary):
     """A given diffusive flux into the domain, ``alpha d theta / dn`` with the outward normal: heat that a wall gives.
 
     Attributes
@@ -48,20 +77,31 @@ class FixedFlux:
 
     flux: Field
 
+    @property
+    def formula(self) -> ScalarBoundary:
+        """That of a flux, which the faces have."""
+        return _Flux()
+
+    def rows(self, faces: PatchPlaces) -> Array:
+        """Return the flux of each face."""
+        return faces.numbers(self.flux)
+
 
 @dataclass(frozen=True)
-class Adiabatic:
+class Adiabatic(ScalarBoundary):
     """Nothing diffuses through; what flows in or out has the value of the cell behind."""
 
-
-ScalarBoundary = FixedValue | FixedFlux | Adiabatic | Outflow | Symmetry
-"""At an `Outflow` and a `Symmetry` nothing diffuses through, as with `Adiabatic`."""
+    @func
+    def __call__(self, given, inside, spacing, alpha):
+        """Return that of the cell behind."""
+        return inside
 
 
 def scalar_table(
-    what: str, volumes: ControlVolumes, boundaries: Mapping[str, ScalarBoundary], diffusivity: float
-) -> tuple[npt.NDArray[np.int32], Array]:
-    """Return kind and given value or flux of each boundary element, ``(n,)`` each.
+    what: str, volumes: ControlVolumes, boundaries: Mapping[str, ScalarBoundary | Outflow | Symmetry],
+    diffusivity: float,
+) -> ConditionTable:  # fmt: skip
+    """Return what happens to a scalar at boundary elements; at an outflow and a symmetry as with `Adiabatic`.
 
     Parameters
     ----------
@@ -79,25 +119,15 @@ def scalar_table(
     SolverError
         If a patch has no boundary, a boundary no patch, or a value does not fit.
     """
-    check_patches(f"{what}: boundaries", volumes, boundaries)
-    count = volumes.elements - volumes.cells
-    kinds, given = np.full(count, FLUX, dtype=np.int32), np.zeros(count)
+    made = {name: Adiabatic() if isinstance(one, Outflow | Symmetry) else one for name, one in boundaries.items()}
+    known = "FixedValue(...), FixedFlux(...), Adiabatic(), Outflow() or Symmetry()"
+    found = condition_table(f"{what}: ", volumes, made, ScalarBoundary, known)
     for name, elements in volumes.patches.items():
-        boundary = boundaries.get(name)
-        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        centres, where = volumes.centres[elements.start : elements.stop], f"{what}: patch {name!r}"
-        if isinstance(boundary, FixedValue):
-            kinds[place], given[place] = VALUE, given_values(where, boundary.value, centres)
-        elif isinstance(boundary, FixedFlux):
-            given[place] = given_values(where, boundary.flux, centres)
-            if diffusivity == 0.0 and given[place].any():
-                raise SolverError(f"{where}: a flux needs a diffusivity above 0: give the scalar one, or Adiabatic()")
-        elif not isinstance(boundary, Adiabatic | Outflow | Symmetry):
-            raise SolverError(
-                f"{where} has no boundary: give FixedValue(...), FixedFlux(...), Adiabatic(), Outflow() or Symmetry(), "
-                f"not {boundary!r}"
-            )
-    return kinds, given
+        given = found.given[elements.start - volumes.cells : elements.stop - volumes.cells]
+        if isinstance(made[name], FixedFlux) and diffusivity == 0.0 and given.any():
+            text = "a flux needs a diffusivity above 0: give the scalar one, or Adiabatic()"
+            raise SolverError(f"{what}: patch {name!r}: {text}")
+    return found
 
 
 def boundary_sides(volumes: ControlVolumes) -> Family:

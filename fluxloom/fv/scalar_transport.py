@@ -13,37 +13,37 @@ Source: F. X. Trias et al., J. Comput. Phys. 258, 2014, section 2, for the opera
 
 from __future__ import annotations
 
-from fluxloom.core.access import Inc, Max, Min, Read, Write
+from fluxloom.core.access import Const, Inc, Max, Min, Read, Write
+from fluxloom.fv.scalar_sides import ScalarBoundary
 from fluxloom.kernel.frontend import kernel
 
 __all__ = [
-    "FLUX",
     "NOTHING_YET",
-    "VALUE",
     "scalar_boundary",
     "scalar_content",
     "scalar_diffusivity",
     "scalar_flux",
 ]
 
-VALUE, FLUX = 0, 1
-"""Kinds of boundary elements: a given value, a given diffusive flux into the domain."""
-
 NOTHING_YET = 1.0e300
 """Least value of no cells; its negative is the largest."""
 
 
 @kernel
-def scalar_boundary(kind: Read, given: Read, spacing: Read, alpha: Read, inside: Read, theta: Write):
-    """Value of a boundary element: the given one, or ``theta_c + q delta / alpha`` for a flux ``q`` into the domain.
+def scalar_boundary(
+    kind: Read, given: Read, side: Read, alpha: Read, inside: Read, theta: Write, *,
+    formulas: Const[tuple[ScalarBoundary, ...]],
+):  # fmt: skip
+    """Value of a boundary element, which has one face: the given one, or by the formula of its kind.
 
-    Without diffusivity nothing can diffuse through the boundary, the value is that of the cell behind.
+    ``side`` is ``(A, delta)``.
     """
-    value = inside[0]
-    for j in range(len(alpha)):
-        conducts = 1.0 if alpha[j] > 0.0 else 0.0
-        value += given[0] * spacing[j][1] * conducts / (alpha[j] if alpha[j] > 0.0 else 1.0)
-    theta[0] = given[0] if kind[0] == VALUE else value
+    value = given[0]
+    for k in range(len(formulas)):
+        if kind[0] == k:
+            for j in range(len(alpha)):
+                value = formulas[k](given[0], inside[0], side[j][1], alpha[j])
+    theta[0] = value
 
 
 @kernel

@@ -11,37 +11,47 @@ the divergence vanishes, on stretched grids too (Y. Morinishi, T. S. Lund, O. V.
 Computational Physics* 143 (1998) 90-124; R. W. C. P. Verstappen, A. E. P. Veldman, *ibid.* 187 (2003) 343-368).
 
 One axis may be stretched. Along it ``metric[0]`` is one over the width of a cell, and ``metric[1]`` one over the
-distance from the middle of the lower neighbour; along the others both are ``inverse``, of which
-``ix``, ``iy``, ``iz`` are the components.
+distance from the middle of the lower neighbour; along the others both are the same everywhere (`Spacing`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, zeros
+from fluxloom.kernel.intrinsics import fabs
 
 __all__ = [
-    "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
+    "Spacing", "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
     "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
 ]  # fmt: skip
 
 
-@func
-def along(m, leg, k, b, axis, inverse):
-    """Return component ``k`` of the metric at a leg, along the axis ``b``."""
-    value = inverse[b]
-    if b == axis:
-        value = m[leg][k]
-    return value
+@dataclass(frozen=True)
+class Spacing:
+    """How wide cells are.
 
+    Attributes
+    ----------
+    axis
+        That is stretched; -1: none is.
+    x, y, z
+        One over the width of cells along the others.
+    """
 
-@func
-def fill(found, x, y, z):
-    """Set three numbers."""
-    found[0] = x
-    found[1] = y
-    found[2] = z
+    axis: int
+    x: float
+    y: float
+    z: float
+
+    @func
+    def along(self, m, leg, k, b):
+        """Return component ``k`` of the metric at a leg, along the axis ``b``."""
+        value = self.x if b == 0 else (self.y if b == 1 else self.z)
+        if b == self.axis:
+            value = m[leg][k]
+        return value
 
 
 @func
@@ -51,25 +61,25 @@ def convect(carrier, low, high):
 
 
 @func
-def rate(u, m, a, d, axis, inverse, pair, nu):
+def rate(u, m, a, d, spacing, pair, nu):
     """Convection and friction of component ``a`` at its face; see the module for the formula."""
     total = 0.0
-    below = along(m, 2 + 2 * a, 0, a, axis, inverse)
+    below = spacing.along(m, 2 + 2 * a, 0, a)
     weight = 0.5
-    if a == axis:
+    if a == spacing.axis:
         weight = 0.5 * m[0][1] / below
     for b in range(d):
         here = u[0][a]
         up = u[1 + 2 * b][a]
         down = u[2 + 2 * b][a]
-        cell = along(m, 0, 0, b, axis, inverse)
-        face = along(m, 0, 1, b, axis, inverse)
+        cell = spacing.along(m, 0, 0, b)
+        face = spacing.along(m, 0, 1, b)
         if a == b:
             high = convect(0.5 * (here + up), here, up) - nu * cell * (up - here)
             low = convect(0.5 * (down + here), down, here) - nu * below * (here - down)
             total -= face * (high - low)
         else:
-            next_face = along(m, 1 + 2 * b, 1, b, axis, inverse)
+            next_face = spacing.along(m, 1 + 2 * b, 1, b)
             above = weight * u[pair[a][b]][b] + (1.0 - weight) * u[1 + 2 * b][b]
             under = weight * u[2 + 2 * a][b] + (1.0 - weight) * u[0][b]
             high = convect(above, here, up) - nu * next_face * (up - here)
@@ -80,60 +90,50 @@ def rate(u, m, a, d, axis, inverse, pair, nu):
 
 @kernel
 def momentum(
-    u: Read, m: Read, inside: Read, old: RW, star: Write, *, d: Const[int], axis: Const[int],
-    ix: float, iy: float, iz: float, pair: Const[list[list[int]]], nu: float, now: float, before: float,
-    fx: float, fy: float, fz: float,
+    u: Read, m: Read, inside: Read, old: RW, star: Write, *, d: Const[int], spacing: Const[Spacing],
+    pair: Const[list[list[int]]], nu: float, now: float, before: float, fx: float, fy: float, fz: float,
 ):  # fmt: skip
     """``u* = u + now H + before H_before`` at faces between two cells; elsewhere the velocity stays."""
-    force = zeros(3)
-    inverse = zeros(3)
-    fill(force, fx, fy, fz)
-    fill(inverse, ix, iy, iz)
     for a in range(d):
-        h = force[a] + rate(u, m, a, d, axis, inverse, pair, nu)
+        force = fx if a == 0 else (fy if a == 1 else fz)
+        h = force + rate(u, m, a, d, spacing, pair, nu)
         step = now * h + before * old[a]
         star[a] = u[0][a] + (step if inside[a] > 0 else 0.0)
         old[a] = h if inside[a] > 0 else 0.0
 
 
 @func
-def leaving(u, m, d, axis, inverse):
+def leaving(u, m, d, spacing):
     """Return what leaves a cell over its volume."""
     total = 0.0
     for a in range(d):
-        total += along(m, 0, 0, a, axis, inverse) * (u[1 + a][a] - u[0][a])
+        total += spacing.along(m, 0, 0, a) * (u[1 + a][a] - u[0][a])
     return total
 
 
 @kernel
-def divergence(
-    star: Read, m: Read, out: Write, *, d: Const[int], axis: Const[int], ix: float, iy: float, iz: float
-):  # fmt: skip
+def divergence(star: Read, m: Read, out: Write, *, d: Const[int], spacing: Const[Spacing]):
     """What leaves a cell over its volume."""
-    inverse = zeros(3)
-    fill(inverse, ix, iy, iz)
-    out[0] = leaving(star, m, d, axis, inverse)
+    out[0] = leaving(star, m, d, spacing)
 
 
 @kernel
 def divergence_and_flow(
-    star: Read, m: Read, fluid: Read, out: Write, flow: Inc, *, d: Const[int], axis: Const[int],
-    ix: float, iy: float, iz: float, kept: Const[int],
+    star: Read, m: Read, fluid: Read, out: Write, flow: Inc, *, d: Const[int], spacing: Const[Spacing],
+    kept: Const[int],
 ):  # fmt: skip
     """What leaves a cell over its volume; and the sum of the component ``kept`` times the volume, over faces of cells.
 
     ``fluid`` is the volume of a cell, zero outside; a component counts half of each of the two cells at its face.
     """
-    inverse = zeros(3)
-    fill(inverse, ix, iy, iz)
-    out[0] = leaving(star, m, d, axis, inverse)
+    out[0] = leaving(star, m, d, spacing)
     flow[0] += 0.5 * fluid[0] * (star[1 + kept][kept] + star[0][kept])
 
 
 @func
-def corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part):
+def corrected(star, q, m, inside, flow, a, spacing, kept, mean, volume, part):
     """Return component ``a`` of ``u* - part grad q``, and what keeps the mean velocity along one axis (-1: none)."""
-    value = star[a] - part * along(m, 0, 1, a, axis, inverse) * (q[0] - q[1 + a])
+    value = star[a] - part * spacing.along(m, 0, 1, a) * (q[0] - q[1 + a])
     if a == kept:
         value += mean - flow[0] / volume
     return value if inside[a] > 0 else star[a]
@@ -141,26 +141,22 @@ def corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, pa
 
 @kernel
 def correct(
-    star: Read, q: Read, m: Read, inside: Read, flow: Read, u: Write, *, d: Const[int], axis: Const[int],
-    ix: float, iy: float, iz: float, kept: Const[int], mean: float, volume: float, part: float,
+    star: Read, q: Read, m: Read, inside: Read, flow: Read, u: Write, *, d: Const[int], spacing: Const[Spacing],
+    kept: Const[int], mean: float, volume: float, part: float,
 ):  # fmt: skip
     """The velocity of a stage: see `corrected`."""
-    inverse = zeros(3)
-    fill(inverse, ix, iy, iz)
     for a in range(d):
-        u[a] = corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part)
+        u[a] = corrected(star, q, m, inside, flow, a, spacing, kept, mean, volume, part)
 
 
 @kernel
 def correct_and_look(
     star: Read, q: Read, m: Read, inside: Read, flow: Read, u: RW, fluid: Read, change: Inc, *, d: Const[int],
-    axis: Const[int], ix: float, iy: float, iz: float, kept: Const[int], mean: float, volume: float, part: float,
+    spacing: Const[Spacing], kept: Const[int], mean: float, volume: float, part: float,
 ):  # fmt: skip
     """The velocity of a stage, and the sum of ``|u - u_before|^2`` times the volume."""
-    inverse = zeros(3)
-    fill(inverse, ix, iy, iz)
     for a in range(d):
-        value = corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part)
+        value = corrected(star, q, m, inside, flow, a, spacing, kept, mean, volume, part)
         step = value - u[a]
         change[0] += fluid[0] * step * step
         u[a] = value
@@ -199,20 +195,18 @@ def scale_outflow(star: RW, side: Read, total: Read, *, d: Const[int], inflow: f
 
 @kernel
 def sample(
-    u: Read, m: Read, fluid: Read, energy: Inc, bulk: Inc, speed: Max, source: Max, *, d: Const[int], axis: Const[int],
-    ix: float, iy: float, iz: float,
+    u: Read, m: Read, fluid: Read, energy: Inc, bulk: Inc, speed: Max, source: Max, *, d: Const[int],
+    spacing: Const[Spacing],
 ):  # fmt: skip
     """Kinetic energy, sum of velocities times volumes, ``max sum |u_a| / dx_a``, and the most that leaves a cell."""
-    inverse = zeros(3)
-    fill(inverse, ix, iy, iz)
     fast = 0.0
     for a in range(d):
-        cell = along(m, 0, 0, a, axis, inverse)
+        cell = spacing.along(m, 0, 0, a)
         fast += cell * max(fabs(u[0][a]), fabs(u[1 + a][a]))
         bulk[a] += 0.5 * fluid[0] * (u[0][a] + u[1 + a][a])
         energy[0] += 0.25 * fluid[0] * (u[0][a] * u[0][a] + u[1 + a][a] * u[1 + a][a])
     speed[0] = max(speed[0], fast if fluid[0] > 0.0 else 0.0)
-    source[0] = max(source[0], fluid[0] * fabs(leaving(u, m, d, axis, inverse)))
+    source[0] = max(source[0], fluid[0] * fabs(leaving(u, m, d, spacing)))
 
 
 @kernel

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.fv.face_conditions import PatchPlaces, rows_of
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import Side, StaggeredGrid, sides_of
 
@@ -111,28 +112,27 @@ def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None
         if side.name not in boundaries:
             raise SolverError(f"boundaries: the side {side.name!r} has none; give it one, or make its axis periodic")
         boundary = boundaries[side.name]
-        if isinstance(boundary, NoSlip) and callable(boundary.velocity):
-            if np.abs(given(boundary, _side_places(grid, side, side.axis), side.axis)).max() > 0.0:
-                raise SolverError(f"{side.name}: a wall slides along itself; give an inflow where fluid passes")
-            continue
-        if not isinstance(boundary, NoSlip | Inflow) or callable(boundary.velocity) or not len(boundary.velocity):
-            continue
-        if len(boundary.velocity) != grid.dimension:
-            raise SolverError(f"{side.name}: the velocity needs {grid.dimension} numbers, not {len(boundary.velocity)}")
-        if isinstance(boundary, NoSlip) and boundary.velocity[side.axis]:
+        if not isinstance(boundary, Boundary) or (
+            boundary.formula is not None and not isinstance(boundary, Outflow | Symmetry)
+        ):
+            known = "NoSlip(), Inflow(...), Outflow(), Symmetry() or another boundary that gives the velocity"
+            raise SolverError(f"{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
+        moves = isinstance(boundary, NoSlip) and (callable(boundary.velocity) or len(boundary.velocity))
+        whole = Inflow(boundary.velocity) if isinstance(boundary, NoSlip) and moves else boundary
+        if given(grid, side, whole, side.axis).any() and boundary.wall:
             raise SolverError(f"{side.name}: a wall slides along itself; give an inflow where fluid passes")
 
 
-def given(boundary: Boundary, places: Sequence[Array], component: int) -> Array:
-    """Return a component of the velocity of a wall or an inflow at places, arrays that broadcast."""
-    where = np.broadcast_arrays(*places)
-    if not isinstance(boundary, NoSlip | Inflow):
+def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -> Array:
+    """Return a component of the velocity that is given on a side, where it is stored; elsewhere zeros."""
+    where, d = np.broadcast_arrays(*_side_places(grid, side, component)), grid.dimension
+    if boundary.formula is not None:
         return np.zeros(where[0].shape)
-    velocity = boundary.velocity
-    if isinstance(velocity, Callable):
-        points = np.stack([w.ravel() for w in where], axis=1)
-        return np.asarray(velocity(points), dtype=np.float64)[:, component].reshape(where[0].shape)
-    return np.full(where[0].shape, velocity[component] if len(velocity) else 0.0)
+    points, areas = np.stack([w.ravel() for w in where], axis=1), np.zeros((where[0].size, d))
+    areas[:, side.axis] = 1.0 if side.upper else -1.0
+    half = 0.5 * grid.widths(side.axis)[-1 if side.upper else 0]
+    faces = PatchPlaces(side.name, points, areas, np.full(len(points), half))
+    return rows_of(boundary, faces, d)[:, component].reshape(where[0].shape)
 
 
 def _layer(grid: StaggeredGrid, side: Side, depth: int) -> tuple[slice, ...]:
@@ -169,9 +169,8 @@ def ghosts_of(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], axis: int
         boundary = boundaries[side.name]
         for a in range(grid.dimension):
             if a != axis:
-                free = isinstance(boundary, Outflow | Symmetry)
-                slope[k, ..., a] = 1.0 if free else -1.0
-                value[k, ..., a] = 2.0 * given(boundary, _side_places(grid, side, a), a)
+                slope[k, ..., a] = -1.0 if boundary.formula is None else 1.0
+                value[k, ..., a] = 2.0 * given(grid, side, boundary, a)
     tables = (table.reshape(-1, grid.dimension) for table in (keep, slope, value))
     return Ghosts(places.ravel(), inner.ravel(), *tables)
 
@@ -194,8 +193,8 @@ def fixed_velocity(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], velo
     """Set what passes the sides in stored velocities, ``(*full_shape, d)``; faces of outflow stay."""
     for side in sides_of(grid):
         boundary, cut = boundaries[side.name], _faces(grid, side)
-        if not isinstance(boundary, Outflow):
-            velocity[(*cut, side.axis)] = given(boundary, _side_places(grid, side, side.axis), side.axis)
+        if not boundary.open:
+            velocity[(*cut, side.axis)] = given(grid, side, boundary, side.axis)
 
 
 def inflow_of(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> float:
@@ -208,11 +207,10 @@ def inflow_of(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> float:
     """
     net = scale = 0.0
     for side in sides_of(grid):
-        boundary = boundaries[side.name]
-        through = given(boundary, _side_places(grid, side, side.axis), side.axis) * _areas(grid, side.axis)
+        through = given(grid, side, boundaries[side.name], side.axis) * _areas(grid, side.axis)
         net += float(through.sum()) * (-1.0 if side.upper else 1.0)
         scale += float(np.abs(through).sum())
-    outflow = any(isinstance(boundary, Outflow) for boundary in boundaries.values())
+    outflow = any(boundary.open for boundary in boundaries.values())
     if not outflow and abs(net) > _EVEN * scale:
         way = "in" if net > 0 else "out"
         raise SolverError(f"boundaries: the given velocities let {abs(net):.6g} more {way}, and no side is an outflow")
@@ -224,7 +222,7 @@ def outflow_faces(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> Ou
     numbers = np.arange(int(np.prod(grid.full_shape))).reshape(grid.full_shape)
     places, inner, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros((0, 3))]
     for side in sides_of(grid):
-        if not isinstance(boundaries[side.name], Outflow):
+        if not boundaries[side.name].open:
             continue
         k, sign = side.axis, 1.0 if side.upper else -1.0
         places.append(numbers[_faces(grid, side)].ravel())
@@ -259,8 +257,7 @@ def side_weights(grid: StaggeredGrid, name: str, viscosity: float, boundary: Bou
                 about[0] = 0.0
             friction[..., a] = viscosity / width * area * grid.along(a, about / grid.widths(a))
     shape, sign = (-1, grid.dimension), 1.0 if side.upper else -1.0
-    closed = isinstance(boundary, NoSlip | Symmetry)
-    half = np.tile(closed * np.array([0.5 * width * sign, 0.25, viscosity / width * sign]), (places.size, 1))
+    half = np.tile(boundary.wall * np.array([0.5 * width * sign, 0.25, viscosity / width * sign]), (places.size, 1))
     beyond = numbers[_layer(grid, side, 0 if side.upper else 1)].ravel()
     return SideWeights(places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape), beyond, half)
 

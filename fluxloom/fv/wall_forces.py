@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.fv.incompressible import OUTFLOW
+from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
@@ -56,11 +56,11 @@ def add_outlets(g: Read, level: Read, acting: Read, slope: RW, *, d: Const[int])
 @kernel
 def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us: Read, phi: Read, slope: Read,
                inside: Read, u: Read, pressure: Inc, friction: Inc, momentum: Inc, *,
-               d: Const[int], tangential: Const[int]):  # fmt: skip
+               formulas: Const[tuple[Boundary, ...]], d: Const[int], tangential: Const[int]):  # fmt: skip
     """Force of the flow on a boundary element, outward normal ``n``: ``phi_b n A``, ``-nu A (u_b - u_c) / delta``.
 
-    And the momentum that leaves, ``u_s A u_b``. ``phi_b = phi_c + reach . slope``, 0 at an outflow. With ``tangential``
-    the part of the friction along ``n`` is left out: it vanishes at a wall, ``du_n / dn = 0``.
+    And the momentum that leaves, ``u_s A u_b``. ``phi_b = phi_c + reach . slope``, 0 where a formula is open. With
+    ``tangential`` the part of the friction along ``n`` is left out: it vanishes at a wall, ``du_n / dn = 0``.
     """
     along = 0.0
     for k in range(d):
@@ -69,8 +69,9 @@ def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us:
         found = phi[j]
         for k in range(d):
             found += reach[k] * slope[j][k]
-        if kind[0] == OUTFLOW:
-            found = 0.0
+        for m in range(len(formulas)):
+            if formulas[m].open and kind[0] == m:
+                found = 0.0
         for k in range(d):
             pressure[k] += found * normal[k] * side[j][0]
             friction[k] -= nus[j] * side[j][0] / side[j][1] * (u[k] - inside[k] - along * normal[k])
@@ -106,7 +107,7 @@ def outlet_slopes(matrices: FlowMatrices) -> Family:
 def _carried(matrices: FlowMatrices, rows: npt.NDArray[np.integer], values: Array) -> Array:
     """Return entries of ``G`` in rows of some cells as those of the ``g`` that knows what it carries to boundaries."""
     cv, d = matrices.volumes, matrices.volumes.dimension
-    outer = np.arange(cv.interior, len(cv.faces))[matrices.kinds != OUTFLOW]
+    outer = np.arange(cv.interior, len(cv.faces))[~matrices.conditions.open]
     behind = cv.faces[outer, 0]
     reach = cv.centres[cv.faces[outer, 1]] - cv.centres[behind]
     terms = cv.areas[outer][:, :, None] * reach[:, None, :] / cv.volumes[behind][:, None, None]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.component_kernels import bound_2, bound_3
+from fluxloom.fv.component_kernels import bound
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Family
@@ -254,7 +254,7 @@ class AlgebraicCorrections:
         for m, q in enumerate(self.q):
             loops.append(make.spmv(self.skews[m], us, q))
             loops += [make.spmv_onto(self.moments[d * m + n], self.w[n], q) for n in range(d)]
-        loops.append(Loop(bound_2 if d == 2 else bound_3, self.flow.faces, self.bound, *self.q, self.extra))
+        loops.append(Loop(bound, self.flow.faces, self.bound, *[*self.q, None][:3], self.extra))
         loops.append(make.axpy_apart(make.one, nus, make.one, self.extra, self.raised))
         for m, q in enumerate(self.q):
             loops += [make.spmv_onto(self.tangents[m], self.raised, q), make.spmv_onto(self.along[m], self.extra, q)]

@@ -45,8 +45,8 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.component_kernels import boundary_2, boundary_3, gather_tensor_2, gather_tensor_3
-from fluxloom.fv.incompressible import PRESCRIBED, time_limit
+from fluxloom.fv.component_kernels import boundary_components, gather_tensor
+from fluxloom.fv.incompressible import time_limit
 from fluxloom.fv.projection_schemes import AdamsBashforth
 from fluxloom.linalg.counted_gradient import CountedGradient
 from fluxloom.linalg.krylov import Krylov
@@ -261,10 +261,11 @@ class AlgebraicStep:
     def _boundary(self, u: Sequence[Dat]) -> list[Loop | Reset]:
         """Return what sets outflows and planes of symmetry: nothing where all velocities are given, which stay."""
         flow = self.flow
-        if not any(self.context.comm.allgather(bool((flow.kinds != PRESCRIBED).any()))):
+        if not any(self.context.comm.allgather(not flow.conditions.prescribed.all())):
             return []
-        chosen = boundary_2 if self.dimension == 2 else boundary_3
-        return [Loop(chosen, flow.boundary, flow.kind, flow.normal, flow.given, *(v[flow.behind[0]] for v in u), *u)]
+        behind = [v[flow.behind[0]] for v in u]
+        return [Loop(boundary_components, flow.boundary, flow.kind, flow.normal, flow.given, *[*behind, None][:3],
+                     *[*u, None][:3], formulas=flow.conditions.formulas)]  # fmt: skip
 
     def _subgrid(self, u: Sequence[Dat]) -> tuple[SubStep, ...]:
         """Return the sub-step of the model: gradients, one pointwise pass, means at the faces."""
@@ -275,7 +276,8 @@ class AlgebraicStep:
         parts = [ctx.dat(flow.cells, name=f"g_{i}{k}") for i in range(d) for k in range(d)]
         tensor, nut = ctx.dat(flow.cells, name="gradient", shape=(9,)), ctx.dat(flow.cells, name="nu_t")
         slopes = [make.spmv(self.matrices.slopes[m % d], u[m // d], parts[m]) for m in range(d * d)]
-        gather = Loop(gather_tensor_2 if d == 2 else gather_tensor_3, flow.cells, *parts, tensor)
+        whole = [parts[d * i + k] if max(i, k) < d else None for i in range(3) for k in range(3)]
+        gather = Loop(gather_tensor, flow.cells, *whole, tensor)
         model = [gather, flow.model.loop(flow.cells, tensor, flow.filter_area, nut)]
         mean = [make.spmv_from(means, nut, self.molecular, self.nus)]
         chains = (

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fv.given import given_values, sliding
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.face_conditions import PatchPlaces, rows_of
+from fluxloom.fv.incompressible_boundary import Boundary, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
 
@@ -50,7 +50,8 @@ class WallLaw:
                 raise SolverError(f"WallLaw: {name} is a positive number, not {value!r}")
 
 
-EdgePatch = NoSlip | Inflow | Outflow | Symmetry | WallLaw
+EdgePatch = Boundary | WallLaw
+"""Of conditions with a formula `Outflow` and `Symmetry` alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +129,9 @@ def edge_boundary(
             _slide(normals, rank, points, patch.areas)
             if isinstance(boundary, Symmetry):
                 _slide(planes, mirrored, points, patch.areas)
-        elif isinstance(boundary, NoSlip | Inflow):
-            values = _values(name, boundary, places[points], patch.areas)
+        elif isinstance(boundary, Boundary) and boundary.formula is None:
+            faces = PatchPlaces(f"patch {name!r}", places[points], patch.areas, np.zeros(len(points)))
+            values = rows_of(boundary, faces, d)
             new = np.linalg.norm(values, axis=1)
             slower = new < speed[points]
             held[points] = True
@@ -138,7 +140,7 @@ def edge_boundary(
             wanted = "NoSlip(), WallLaw(...), Inflow(...), Outflow() or Symmetry()"
             raise SolverError(f"patch {name!r} has no boundary: give {wanted}, not {boundary!r}")
     for name, patch in patches.items():
-        if isinstance(boundaries[name], NoSlip | Inflow):
+        if isinstance(boundary := boundaries[name], Boundary) and boundary.formula is None:
             net += float(np.einsum("ka,ka->", given[patch.points], patch.areas))
             size += float(np.linalg.norm(given[patch.points], axis=1) @ patch.size)
     projection = np.eye(d) - np.einsum("nka,nkb->nab", normals, normals)
@@ -161,12 +163,3 @@ def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Ar
     chosen = points[more]
     normals[chosen, rank[chosen]] = new[more] / size[more][:, None]
     rank[chosen] += 1
-
-
-def _values(name: str, boundary: NoSlip | Inflow, places: Array, areas: Array) -> Array:
-    velocity, d = boundary.velocity, places.shape[1]
-    if not callable(velocity) and isinstance(boundary, NoSlip) and not len(velocity):
-        return np.zeros_like(places)
-    found = given_values(f"patch {name!r}", velocity, places, d)
-    moves = callable(velocity) and isinstance(boundary, NoSlip)
-    return sliding(f"patch {name!r}", found, areas) if moves else found

@@ -177,7 +177,7 @@ class EdgeLoops:
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
                 self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
-                transposed=self.scheme.transposed, **times,
+                transposed=self.scheme.stress.transposed, **times,
             ))  # fmt: skip
             loops += self._constrained(target)
             source = target
@@ -278,7 +278,7 @@ class EdgeLoops:
         loop = self.gather(
             kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
             self.operators.mass, self.body, self.step_length, share, push, total, over=where,
-            transposed=self.scheme.transposed,
+            transposed=self.scheme.stress.transposed,
         )  # fmt: skip
         self._forces[patches] = Chain([Reset(total), *self.convection(self.u), loop], name=name), total
         return self._forces[patches]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy, require_strategy
 from fluxloom.solvers.edge_subscales import QuasiStatic, Subscales
 
-__all__ = ["Advective", "Convection", "EdgeScheme", "SkewSymmetric"]
+__all__ = ["Advective", "Convection", "EdgeScheme", "FullStress", "Laplacian", "SkewSymmetric", "ViscousStress"]
 
 Array = npt.NDArray[np.float64]
-
-_STRESSES = ("laplacian", "full")
 
 
 class Convection(Strategy, what="form of convection", group="fluxloom.edge_convections"):
@@ -41,6 +38,27 @@ class Advective(Convection, name="advective"):
     skew = 0.0
 
 
+class ViscousStress(Strategy, what="viscous stress", group="fluxloom.edge_stresses"):
+    """A form of the viscous stress, ``nu (grad u + transposed grad u^T)``; a member is a frozen dataclass with it."""
+
+    transposed: int
+    """0 or 1."""
+
+
+@dataclass(frozen=True)
+class Laplacian(ViscousStress, name="laplacian"):
+    """``nu grad u``."""
+
+    transposed = 0
+
+
+@dataclass(frozen=True)
+class FullStress(ViscousStress, name="full"):
+    """``nu (grad u + grad u^T)``, for viscosities that vary."""
+
+    transposed = 1
+
+
 @dataclass(frozen=True)
 class EdgeScheme:
     """Choices of the discretisation.
@@ -50,7 +68,7 @@ class EdgeScheme:
     convection
         `SkewSymmetric`, which leaves the kinetic energy alone, or `Advective`, that of Codina and Folch.
     stress
-        ``"laplacian"``: ``nu grad u``; ``"full"``: ``nu (grad u + grad u^T)``, for viscosities that vary.
+        `Laplacian`: ``nu grad u``; `FullStress`: ``nu (grad u + grad u^T)``, for viscosities that vary.
     dynamic, viscous, convective
         ``tau = 1 / (dynamic / dt + viscous nu / h^2 + convective |u| / h)`` with ``h = M^(1/d)``.
     pressure
@@ -66,7 +84,7 @@ class EdgeScheme:
     """
 
     convection: Convection = SkewSymmetric()
-    stress: Literal["laplacian", "full"] = "laplacian"
+    stress: ViscousStress = Laplacian()
     dynamic: float = 1.0
     viscous: float = 4.0
     convective: float = 2.0
@@ -76,8 +94,7 @@ class EdgeScheme:
     def __post_init__(self) -> None:
         require_strategy("convection", self.convection, Convection)
         require_strategy("subscales", self.subscales, Subscales)
-        if self.stress not in _STRESSES:
-            raise SolverError(f"stress: no {self.stress!r}{did_you_mean(str(self.stress), _STRESSES)}: {_STRESSES}")
+        require_strategy("stress", self.stress, ViscousStress)
         for name in ("dynamic", "viscous", "convective", "pressure"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0.0 <= float(value) < float("inf"):
@@ -102,11 +119,6 @@ class EdgeScheme:
                 f"{what}: tau has no bound with dynamic = 0 where {what} and velocity are 0; give a {what} above 0 or "
                 "take dynamic = 1"
             )
-
-    @property
-    def transposed(self) -> int:
-        """Whether the transposed gradient is in the stress."""
-        return int(self.stress == "full")
 
     @property
     def times(self) -> dict[str, float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +26,12 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_corrections import CorrectedFlow
 from fluxloom.solvers.flow_outlets import Outlets
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.flow_scalar import FlowScalar
-    from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.flow_scalar_corrections import CorrectedScalar
 
 __all__ = ["Buoyancy", "FlowBuoyancy", "check_buoyancy", "potential_part"]
 
@@ -95,7 +91,7 @@ class FlowBuoyancy:
     """
 
     def __init__(
-        self, flow: Incompressible, driving: Sequence[tuple[FlowScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
+        self, flow: CorrectedFlow, driving: Sequence[tuple[CorrectedScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
     ) -> None:
         self.flow, self.outlets = flow, Outlets(flow)
         ctx, spaces = flow.context, flow.spaces
@@ -103,7 +99,7 @@ class FlowBuoyancy:
         self._outward = spaces.cells.rows(outward_areas(flow.matrices), spaces.faces, "buoyancy.outward")
         self._means = spaces.elements.rows(face_to_cells(flow.matrices), spaces.faces, "buoyancy.means")
         self.explicit = [self._face_force(k, one.ahead, given) for k, (one, given) in enumerate(driving)]
-        self._columns: list[tuple[FlowScalar, Buoyancy, npt.NDArray[np.float64]]] = []
+        self._columns: list[tuple[CorrectedScalar, Buoyancy, npt.NDArray[np.float64]]] = []
         for one, given in driving:
             heights = self.outlets.heights(_lift(given))
             if heights.any():
@@ -123,7 +119,7 @@ class FlowBuoyancy:
         """Return the acceleration of faces, beside that by scalars, with the pressure along outflows."""
         cv, outlets = self.flow.volumes, self.outlets
         found = cv.ways @ force / cv.spacing
-        found[cv.interior :] *= self.flow.kinds == OUTFLOW
+        found[cv.interior :] *= self.flow.conditions.open
         found[outlets.faces] -= outlets.own(self._levels) / cv.spacing[outlets.faces]
         return found
 
@@ -197,7 +193,7 @@ def _lift(given: Buoyancy) -> npt.NDArray[np.float64]:
     return -given.expansion * np.asarray(given.gravity, dtype=np.float64)
 
 
-def potential_part(flow: Incompressible) -> npt.NDArray[np.float64]:
+def potential_part(flow: CorrectedFlow) -> npt.NDArray[np.float64]:
     """Return the part of the uniform force of a flow that acts through the faces, ``(d,)``. Collective.
 
     All that is across the directions in which the mesh is periodic, where a wall or an outflow feels it; else nothing.
@@ -209,7 +205,7 @@ def potential_part(flow: Incompressible) -> npt.NDArray[np.float64]:
     sizes, ways = np.linalg.eigh(comm.reduce((shift.T @ shift).ravel(), "sum").reshape(cv.dimension, -1))
     across = ways[:, sizes <= _NOTHING * max(1.0, sizes.max())]
     found, size = across @ (across.T @ force), np.linalg.norm(force)
-    closed = flow.kinds != OUTFLOW
+    closed = ~flow.conditions.open
     felt = np.abs(cv.normals[cv.interior :][closed] @ found).max(initial=0.0) > _NOTHING * size
     if any(comm.allgather(bool(felt))) or Outlets(flow).heights(found).any():
         return found

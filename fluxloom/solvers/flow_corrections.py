@@ -14,8 +14,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.face_forces import outward_areas
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
-from fluxloom.fv.incompressible_boundary import Boundary, given_gradients
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, given_gradients
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_kernels import (
     add_borrowed,
@@ -61,8 +60,7 @@ class CorrectedFlow(Protocol):
     context: Context
     volumes: ControlVolumes
     dimension: int
-    kinds: npt.NDArray[np.int32]
-    given_velocity: Array
+    conditions: FlowConditions
     boundaries: Mapping[str, Boundary]
     matrices: FlowMatrices
     spaces: FlowSpaces
@@ -76,7 +74,9 @@ class CorrectedFlow(Protocol):
     nus: Dat
     phi: Dat
     b: Dat
+    volume: Dat
     inverse: Dat
+    force: Array
     step_length: Global
     gamma: Rows
     slope: Rows
@@ -242,15 +242,15 @@ class FlowCorrections:
 
     def passed(self) -> npt.NDArray[np.bool_]:
         """Return the boundary elements through which something may pass."""
-        flow, cv = self.flow, self.flow.volumes
-        through = np.einsum("ij,ij->i", flow.given_velocity, cv.normals[cv.interior :])
-        moves = np.abs(through) > 1e-12 * np.linalg.norm(flow.given_velocity, axis=1)
-        return (flow.kinds == OUTFLOW) | ((flow.kinds == PRESCRIBED) & moves)
+        known, cv = self.flow.conditions, self.flow.volumes
+        through = np.einsum("ij,ij->i", known.given, cv.normals[cv.interior :])
+        moves = np.abs(through) > 1e-12 * np.linalg.norm(known.given, axis=1)
+        return known.open | (known.prescribed & moves)
 
     def warps(self, linear: LinearOperators) -> tuple[npt.NDArray[np.int64], Array]:
         """Return `LinearOperators.warps` of this flow."""
         flow, cv, passed = self.flow, self.flow.volumes, self.passed()
-        outer = np.flatnonzero(passed & (flow.kinds == PRESCRIBED))
+        outer = np.flatnonzero(passed & flow.conditions.prescribed)
         return linear.warps(passed, given_gradients(cv, flow.boundaries, outer))
 
     def _warp(self, linear: LinearOperators) -> None:

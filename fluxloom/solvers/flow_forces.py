@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -30,7 +30,6 @@ from fluxloom.solvers.incompressible import Incompressible
 __all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions", "straight_pressure"]
 
 Array = npt.NDArray[np.float64]
-Form = Literal["surface", "balance"]
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,11 @@ class Forces:
         Name or names.
     reference
         For coefficients.
-    form
-        ``"surface"``: the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of
-        the friction the part along the surface counts: of second order for the pressure. ``"balance"``: the terms of
-        the discrete equations, with the pressure of the cell and all of the friction: forces on all patches, the
-        momentum that leaves and the body force make up the change of momentum to round-off.
+    balance
+        Whether they are the terms of the discrete equations, with the pressure of the cell and all of the friction:
+        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off.
+        Else the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of the
+        friction the part along the surface counts: of second order for the pressure.
 
     Raises
     ------
@@ -139,11 +138,10 @@ class Forces:
         flow: Incompressible,
         patches: str | Sequence[str],
         reference: ForceReference | None = None,
-        form: Form = "surface",
+        *,
+        balance: bool = False,
     ) -> None:
-        if form not in get_args(Form):
-            raise SolverError(f"forces: form: no {form!r}{did_you_mean(str(form), get_args(Form))}: {get_args(Form)}")
-        self.flow, self.reference, self.form = flow, reference, form
+        self.flow, self.reference, self.balance = flow, reference, balance
         self.patches = (patches,) if isinstance(patches, str) else tuple(patches)
         self._directions = None if reference is None else force_directions(reference, flow.dimension)
         ctx, d, elements, cv = flow.context, flow.dimension, flow.spaces.elements, flow.volumes
@@ -152,7 +150,7 @@ class Forces:
         behind = cv.faces[cv.interior :, 0]
         reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
         self._against = np.zeros(d)
-        if form == "balance" and flow.corrections is not None:
+        if balance and flow.corrections is not None:
             self._against = self._mirrored(reach)
         self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
         self._sums = tuple(ctx.scalar(np.zeros(d), name) for name in ("pressure", "friction", "momentum"))
@@ -163,7 +161,8 @@ class Forces:
             *self._slopes(behind),
             Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
                  flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
-                 flow.u[flow.behind[0]], flow.u, *self._sums, d=d, tangential=int(form == "surface")),
+                 flow.u[flow.behind[0]], flow.u, *self._sums, formulas=flow.conditions.formulas, d=d,
+                 tangential=int(not balance)),
             *self._oblique(over),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []
@@ -188,19 +187,19 @@ class Forces:
         """Return the loops to the slope by which the pressure is carried from cells to faces."""
         flow = self.flow
         known, buoyancy = flow.corrections, flow.scalars.buoyancy
-        if self.form == "balance" and buoyancy is not None and buoyancy.uniform.any():
+        if self.balance and buoyancy is not None and buoyancy.uniform.any():
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
             unbalanced = rest if known is None else known.pressure.mean
             force = flow.context.scalar(buoyancy.uniform, "uniform")
             return [Loop(slope_at_walls, flow.cells, unbalanced, force, buoyancy.acting, self._slope, d=flow.dimension)]
-        return self._carried(behind) if self.form == "surface" or known is not None else []
+        return self._carried(behind) if not self.balance or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
         if flow.corrections is not None:
             loops, found = flow.corrections.whole_pressure("force.gradient", flow.scalars.buoyancy)
-            self._slope = found.mean if self.form == "balance" else found.raw
+            self._slope = found.mean if self.balance else found.raw
             return loops
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
@@ -217,7 +216,7 @@ class Forces:
         return [*g.of(flow.u), Loop(
             oblique_force, over, sides.entries, oblique, flow.normal, flow.nus[sides.pattern], flow.us[sides.pattern],
             known.moment[sides.pattern], g.mean[cells.pattern], *self._sums[1:], d=d,
-            tangential=int(self.form == "surface"),
+            tangential=int(not self.balance),
         ), *self._warped(linear, sides, cells, oblique, g.mean)]  # fmt: skip
 
     def _warped(self, linear: LinearOperators, sides: Rows, cells: Rows, oblique: Dat, g: Dat) -> list[Loop]:

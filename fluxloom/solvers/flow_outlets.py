@@ -10,15 +10,10 @@ own direction, is that of the scalar that arrives, its mean at each height.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.incompressible import OUTFLOW
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.flow_corrections import CorrectedFlow
 
 __all__ = ["Outlets"]
 
@@ -35,7 +30,7 @@ class Outlets:
     Parameters
     ----------
     flow
-        Whose, with its control volumes and kinds of boundary elements.
+        Whose, with its control volumes and boundary conditions.
 
     Attributes
     ----------
@@ -43,9 +38,9 @@ class Outlets:
         Numbers of this rank's boundary elements and faces.
     """
 
-    def __init__(self, flow: Incompressible) -> None:
+    def __init__(self, flow: CorrectedFlow) -> None:
         cv, self._comm = flow.volumes, flow.context.comm
-        found = np.flatnonzero(flow.kinds == OUTFLOW)
+        found = np.flatnonzero(flow.conditions.open)
         self.elements, self.faces = found + cv.cells, found + cv.interior
         moments = cv.moments() if cv.moments is not None else None
         area = cv.area[self.faces]

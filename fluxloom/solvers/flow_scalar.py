@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.given import given_values
 from fluxloom.fv.incompressible import extrapolate, predict, relax, time_limit, transport
+from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Field, ScalarBoundary, boundary_sides, scalar_table
 from fluxloom.fv.scalar_transport import (
     NOTHING_YET,
@@ -27,11 +27,8 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
 from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
-from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
+from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]
 
@@ -63,7 +60,7 @@ class Scalar:
 
     name: str
     diffusivity: float
-    boundaries: Mapping[str, ScalarBoundary] = field(default_factory=dict)
+    boundaries: Mapping[str, ScalarBoundary | Outflow | Symmetry] = field(default_factory=dict)
     initial: Field = 0.0
     source: Field = 0.0
     turbulent_prandtl: float = 0.85
@@ -120,9 +117,9 @@ class FlowScalar:
     source : (elements, 1)
         ``s``; may be written between steps.
     given : (elements,)
-        Value or flux at boundary elements; may be written between steps.
-    kinds : (boundary elements,)
-        `VALUE` or `FLUX`.
+        What is given at boundary elements, a value or a flux; may be written between steps.
+    conditions
+        Of boundary elements.
     bounded
         The loops of bounded steps; None: steps are not.
 
@@ -132,14 +129,14 @@ class FlowScalar:
         If a number is out of range or a boundary does not fit.
     """
 
-    def __init__(self, flow: Incompressible, scalar: Scalar) -> None:
+    def __init__(self, flow: CarryingFlow, scalar: Scalar) -> None:
         self.what = f"scalar {scalar.name!r}"
         self._check(scalar, flow.dimension)
         self.flow, self.scalar = flow, scalar
         cv, elements = flow.volumes, flow.spaces.elements
         kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros(cv.elements)
-        self.kinds, given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
-        kinds[cv.cells :] = self.kinds
+        self.conditions = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        kinds[cv.cells :], given[cv.cells :] = self.conditions.kinds, self.conditions.given
         self.kind, self.given = elements.dat(kinds, f"{scalar.name}.kind"), elements.dat(given, f"{scalar.name}.given")
         self.theta, self.old, self.ahead, self.source = (
             flow.context.dat(flow.elements, name=f"{scalar.name}{end}", shape=(1,))
@@ -153,9 +150,9 @@ class FlowScalar:
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
         self.corrections: ScalarCorrections | None = None
         if flow.corrections is not None:
-            self.corrections = ScalarCorrections(self, scalar.name, given[cv.cells :], flow, flow.corrections)
-        jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
-        self.bounded = BoundedScalar(self) if jump else None
+            self.corrections = ScalarCorrections(self, scalar.name, flow, flow.corrections)
+        jump = starts_with_a_jump(self, scalar.initial, scalar.source) if scalar.bounded is None else scalar.bounded
+        self.bounded = BoundedScalar(self, scalar.name) if jump else None
         self._fluxes: dict[str, Loop] = {}
         self._surveys()
 
@@ -183,7 +180,7 @@ class FlowScalar:
         if not self._bounded:
             return []
         return [Loop(scalar_boundary, flow.boundary, self.kind, self.given, sides.entries, self.alpha[sides.pattern],
-                     theta[flow.behind[0]], theta)]  # fmt: skip
+                     theta[flow.behind[0]], theta, formulas=self.conditions.formulas)]  # fmt: skip
 
     # ------------------------------------------------------------------------------ parts of a step
     def explicit(self) -> list[Loop]:
@@ -305,7 +302,7 @@ class FlowScalars:
         If two have one name.
     """
 
-    def __init__(self, flow: Incompressible, scalars: Sequence[Scalar]) -> None:
+    def __init__(self, flow: CarryingFlow, scalars: Sequence[Scalar]) -> None:
         names = [scalar.name for scalar in scalars]
         if len(set(names)) < len(names):
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")

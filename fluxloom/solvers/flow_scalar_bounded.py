@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -11,18 +11,30 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flux_correction import allowances, corrected
 from fluxloom.fv.given import given_values
-from fluxloom.fv.incompressible import PRESCRIBED
 from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
-from fluxloom.fv.scalar_transport import VALUE
+from fluxloom.fv.scalar_sides import Field
 from fluxloom.fv.steep_start import discontinuous, steepest
+from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, CorrectedScalar, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.flow_scalar import FlowScalar
 
 __all__ = ["BoundedScalar", "starts_with_a_jump"]
 
 _ROUNDING = 1e-9
+
+
+class CarriedScalar(CorrectedScalar, Protocol):
+    """What bounded steps take of a scalar, see `fluxloom.solvers.flow_scalar.FlowScalar`."""
+
+    what: str
+    flow: CarryingFlow
+    corrections: ScalarCorrections | None
+    source: Dat
+    kind: Dat
+    given: Dat
+
+    def boundary(self, theta: Dat) -> list[Loop]:
+        """Return the loop that sets values at the boundary from those of the cells."""
+        ...
 
 
 class BoundedScalar:
@@ -32,14 +44,14 @@ class BoundedScalar:
 
     Parameters
     ----------
-    scalar
+    scalar, name
         Whose.
     """
 
     forgets = ("pair", "flux", "low", "before", "allowed")
 
-    def __init__(self, scalar: FlowScalar) -> None:
-        self.scalar, flow, name = scalar, scalar.flow, scalar.scalar.name
+    def __init__(self, scalar: CarriedScalar, name: str) -> None:
+        self.scalar, self._name, flow = scalar, name, scalar.flow
         ctx, pattern, sides = flow.context, flow.transport.pattern, flow.matrices.operators.sides
         self.pair = ctx.dat(pattern.entries, name=f"{name}.pair", shape=(3,))
         self.flux = ctx.dat(pattern.entries, name=f"{name}.fluxes")
@@ -83,7 +95,7 @@ class BoundedScalar:
         known = scalar.corrections
         raised = [] if known is None else [known.corrections.raising(scalar.alpha, known.raised)]
         return [*raised, Loop(bounded_limit, flow.cells, out.entries, flow.us[out.pattern], self._alpha[out.pattern],
-                              flow.volume, step, name=f"{scalar.scalar.name}.bounds")]  # fmt: skip
+                              flow.volume, step, name=f"{self._name}.bounds")]  # fmt: skip
 
     def check(self) -> None:
         """Raise `SolverError` if a step since the start was too long to be bounded. Collective."""
@@ -95,35 +107,35 @@ class BoundedScalar:
             )
 
 
-def starts_with_a_jump(scalar: FlowScalar) -> bool:
+def starts_with_a_jump(scalar: CarriedScalar, initial: Field, source: Field) -> bool:
     """Return whether a scalar jumps at the start, between cells or to what flows in. Collective.
 
     The latter where there is no source: with one, a start is but where the way to a steady state begins.
     """
-    flow, cv, given = scalar.flow, scalar.flow.volumes, scalar.scalar
+    flow, cv = scalar.flow, scalar.flow.volumes
     cells = cv.centres[: cv.cells]
-    start = given_values(f"{scalar.what}: initial", given.initial, cells)
+    start = given_values(f"{scalar.what}: initial", initial, cells)
     wrapped = cv.wrapped.faces
     beside = np.setdiff1d(np.arange(cv.interior), wrapped)
-    jumps = [np.array([steepest(given.initial, *cv.centres[cv.faces[beside].T])])]
-    if callable(given.initial):  # periodic faces have two places
+    jumps = [np.array([steepest(initial, *cv.centres[cv.faces[beside].T])])]
+    if callable(initial):  # periodic faces have two places
         ends = cv.centres[cv.faces[wrapped].T] + np.stack([cv.arms[wrapped], (cv.arms - cv.ways)[wrapped]])
-        here, there = (given_values(f"{scalar.what}: initial", given.initial, places) for places in ends)
+        here, there = (given_values(f"{scalar.what}: initial", initial, places) for places in ends)
         jumps += [np.abs(here - there)]
     values = [start]
-    source = given_values(f"{scalar.what}: source", given.source, cells)
-    if not flow.context.comm.reduce(np.array([np.abs(source).max(initial=0.0)]), "max")[0]:
+    sources = given_values(f"{scalar.what}: source", source, cells)
+    if not flow.context.comm.reduce(np.array([np.abs(sources).max(initial=0.0)]), "max")[0]:
         owned = flow.spaces.elements.owned
         number = np.arange(cv.elements)[owned]
         there = number >= cv.cells
         velocity, kind, value = (dat.read()[there] for dat in (flow.given, scalar.kind, scalar.given))
         number = number[there]
         entering = np.einsum("ij,ij->i", velocity, cv.areas[cv.interior :][number - cv.cells]) < 0.0
-        entering &= (kind == VALUE) & (flow.kinds[number - cv.cells] == PRESCRIBED)
+        entering &= (kind < 0) & flow.conditions.prescribed[number - cv.cells]  # both are given
         behind = cv.faces[cv.interior :][number - cv.cells, 0]
         values.append(value[entering])
         known = start[behind]
-        if callable(given.initial):  # at the faces: what it changes by from there to the cells is no jump
-            known = given_values(f"{scalar.what}: initial", given.initial, cv.centres[number])
+        if callable(initial):  # at the faces: what it changes by from there to the cells is no jump
+            known = given_values(f"{scalar.what}: initial", initial, cv.centres[number])
         jumps.append(np.abs(value - known)[entering])
     return discontinuous(flow.context.comm, values, jumps)

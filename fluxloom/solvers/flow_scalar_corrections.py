@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Subset
+from fluxloom.fv.face_conditions import ConditionTable
 from fluxloom.fv.linear_kernels import oblique_scalar_flux, scalar_corrections
 from fluxloom.fv.linear_operators import LinearOperators
-from fluxloom.fv.scalar_transport import VALUE
+from fluxloom.fv.projection_schemes import ProjectionScheme
 from fluxloom.solvers.flow_corrections import (
     CorrectedFlow,
     FlowCorrections,
@@ -22,16 +23,33 @@ from fluxloom.solvers.flow_corrections import (
     oblique_faces,
     oblique_sides,
 )
+from fluxloom.solvers.flow_spaces import Rows
 
-__all__ = ["ScalarCorrections"]
+__all__ = ["CarryingFlow", "CorrectedScalar", "ScalarCorrections"]
 
-Array = npt.NDArray[np.float64]
+
+class CarryingFlow(CorrectedFlow, Protocol):
+    """What scalars take of a flow, see `fluxloom.solvers.incompressible.Incompressible`."""
+
+    corrections: FlowCorrections | None
+    scheme: ProjectionScheme
+    viscosity: float
+    time: float
+    boundary: Subset
+    behind: TableMap
+    transport: Rows
+    entry_faces: Rows
+    given: Dat
+    weight: Dat
+    acceleration: Global
+    share: Global
+    blend: Global
 
 
 class CorrectedScalar(Protocol):
     """What the corrections take of a scalar, see `fluxloom.solvers.flow_scalar.FlowScalar`."""
 
-    kinds: npt.NDArray[np.int32]
+    conditions: ConditionTable
     theta: Dat
     ahead: Dat
     alpha: Dat
@@ -44,18 +62,16 @@ class ScalarCorrections:
     ----------
     scalar, name
         Whose.
-    given : (boundary elements,)
-        Its values and fluxes there; where one passes, a plane of symmetry is none.
     flow, corrections
         What carries it.
     """
 
     def __init__(
-        self, scalar: CorrectedScalar, name: str, given: Array, flow: CorrectedFlow, corrections: FlowCorrections
+        self, scalar: CorrectedScalar, name: str, flow: CorrectedFlow, corrections: FlowCorrections
     ) -> None:
         self.scalar, self.name, self.flow, self.corrections = scalar, name, flow, corrections
-        feet = scalar.kinds != VALUE
-        mirrors = flow.matrices.mirrors & feet & (given == 0.0)
+        feet = ~scalar.conditions.prescribed
+        mirrors = flow.matrices.mirrors & feet & (scalar.conditions.given == 0.0)  # a flux that passes is no image
         self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool), mirrors)
         same = all(flow.context.comm.allgather(np.array_equal(mirrors, flow.matrices.mirrors)))
         self._means = corrections.means if same else means_of(flow.context, flow.spaces, self.linear, f"{name}.means")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,63 +9,15 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flow_averages import average_flow, average_scalar
+from fluxloom.solvers.flow_types import Profile, ScalarAverage, symmetric
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["Profile", "ScalarAverage", "Statistics"]
+__all__ = ["Statistics"]
 
 Array = npt.NDArray[np.float64]
 
 _SAME = 1e-7
 """How far apart coordinates of one place may be, as a part of the extent of the mesh."""
-
-
-@dataclass(frozen=True)
-class ScalarAverage:
-    """Averages of a scalar, ``n`` cells or places.
-
-    Attributes
-    ----------
-    mean, variance : (n,)
-        ``<theta>`` and ``<theta'^2>``.
-    flux : (n, d)
-        ``<u' theta'>``.
-    """
-
-    mean: Array
-    variance: Array
-    flux: Array
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Averages in time and over all cells with one coordinate, ``n`` places.
-
-    Attributes
-    ----------
-    coordinate, volume : (n,)
-        Where, ascending, and the volume of the cells there.
-    velocity : (n, d)
-        ``<u>``.
-    stress : (n, d, d)
-        ``<u_i' u_k'>``, of what differs from ``velocity`` here: in time and from cell to cell.
-    pressure, pressure_variance : (n,)
-        ``<p>`` and ``<p'^2>``, kinematic.
-    scalars
-        Name to averages.
-    """
-
-    coordinate: Array
-    volume: Array
-    velocity: Array
-    stress: Array
-    pressure: Array
-    pressure_variance: Array
-    scalars: Mapping[str, ScalarAverage]
-
-    @property
-    def rms(self) -> Array:
-        """``sqrt <u_i'^2>``, ``(n, d)``."""
-        return np.sqrt(np.maximum(np.einsum("nii->ni", self.stress), 0.0))
 
 
 class Statistics:
@@ -178,7 +127,7 @@ class Statistics:
 
     def stress(self) -> Array:
         """Return Reynolds's stresses ``<u_i' u_k'>``, ``(cells, d, d)``."""
-        return _symmetric(self.moments.read()[:, :-1], self.flow.dimension)
+        return symmetric(self.moments.read()[:, :-1], self.flow.dimension)
 
     def rms(self) -> Array:
         """Return ``sqrt <u_i'^2>``, ``(cells, d)``."""
@@ -242,7 +191,7 @@ class Statistics:
             flux = mixed[:, 2:] - mixed[:, :1] * first[:, :d]
             scalars[name] = ScalarAverage(mixed[:, 0], mixed[:, 1] - mixed[:, 0] ** 2, flux)
         where = total(x[:, None])[kept, 0] * share[:, 0]
-        return Profile(where, volume[kept], first[:, :d], _symmetric(second[:, :-1], d), first[:, d], second[:, -1],
+        return Profile(where, volume[kept], first[:, :d], symmetric(second[:, :-1], d), first[:, d], second[:, -1],
                        scalars)  # fmt: skip
 
     def _places(self, x: Array, bins: int | None) -> tuple[npt.NDArray[np.int64], int]:
@@ -260,11 +209,3 @@ class Statistics:
         """Return the sums over places of values ``(cells, m)`` times the volumes, of all ranks. Collective."""
         found = [np.bincount(place, weight * column, minlength=count) for column in values.T]
         return self.flow.context.comm.reduce(np.stack(found, axis=1), "sum")
-
-
-def _symmetric(values: Array, d: int) -> Array:
-    """Return matrices ``(n, d, d)`` of their upper triangles ``(n, d (d + 1) / 2)``."""
-    found = np.empty((len(values), d, d))
-    for m, (i, k) in enumerate(zip(*np.triu_indices(d), strict=True)):
-        found[:, i, k] = found[:, k, i] = values[:, m]
-    return found

@@ -17,14 +17,11 @@ collocated grids of incompressible flow*. Numer. Heat Transfer B 42, 2002; S. K.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.face_forces import accelerate_faces, outward_areas, source_of_faces
+from fluxloom.fv.projection_schemes import ProjectionScheme
 from fluxloom.fv.steady_faces import carried, fading, set_apart
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.flow_corrections import CorrectedFlow, FlowCorrections
 
 __all__ = ["SteadyFaces"]
 
@@ -34,8 +31,8 @@ class SteadyFaces:
 
     Parameters
     ----------
-    flow
-        Whose, before its first step.
+    flow, corrections, scheme
+        Whose, before its first step, and what it has of these.
 
     Attributes
     ----------
@@ -45,10 +42,11 @@ class SteadyFaces:
         Length of this step or stage.
     """
 
-    def __init__(self, flow: Incompressible) -> None:
-        self.flow, ctx, cells, faces = flow, flow.context, flow.spaces.cells, flow.spaces.faces
+    def __init__(self, flow: CorrectedFlow, corrections: FlowCorrections | None, scheme: ProjectionScheme) -> None:
+        self.flow, self._part = flow, scheme.fading
+        ctx, cells, faces = flow.context, flow.spaces.cells, flow.spaces.faces
         self.apart, self._kept = (ctx.dat(flow.faces, name=name) for name in ("u_s.apart", "u_s.kept"))
-        self._through = ctx.dat(flow.faces, name="nothing") if flow.corrections is None else flow.corrections.through
+        self._through = ctx.dat(flow.faces, name="nothing") if corrections is None else corrections.through
         self._rate, known = ctx.dat(flow.cells, name="fading"), flow.matrices
         self.acting, self._once = ctx.scalar(0.0, "acting"), ctx.scalar(1.0, "once")
         self._out = cells.rows(known.operators.outward(known.mirrors), flow.spaces.faces, "fading.outward")
@@ -61,7 +59,7 @@ class SteadyFaces:
         return [
             Loop(fading, flow.cells, out.entries, flow.us[out.pattern], flow.nus[out.pattern], flow.volume, self._rate),
             Loop(carried, flow.faces, self._rate[self._behind.pattern], self.apart, self.acting, self._kept,
-                 part=flow.scheme.fading),
+                 part=self._part),
         ]  # fmt: skip
 
     def source(self) -> Loop:

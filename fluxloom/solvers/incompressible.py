@@ -21,21 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
-from fluxloom.core.errors import Divergence, SolverError, did_you_mean
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.incompressible import (
-    OUTFLOW,
     boundary_values,
     correct,
     divergence,
@@ -49,30 +47,29 @@ from fluxloom.fv.incompressible import (
     transport,
     velocity_gradient,
 )
-from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, check_shares
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner
-from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
+from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
+from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
-from fluxloom.solvers.flow_types import FlowState, PressureSolver, check_step, finite_vector
+from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
 
-__all__ = ["Form", "Incompressible"]
+__all__ = ["Incompressible"]
 
 Array = npt.NDArray[np.float64]
-Form = Literal["auto", "symmetric", "consistent"]
 FOREVER = 1.0e30
 _FLAT = 0.85
 """Of `Operators.wide_share`: meshes of Gmsh with 0.53 and 0.77 were stable, those with 0.91 and 1.16 were not."""
@@ -95,15 +92,13 @@ class Incompressible:
     viscosity
         Kinematic.
     boundaries
-        Patch to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each patch needs one.
+        Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch needs one.
     force
         Acceleration, ``(d,)``.
     stop, preconditioner
-        Of conjugate gradients for the pressure; by default 1e-6 relative to the right-hand side, and `Jacobi`.
+        Of the solver of the pressure; by default 1e-6 relative to the right-hand side, and `Jacobi`.
     pressure
-        Makes another solver for the pressure of this flow: of its attributes ``poisson`` (the matrix), ``b`` and
-        ``phi``, on ``cells``, with a null space of constants where ``floating``. Instead of ``stop`` and
-        ``preconditioner``.
+        That solver: `ConjugateGradients`, the default, or another one of `fluxloom.solvers.flow_pressure`.
     scheme
         `AdamsBashforth`, the default: one pressure solve a step; `RungeKutta`: three, and steps about three times as
         long; see `fluxloom.fv.projection_schemes`.
@@ -112,11 +107,10 @@ class Incompressible:
         in the next one.
     scalars
         What the flow carries, and what may drive it.
-    form
-        Of the operators. ``"symmetric"``: those of `fluxloom.fv.operators`, which keep energy, and are exact for linear
-        fields where faces stand across the middle of the line between cells; ``"consistent"``: corrected such that they
-        are on every mesh (`fluxloom.fv.linear_operators`); ``"auto"``: the first where the mesh is orthogonal, else
-        the second.
+    consistent
+        Whether the operators are corrected such that they are exact for linear fields on every mesh
+        (`fluxloom.fv.linear_operators`). Those that are not, of `fluxloom.fv.operators`, keep energy, and are exact
+        where faces stand across the middle of the line between cells. By default where the mesh is not orthogonal.
 
     Raises
     ------
@@ -138,13 +132,16 @@ class Incompressible:
         preconditioner: Preconditioner | None = None,
         scheme: ProjectionScheme | None = None,
         model: EddyViscosity | None = None,
-        pressure: Callable[[Incompressible], PressureSolver] | None = None,
+        pressure: PressureMethod | None = None,
         scalars: Sequence[Scalar] = (),
-        form: Form = "auto",
+        consistent: bool | None = None,
     ) -> None:
         require_strategy("scheme", scheme, ProjectionScheme, optional=True)
         require_strategy("model", model, EddyViscosity, optional=True)
         require_strategy("preconditioner", preconditioner, Preconditioner, optional=True)
+        require_strategy("pressure", pressure, PressureMethod, optional=True)
+        if consistent not in (None, False, True):
+            raise SolverError(f"consistent: True, False or None is wanted, not {consistent!r}")
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
@@ -154,9 +151,11 @@ class Incompressible:
         self._check_next = False
         self._sets()
         self.boundaries: Mapping[str, Boundary] = dict(boundaries or {})
-        self.kinds, self.given_velocity = boundary_table(volumes, self.boundaries)
+        self.conditions = FlowConditions.of(volumes, self.boundaries)
         self.obliqueness = float(context.comm.reduce(np.array([obliqueness(volumes)]), "max")[0])
-        self.matrices = FlowMatrices(volumes, self.kinds, self._oblique(form))
+        self.matrices = FlowMatrices(
+            volumes, self.conditions, self.obliqueness > ORTHOGONAL if consistent is None else consistent
+        )
         self._warn_of_flat_cells()
         self._warn_of_thin_cells()
         self._dats()
@@ -166,23 +165,13 @@ class Incompressible:
         self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
         check_shares(self.scheme)
         self.scalars = FlowScalars(self, scalars)
-        self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
+        self.floating = not self._anywhere(self.conditions.open.any())
         self.steady: SteadyFaces | None = None
         self._loops()
-        self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
+        method, recipe = pressure or ConjugateGradients(), preconditioner or Jacobi()
+        self.solver = method.solver(self, stop or Stop(rtol=1e-6), recipe)
 
     # ------------------------------------------------------------------------------------- set-up
-    def _oblique(self, form: Form) -> bool:
-        """Return whether the operators are corrected."""
-        if form not in get_args(Form):
-            raise SolverError(f"form: no {form!r}{did_you_mean(str(form), get_args(Form))}: {get_args(Form)}")
-        return form == "consistent" or (form == "auto" and self.obliqueness > ORTHOGONAL)
-
-    @property
-    def form(self) -> Literal["symmetric", "consistent"]:
-        """Of the operators."""
-        return "consistent" if self.matrices.oblique else "symmetric"
-
     def forces(self) -> list[Array]:
         """Return the directions of all that pushes the fluid, beside its pressure."""
         lifts = [scalar.scalar.buoyancy for scalar in self.scalars.all.values()]
@@ -236,7 +225,7 @@ class Incompressible:
         self.weight = elements.dat(padded, "weight")
         self.inverse = elements.dat(np.divide(1.0, padded, out=np.zeros_like(padded), where=padded > 0), "inverse")
         kinds, normals = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, d))
-        kinds[cv.cells :], normals[cv.cells :] = self.kinds, cv.normals[cv.interior :]
+        kinds[cv.cells :], normals[cv.cells :] = self.conditions.kinds, cv.normals[cv.interior :]
         self.kind, self.normal = elements.dat(kinds, "kind"), elements.dat(normals, "normal")
         self.given = elements.dat(nothing, "given")
         self.acceleration = ctx.scalar(self.force, "force")
@@ -247,7 +236,7 @@ class Incompressible:
         cv = self.volumes
         found = np.zeros((cv.elements, self.dimension))
         found[: cv.owned] = inside
-        found[cv.cells :] = self.given_velocity
+        found[cv.cells :] = self.conditions.given
         return found
 
     def _bind(self) -> None:
@@ -265,19 +254,12 @@ class Incompressible:
         behind = elements.local(known.owners[elements.owned])
         self.behind = self.context.map(self.elements, self.elements, behind[:, None], "behind")
 
-    def _pressure(self, stop: Stop | None, preconditioner: Preconditioner | None) -> PressureSolver:
-        return ConjugateGradient(
-            self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
-            stop=stop if stop is not None else Stop(rtol=1e-6), nullspace="constant" if self.floating else "none",
-            check_every=STEPS_CHECKED, name="pressure",
-        )  # fmt: skip
-
     def _loops(self) -> None:
         d = self.dimension
         sides = []
         if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
-                          self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
+                          self.u[self.behind[0]], self.u, formulas=self.conditions.formulas, d=d)]  # fmt: skip
         rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
         nus = self.nus if corrections is None else corrections.raised
         between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]
@@ -379,7 +361,7 @@ class Incompressible:
 
     def seek_steady(self) -> None:
         """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""
-        self.steady = SteadyFaces(self)
+        self.steady = SteadyFaces(self, self.corrections, self.scheme)
         self._loops()
 
     # ------------------------------------------------------------------------------------- running

@@ -89,7 +89,7 @@ class StaggeredFields:
     def constants(self) -> dict[str, Any]:
         """What every kernel wants to know of the grid."""
         x, y, z = [*self.box.inverse, 0.0][:3]
-        return {"d": self.box.dimension, "axis": self.box.stretched, "ix": x, "iy": y, "iz": z}
+        return {"d": self.box.dimension, "spacing": kernels.Spacing(self.box.stretched, x, y, z)}
 
     def _ghosts(self, boundaries: Mapping[str, Boundary]) -> list[Loop]:
         """Return what fills the places beyond the sides, a loop an axis."""

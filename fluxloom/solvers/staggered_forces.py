@@ -12,7 +12,6 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv import staggered as kernels
-from fluxloom.fv.incompressible_boundary import NoSlip, Symmetry
 from fluxloom.fv.staggered_sides import SideWeights, corner_weights, side_weights
 from fluxloom.solvers.staggered import Staggered
 
@@ -47,7 +46,7 @@ class StaggeredForces:
                 raise SolverError(f"forces: there is no side {name!r}{did_you_mean(name, known)} (sides: {listed})")
             boundary = flow.boundaries[name]
             self._add(name, side_weights(flow.grid, name, flow.viscosity, boundary))
-            if isinstance(boundary, NoSlip | Symmetry):
+            if boundary.wall:
                 for weights in corner_weights(flow.grid, name, flow.viscosity):
                     self._add(f"{name}.corner", weights)
         self.chain = Chain([Reset(self._total), *self._loops], name="forces")

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv import staggered as kernels
+from fluxloom.solvers.flow_types import Profile, symmetric
 from fluxloom.solvers.staggered import Staggered
 
-__all__ = ["PlaneAverages", "StaggeredStatistics"]
+__all__ = ["StaggeredStatistics"]
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PlaneAverages:
-    """Averages over time and over planes across an axis, ``n`` of them.
-
-    Attributes
-    ----------
-    coordinate : (n,)
-        Where.
-    velocity : (n, d)
-        ``<u>``.
-    stress : (n, d, d)
-        ``<u_a' u_b'>``, of what differs from ``velocity``.
-    pressure, pressure_variance : (n,)
-        ``<p>`` and ``<p'^2>``, kinematic.
-    """
-
-    coordinate: Array
-    velocity: Array
-    stress: Array
-    pressure: Array
-    pressure_variance: Array
 
 
 class StaggeredStatistics:
@@ -47,12 +24,14 @@ class StaggeredStatistics:
     ----------
     flow
         What is sampled.
+    start
+        Time before which `sample` does nothing.
     """
 
     remembers = ("weight", "samples")
 
-    def __init__(self, flow: Staggered) -> None:
-        self.flow, fields, d = flow, flow.fields, flow.dimension
+    def __init__(self, flow: Staggered, start: float = 0.0) -> None:
+        self.flow, self.start, fields, d = flow, start, flow.fields, flow.dimension
         width = d + d * (d + 1) // 2 + 2
         self.sums = flow.context.dat(fields.grid, name="sums", shape=(width,), layout=SoA())
         potential, _ = flow.impulse()
@@ -63,6 +42,8 @@ class StaggeredStatistics:
 
     def sample(self, weight: float) -> None:
         """Add what there is now, for a length of time."""
+        if self.flow.time < self.start:
+            return
         _, scale = self.flow.impulse()
         self._add(weight=weight, scale=scale)
         self.weight += weight
@@ -76,16 +57,21 @@ class StaggeredStatistics:
         """Return ``<u>`` of cells, ``(cells, d)``."""
         return self.means()[..., : self.flow.dimension].reshape(-1, self.flow.dimension)
 
-    def planes(self, axis: int) -> PlaneAverages:
-        """Return averages over the planes across an axis."""
+    def profile(self, axis: str, bins: int | None = None) -> Profile:
+        """Return averages over the planes across an axis, ``"x"``, ``"y"`` or ``"z"``; there are no other intervals.
+
+        Raises
+        ------
+        SolverError
+            If there is no such axis, or intervals are wanted.
+        """
         grid, d = self.flow.grid, self.flow.dimension
-        weights = grid.volumes()[grid.interior]
-        others = tuple(k for k in range(d) if k != d - 1 - axis)
-        lines = (self.means() * weights[..., None]).sum(axis=others) / weights.sum(axis=others)[:, None]
-        velocity, stress, place = lines[:, :d], np.zeros((len(lines), d, d)), d
-        for a in range(d):
-            for b in range(a, d):
-                stress[:, a, b] = stress[:, b, a] = lines[:, place] - velocity[:, a] * velocity[:, b]
-                place += 1
-        pressure = lines[:, place]
-        return PlaneAverages(grid.centres(axis), velocity, stress, pressure, lines[:, place + 1] - pressure**2)
+        if axis not in tuple("xyz"[:d]) or bins is not None:
+            raise SolverError(f"profile: an axis of a staggered grid is wanted, and no bins, not {axis!r} and {bins!r}")
+        weights, across = grid.volumes()[grid.interior], "xyz".index(axis)
+        others = tuple(k for k in range(d) if k != d - 1 - across)
+        volume = weights.sum(axis=others)
+        lines = (self.means() * weights[..., None]).sum(axis=others) / volume[:, None]
+        velocity, pressure, (rows, columns) = lines[:, :d], lines[:, -2], np.triu_indices(d)
+        stress = symmetric(lines[:, d:-2] - velocity[:, rows] * velocity[:, columns], d)
+        return Profile(grid.centres(across), volume, velocity, stress, pressure, lines[:, -1] - pressure**2, {})

@@ -14,11 +14,11 @@ from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetr
 from fluxloom.mesh import box2d, box3d
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
+from fluxloom.solvers.edge_scheme import Advective, EdgeScheme, FullStress
 from tests.conformance import harness
 from tests.conformance.harness import everywhere
 
-SCHEMES = {2: EdgeScheme(), 3: EdgeScheme(convection=Advective(), stress="full", dynamic=0.5)}
+SCHEMES = {2: EdgeScheme(), 3: EdgeScheme(convection=Advective(), stress=FullStress(), dynamic=0.5)}
 
 
 def found(device: str, dimension: int, threads: int = 2) -> dict[str, np.ndarray]:

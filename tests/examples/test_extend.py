@@ -105,6 +105,69 @@ def test_a_boundary_condition(tmp_path: Path) -> None:
     assert "no key 'permeabilty'; did you mean 'permeability'?" in done.stderr
 
 
+def test_a_boundary_condition_of_incompressible_flow(tmp_path: Path) -> None:
+    """Slip moves the profile between plates by ``L f h / (2 nu)``; a wall that loses heat has the value that it should.
+
+    On the reference device and two ranks too; one that lets the flow pass is refused.
+    """
+    files_of("boundary.md", tmp_path)
+    text = (tmp_path / "plates.toml").read_text()
+    (tmp_path / "walls.toml").write_text(text.replace('"slip:SlipLength"\nlength = 0.1', '"wall"'))
+    assert centre(tmp_path, "plates.toml") - centre(tmp_path, "walls.toml") == pytest.approx(0.4, rel=1e-4)
+    heat = """
+[scalar.T]
+diffusivity = 0.5
+[scalar.T.boundary.ymin]
+type = "loss:HeatLoss"
+coefficient = 2.0
+[scalar.T.boundary.ymax]
+type = "value"
+value = "1"
+"""
+    (tmp_path / "heat.toml").write_text(text.replace("end = 20.0", "end = 5.0") + heat)
+    run(tmp_path, "-m", "fluxloom", "run", "heat.toml", "--output", "heat", "--no-picture")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "heat" / "final.vtkhdf") as file:
+        found = np.asarray(file["VTKHDF/CellData/T"])
+    y = (np.arange(8) + 0.5) / 8  # of the profile a + b y: 0.5 b = 2 a, a + b = 1
+    assert np.sort(found)[::2] == pytest.approx(0.2 + 0.8 * y, abs=1e-4)
+    said = run(tmp_path, "-c", """if True:
+        import fluxloom as fl
+        from fluxloom.fv.control_volumes import control_volumes
+        from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
+        from fluxloom.mesh import box2d
+        from fluxloom.mesh.distribute import distribute_mesh
+        from fluxloom.mesh.slices import as_slice
+        from fluxloom.solvers.incompressible import Incompressible
+        from slip import SlipLength
+
+        MESH, SIDES = box2d(4, 6), [("xmin", "xmax")]
+
+        def energy(context, volumes):
+            sides = {"ymin": SlipLength(0.1), "ymax": SlipLength(0.2)}
+            flow = Incompressible(context, volumes, 0.1, sides, force=(0.8, 0.0))
+            flow.initialise((1.0, 0.0))
+            for _ in range(5):
+                flow.step(0.01)
+            return flow.state().kinetic_energy
+
+        def here(comm):
+            part = distribute_mesh(as_slice(comm, MESH), comm, method="rcb", maps=FLOW_MAPS)
+            return energy(fl.Context("cpu", threads=1, comm=comm), shared_volumes(part, SIDES))
+
+        volumes = control_volumes(MESH, SIDES)
+        print(energy(fl.Context("cpu"), volumes), energy(fl.Context("reference"), volumes), *fl.run_threads(2, here))
+    """)
+    energies = [float(word) for word in said.split()]
+    np.testing.assert_allclose(energies, energies[0], rtol=1e-9)
+    assert 0.49 < energies[0] < 0.5
+    (tmp_path / "slip.py").write_text((tmp_path / "slip.py").read_text().replace(" - through * normal", ""))
+    words = [sys.executable, "-m", "fluxloom", "run", "plates.toml", "--output", "wrong", "--no-picture"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "SlipLength: of the velocity [0.7, -0.4] behind a face" in done.stderr
+    assert "return what is along the face, or say open = True" in done.stderr
+
+
 def test_a_model_of_eddies(tmp_path: Path) -> None:
     """It leaves a laminar flow alone, takes energy from vortices, on the reference device and two ranks too."""
     files_of("eddy_viscosity.md", tmp_path)

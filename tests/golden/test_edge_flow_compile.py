@@ -17,7 +17,7 @@ from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetr
 from fluxloom.mesh.generate import box3d
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import EdgeScheme, FullStress
 
 from .fake import FakeItems, FakeProgram
 
@@ -48,7 +48,7 @@ def test_nvcc_compiles_a_step(tmp_path: Path) -> None:
     device = Writer()
     mesh = point_mesh(fl.Context(device), box3d(2, 2, 2, kind="tetra"))
     with np.errstate(all="ignore"):  # nothing runs on this device: masses are 0
-        flow = EdgeFlow(mesh, 1e-2, BOUNDARIES, scheme=EdgeScheme(stress="full"), model=Smagorinsky())
+        flow = EdgeFlow(mesh, 1e-2, BOUNDARIES, scheme=EdgeScheme(stress=FullStress()), model=Smagorinsky())
         device.texts.clear()
         for chain in (*flow.chains, flow.loops.limit, flow.loops.survey, flow.loops.reaction(("ymin",))[0]):
             chain.build()

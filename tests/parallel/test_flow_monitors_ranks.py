@@ -46,7 +46,7 @@ def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
     flow = flow_of(comm, scheme)
     flow.initialise((1.0, 0.0))
     statistics, probes = Statistics(flow), Probes(flow, POINTS, capacity=3)
-    forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), form="balance")
+    forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), balance=True)
     for _ in range(4):
         flow.step(0.01)
         statistics.sample()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflo
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.projection_schemes import ProjectionScheme, RungeKutta
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg import GatheredSolver, Jacobi, Stop
+from fluxloom.linalg import GatheredSolver, Stop
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.flow_types import FlowState, PressureSolver
+from fluxloom.solvers.flow_pressure import PressureEquation, PressureMethod
+from fluxloom.solvers.flow_types import FlowState
 from fluxloom.solvers.incompressible import Incompressible
 from tests.parallel.launch import mpiexec
 
@@ -71,12 +74,21 @@ def volumes_of(comm: Comm, case: Case) -> ControlVolumes:
     return shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), periodic)
 
 
+@dataclass(frozen=True)
+class Gathered(PressureMethod):
+    """One rank solves for all."""
+
+    def solver(self, flow: PressureEquation, stop: Stop, preconditioner: Preconditioner) -> GatheredSolver:
+        return GatheredSolver(flow.poisson, flow.b, flow.phi, groups=1, device="cpu:1", preconditioner=preconditioner,
+                              stop=stop, nullspace="constant" if flow.floating else "none")  # fmt: skip
+
+
 def advanced(
     comm: Comm,
     name: str,
     scheme: ProjectionScheme | None = None,
     device: str = "cpu",
-    pressure: Callable[[Incompressible], PressureSolver] | None = None,
+    pressure: PressureMethod | None = None,
     schedule: fl.Schedule | None = None,
 ) -> tuple[Array, Array, Array, FlowState, float]:
     """Return the numbers of this rank's cells, their velocity and pressure after some steps, and what all know."""
@@ -183,10 +195,6 @@ def test_pressure_on_one_device_for_all_ranks() -> None:
     """Ranks gather the right-hand side, their master solves, and scatters the pressure."""
     wanted = whole(run_threads(1, lambda comm: advanced(comm, "duct")))
 
-    def gathered(flow: Incompressible) -> GatheredSolver:
-        return GatheredSolver(flow.poisson, flow.b, flow.phi, groups=1, device="cpu:1", preconditioner=Jacobi(),
-                              stop=Stop(rtol=1e-10), nullspace="constant" if flow.floating else "none")  # fmt: skip
-
-    found = whole(run_threads(3, lambda comm: advanced(comm, "duct", pressure=gathered)))
+    found = whole(run_threads(3, lambda comm: advanced(comm, "duct", pressure=Gathered())))
     for mine, right in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine, right, rtol=0, atol=1e-8)

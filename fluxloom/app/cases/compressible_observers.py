@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.flow_averages import SampleObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.files import atomic, fields_name, write_fields
@@ -132,34 +133,21 @@ def _names(flow: CompressibleFlow) -> list[str]:
     return ["rho", *_COMPONENTS[: flow.dimension], "p", *(["nu_tilde"] if flow.turbulent else [])]
 
 
-class AveragesObserver(Observer):
+class AveragesObserver(SampleObserver):
     """Averages of the states over time, samples count with the time since the look before; of ``steady`` flow alike."""
 
-    name, remembers = "statistics", ("_before",)
-
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
+        super().__init__(flow, table.every)
         self._flow, self._table, self._steady = flow, table, steady
-        self._before, self._due = flow.time, True
         from fluxloom.solvers.compressible_monitors import StateAverages
 
         self.averages = StateAverages(flow)
-
-    def stepped(self) -> None:
-        """Sample, where it is due."""
-        self._due = self._flow.steps % self._table.every == 0
-        if self._due:
-            self._sample()
 
     def _sample(self) -> None:
         flow = self._flow
         if (flow.steps if self._steady else flow.time) >= self._table.start:
             self.averages.sample(1.0 if self._steady else flow.time - self._before)
         self._before = flow.time
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet."""
-        if not self._due:
-            self._sample()
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return means, root mean squares, and Reynolds's shear stresses."""

@@ -14,10 +14,10 @@ from fluxloom.app.cases.compressible_tables import (
     CompressibleCase,
     FreeStreamTable,
     InitialTable,
-    OwnBoundaryTable,
 )
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.strategy_tables import member_of
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
@@ -150,8 +150,8 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
 def _boundary(
     table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int, rotation: Rotation | None
 ) -> BoundaryCondition:  # fmt: skip
-    if isinstance(table, OwnBoundaryTable):
-        return table.condition
+    if (own := member_of(table)) is not None:
+        return own
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
     if table.motion():

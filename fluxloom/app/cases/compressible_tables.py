@@ -7,7 +7,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WrapValidator, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SnapshotsTable, SurfaceTable
@@ -16,10 +16,9 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
-from fluxloom.app.cases.strategy_tables import choose, strategy_table
+from fluxloom.app.cases.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.core.errors import did_you_mean
-from fluxloom.core.strategies import strategy_words
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
@@ -32,7 +31,6 @@ __all__ = [
     "FreeStreamTable",
     "GasTable",
     "InitialTable",
-    "OwnBoundaryTable",
     "SchemeTable",
 ]  # fmt: skip
 
@@ -264,33 +262,6 @@ class BoundaryTable(MotionTable):
         return self
 
 
-class OwnBoundaryTable(BoundaryTable):
-    """``[boundary.PATCH]`` whose ``type`` is a condition of another package, or of a file beside the case."""
-
-    condition: Any
-
-
-def _of_whom(given: Any, ours: Callable[[Any], BoundaryTable]) -> BoundaryTable:
-    """Check the table of a boundary: as ours, or by the fields of the condition that its type names."""
-    if isinstance(given, BoundaryTable):
-        return given
-    kind = given.get("type") if isinstance(given, dict) else None
-    if not isinstance(kind, str) or kind in BOUNDARY_KEYS:
-        return ours(given)
-    if ":" not in kind and kind not in BoundaryCondition.choices.names():
-        known = [*BOUNDARY_KEYS, *BoundaryCondition.choices.names()]
-        raise ValueError(f"type: unknown value \"{kind}\"{did_you_mean(kind, known)} (allowed: {', '.join(known)})")
-    return OwnBoundaryTable.model_construct(type=kind, condition=choose(BoundaryCondition, given))
-
-
-def _as_given(table: BoundaryTable) -> Any:
-    """Return a boundary as a file has it."""
-    return strategy_words(table.condition) if isinstance(table, OwnBoundaryTable) else table.model_dump()
-
-
-AnyBoundary = Annotated[BoundaryTable, WrapValidator(_of_whom), PlainSerializer(_as_given)]
-
-
 class CompressibleCase(CaseModel):
     """A case file of compressible flow."""
 
@@ -298,7 +269,7 @@ class CompressibleCase(CaseModel):
     flow: FreeStreamTable = FreeStreamTable()
     mesh: FlowMeshTable = FlowMeshTable()
     initial: InitialTable = InitialTable()
-    boundary: dict[str, AnyBoundary] = Field(default={})
+    boundary: dict[str, Annotated[BoundaryTable, OrOthers(BoundaryCondition, BOUNDARY_KEYS)]] = Field(default={})
     scheme: SchemeTable = SchemeTable()
     time: MarchTable = MarchTable()
     implicit: ImplicitTable | None = None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, KrylovTable
+from fluxloom.app.cases.strategy_tables import member_of
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
@@ -53,6 +54,8 @@ def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Bo
     CaseError
         If the velocity does not fit.
     """
+    if (own := member_of(table)) is not None:
+        return own
     check_length(f"boundary.{name}.velocity", len(table.velocity), d)
     if kind in ("wall", "inflow"):
         formulas = given_velocity(table, f"boundary.{name}", d)

@@ -15,7 +15,7 @@ from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
-    AveragesObserver,
+    FlowAveragesObserver,
     ForcesObserver,
     ScalarObserver,
     probes_observer,
@@ -26,15 +26,11 @@ from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.extrusion import extrusion_of
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
-from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg.extruded_batch import PlaneGradients
-from fluxloom.linalg.status import STEPS_CHECKED
 from fluxloom.mesh.rows import together
-from fluxloom.solvers.flow_types import PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
@@ -115,9 +111,10 @@ def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observe
             found.append(probes_observer(solver, case.probes))
     if case.statistics.every:
         with explained("statistics"):
-            found.append(AveragesObserver(solver, case.statistics))
+            found.append(FlowAveragesObserver(solver, case.statistics))
     for name, table in case.scalar.items():
-        driven = [patch for patch, boundary in table.boundary.items() if boundary.type in ("value", "flux")]
+        free = ("adiabatic", "outflow", "symmetry")
+        driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]
         found.append(ScalarObserver(solver, name, driven))
     return found
 
@@ -129,21 +126,12 @@ def _solver(
     check_length("fluid.force", len(force), volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
-    stop = pressure.value
-    recipe = pressure.preconditioner
-
-    def fourier(flow: Incompressible) -> PressureSolver:
-        return extrusion_of(volumes).poisson(
-            flow.matrices.poisson, flow.b, flow.phi, stop=stop, method=PlaneGradients(recipe),
-            check_every=STEPS_CHECKED,
-        )  # fmt: skip
-
-    with explained(f'pressure.solver = "{pressure.solver}"', pressure.named):
+    with explained(f'pressure.solver = "{strategy_name(pressure.solver)}"', pressure.named):
         return Incompressible(
-            context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
-            scheme=case.time.scheme, model=case.les.model,
-            pressure=fourier if pressure.solver == "fourier" else None,
-            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
+            context, volumes, case.fluid.viscosity, boundaries, force=force, stop=pressure.value,
+            preconditioner=pressure.preconditioner, scheme=case.time.scheme, model=case.les.model,
+            pressure=pressure.solver, scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
+            consistent=case.space.consistent,
         )  # fmt: skip
 
 
@@ -160,12 +148,12 @@ def _checked_boundaries(
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
     with explained("boundary"):
-        kinds, given = boundary_table(volumes, boundaries)
-    through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
-    size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
+        known = FlowConditions.of(volumes, boundaries)
+    through = np.einsum("ij,ij->i", known.given, volumes.areas[volumes.interior :])
+    size = np.linalg.norm(known.given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        if tables[name].type == "wall" and passes(through[place], size[place]):
+        if isinstance(boundaries[name], NoSlip) and passes(through[place], size[place]):
             raise slides_only(name, tables[name].velocity)
-    prescribed = kinds == PRESCRIBED
-    return boundaries, (float(through[prescribed].sum()), float(size[prescribed].sum()), bool((kinds == OUTFLOW).any()))
+    some = known.prescribed
+    return boundaries, (float(through[some].sum()), float(size[some].sum()), bool(known.open.any()))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import AveragesTable
+from fluxloom.app.cases.strategy_tables import OrOthers
+from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
+Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
@@ -92,7 +95,7 @@ class ScalarBoundaryTable(Table):
         Of the scalar, or of the flux: a formula in x, y and z.
     """
 
-    type: Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
+    type: Kind
     value: InSpace = ""
 
     @model_validator(mode="after")
@@ -130,7 +133,7 @@ class ScalarTable(Table):
     turbulent_prandtl: Annotated[float, Field(gt=0)] = 0.85
     expansion: float = 0.0
     reference: float = 0.0
-    boundary: dict[str, ScalarBoundaryTable] = Field(default={})
+    boundary: dict[str, Annotated[ScalarBoundaryTable, OrOthers(ScalarBoundary, get_args(Kind))]] = Field(default={})
     bounded: bool | None = None
 
     @model_validator(mode="after")

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
 from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
-from fluxloom.app.files import atomic
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.flow_statistics import Profile, Statistics
+from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = [
-    "AveragesObserver",
+    "FlowAveragesObserver",
     "ForceColumns",
     "ForcesObserver",
     "ScalarObserver",
@@ -29,7 +29,7 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-_AXES, _COMPONENTS = "xyz", "uvw"
+_AXES = "xyz"
 
 
 class ForceColumns(Observer):
@@ -73,7 +73,7 @@ class ForcesObserver(ForceColumns):
 
     def __init__(self, flow: Incompressible, name: str, table: ForcesTable) -> None:
         super().__init__(name, force_reference(table))
-        self._forces = Forces(flow, table.patches or [name], self.reference, form=table.form)
+        self._forces = Forces(flow, table.patches or [name], self.reference, balance=table.form == "balance")
 
     def now(self) -> Force:
         """Return the force now."""
@@ -86,71 +86,24 @@ class ForcesObserver(ForceColumns):
 
 def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
     """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
-    values = [*_COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
+    values = [*COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
     return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
 
 
-class AveragesObserver(Observer):
-    """Averages over time, as fields, and over directions too in ``profile.csv``."""
-
-    name, remembers = "statistics", ("_before",)
+class FlowAveragesObserver(AveragesObserver):
+    """Averages of finite volumes: root mean squares and the pressure are fields too."""
 
     def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
-        self._flow, self._table = flow, table
         self.statistics = Statistics(flow, table.start)
-        self._before, self._due = flow.time, True
-
-    def stepped(self) -> None:
-        """Sample, where it is due, for the time since the look before."""
-        self._due = self._flow.steps % self._table.every == 0
-        if self._due:
-            self._sample()
-
-    def _sample(self) -> None:
-        time = self._flow.time
-        self.statistics.sample(time - self._before)
-        self._before = time
+        super().__init__(flow, self.statistics, table.every, table.profile, table.bins)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return means and root mean squares."""
-        if not self.statistics.samples:
-            return {}
-        mean, rms = self.statistics.velocity(), self.statistics.rms()
-        found: dict[str, npt.NDArray[Any]] = {}
-        for k, name in enumerate(_COMPONENTS[: self._flow.dimension]):
-            found |= {f"{name}_mean": mean[:, k].copy(), f"{name}_rms": rms[:, k].copy()}
+        if not (found := dict(super().fields())):
+            return found
+        rms = self.statistics.rms()
+        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(COMPONENTS[: rms.shape[1]])}
         return found | {"p_mean": self.statistics.pressure()}
-
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return how much has been averaged."""
-        found = self.statistics
-        return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the profile."""
-        if not self._due:
-            self._sample()
-        axis = self._table.profile
-        if axis and self.statistics.samples:
-            profile = self.statistics.profile(axis, self._table.bins or None)
-            self.folder.write("profile.csv", lambda path: _write_profile(path, axis, profile))
-
-
-def _write_profile(path: Path, axis: str, profile: Profile) -> None:
-    """Write a profile as a table with a heading."""
-    names = _COMPONENTS[: profile.velocity.shape[1]]
-    columns = {axis: profile.coordinate}
-    columns |= {name: profile.velocity[:, k] for k, name in enumerate(names)}
-    columns |= {f"{name}_rms": profile.rms[:, k] for k, name in enumerate(names)}
-    pairs = [(i, k) for i in range(len(names)) for k in range(i + 1, len(names))]
-    columns |= {names[i] + names[k]: profile.stress[:, i, k] for i, k in pairs}
-    columns |= {"p": profile.pressure, "p_rms": np.sqrt(np.maximum(profile.pressure_variance, 0.0))}
-    for name, scalar in profile.scalars.items():
-        columns |= {name: scalar.mean, f"{name}_rms": np.sqrt(np.maximum(scalar.variance, 0.0))}
-        columns |= {f"{names[k]}_{name}": scalar.flux[:, k] for k in range(len(names))}
-    table = np.stack(list(columns.values()), axis=1)
-    with atomic(path) as temporary:
-        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
 
 
 class ScalarObserver(Observer):

@@ -139,8 +139,8 @@ class IncompressibleRunner(FlowRunner):
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver
-        oblique = f"{solver.form} (angle or skewness of faces: at most {solver.obliqueness:.2g})"
-        found = [("operators", oblique)]
+        form = "consistent" if solver.matrices.oblique else "symmetric"
+        found = [("operators", f"{form} (angle or skewness of faces: at most {solver.obliqueness:.2g})")]
         if self._drive is not None:
             found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
         return found

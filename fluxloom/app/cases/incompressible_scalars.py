@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
+from fluxloom.app.cases.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue, ScalarBoundary
@@ -60,9 +61,11 @@ def _check_patches(key: str, given: Mapping[str, ScalarBoundaryTable], volumes: 
             )
 
 
-def _boundary(table: ScalarBoundaryTable, key: str, d: int) -> ScalarBoundary:
+def _boundary(table: ScalarBoundaryTable, key: str, d: int) -> ScalarBoundary | Outflow | Symmetry:
+    if (own := member_of(table)) is not None:
+        return own
     values = _field(table.value, f"{key}.value", d)
-    made: dict[str, ScalarBoundary] = {
+    made: dict[str, ScalarBoundary | Outflow | Symmetry] = {
         "value": FixedValue(values), "flux": FixedFlux(values), "adiabatic": Adiabatic(), "outflow": Outflow(),
         "symmetry": Symmetry(),
     }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -16,22 +16,25 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
-from fluxloom.app.cases.strategy_tables import Chosen, strategy_table
+from fluxloom.app.cases.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
+from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 
 __all__ = [
-    "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
+    "VELOCITY_KEYS", "FlowBoundary", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
     "InitialVelocityTable", "KrylovTable", "LesTable", "TimeTable",
 ]  # fmt: skip
 
 Vector = Annotated[list[float], Field(max_length=3)]
+Kind = Literal["wall", "inflow", "outflow", "symmetry"]
 
 
 class FluidTable(Table):
@@ -122,12 +125,15 @@ class FlowBoundaryTable(GivenVelocityTable):
         ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero) or ``"symmetry"``.
     """
 
-    type: Literal["wall", "inflow", "outflow", "symmetry"]
+    type: Kind
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowBoundaryTable:
         self.check_velocity(self.type)
         return self
+
+
+FlowBoundary = Annotated[FlowBoundaryTable, OrOthers(Boundary, get_args(Kind))]
 
 
 class KrylovTable(strategy_table(Stop, without=("atol",))):
@@ -168,7 +174,7 @@ class PressureTable(KrylovTable):
         uniform and periodic, and conjugate gradients in the plane (one rank).
     """
 
-    solver: Literal["cg", "fourier"] = "cg"
+    solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
 
 class TimeTable(Table):
@@ -243,6 +249,11 @@ class SpaceTable(Table):
 
     form: Literal["auto", "symmetric", "consistent"] = "auto"
 
+    @property
+    def consistent(self) -> bool | None:
+        """Whether the operators are corrected; None: where the mesh is not orthogonal."""
+        return None if self.form == "auto" else self.form == "consistent"
+
 
 class IncompressibleCase(CaseModel):
     """A case file of incompressible flow."""
@@ -251,7 +262,7 @@ class IncompressibleCase(CaseModel):
     space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
     initial: InitialVelocityTable = InitialVelocityTable()
-    boundary: dict[str, FlowBoundaryTable] = Field(default={})
+    boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()

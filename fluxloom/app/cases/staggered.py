@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.staggered_observers import StaggeredAveragesObserver, StaggeredForcesObserver
+from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
 from fluxloom.app.cases.staggered_run import StaggeredRunner
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
@@ -25,6 +26,7 @@ from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, inflow_of
 from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
+from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
 __all__ = ["StaggeredApplication", "StaggeredCase", "staggered_grid"]
 
@@ -129,6 +131,7 @@ def _observers(case: StaggeredCase, solver: Staggered) -> list[Observer]:
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))
-    if case.statistics.every:
-        found.append(StaggeredAveragesObserver(solver, case.statistics))
+    if (table := case.statistics).every:
+        sums = StaggeredStatistics(solver, table.start)
+        found.append(AveragesObserver(solver, sums, table.every, table.profile))
     return found

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import AveragesTable
-from fluxloom.app.cases.incompressible_tables import FlowBoundaryTable, InitialVelocityTable
+from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
 from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
@@ -213,7 +213,7 @@ class StaggeredCase(CaseModel):
     fluid: StaggeredFluidTable
     mesh: StaggeredMeshTable = StaggeredMeshTable()
     initial: StaggeredInitialTable = StaggeredInitialTable()
-    boundary: dict[str, FlowBoundaryTable] = Field(default={})
+    boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()
     history: HistoryTable = HistoryTable()

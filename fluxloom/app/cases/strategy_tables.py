@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -12,6 +12,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     ValidationError,
+    WrapValidator,
     create_model,
     model_validator,
 )
@@ -22,7 +23,9 @@ from fluxloom.core.access import Const
 from fluxloom.core.errors import FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, default_of, strategy_class, strategy_words, written_fields
 
-__all__ = ["Chosen", "StrategyTable", "choose", "member_table", "strategy_of", "strategy_table"]
+__all__ = [
+    "Chosen", "OrOthers", "StrategyTable", "choose", "member_of", "member_table", "strategy_of", "strategy_table",
+]  # fmt: skip
 
 Kind = TypeVar("Kind")
 _NONE = {"type": "none"}
@@ -105,6 +108,42 @@ class Chosen:
 def _written(value: Strategy | None) -> Any:
     """Return a choice as a file has it."""
     return "none" if value is None else strategy_words(value)
+
+
+@dataclass(frozen=True)
+class OrOthers:
+    """Annotation of a table of ours whose ``type`` may also name a member of a family, of others.
+
+    ``boundary: Annotated[BoundaryTable, OrOthers(Boundary, ("wall", "inflow"))]``. Such a table has the fields of the
+    member as its keys, and the member itself, which `member_of` returns.
+    """
+
+    family: type[Strategy]
+    ours: Collection[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Say how pydantic checks a value, and how it writes one."""
+        own: type[Any] = create_model(f"Own{source.__name__}", __base__=source, member=(Any, ...))
+
+        def check(given: Any, ours: Callable[[Any], Table]) -> Table:
+            kind = given.get("type") if isinstance(given, dict) else None
+            if not isinstance(kind, str) or kind in self.ours:
+                return ours(given)
+            known = [*self.ours, *self.family.choices.names()]
+            if ":" not in kind and kind not in known:
+                hint = did_you_mean(kind, known)
+                raise ValueError(f'type: unknown value "{kind}"{hint} (allowed: {", ".join(known)})')
+            return own.model_construct(type=kind, member=choose(self.family, given))
+
+        def written(table: Table) -> Any:
+            return strategy_words(member_of(table)) if isinstance(table, own) else table.model_dump()
+
+        return handler(Annotated[source, WrapValidator(check), PlainSerializer(written)])
+
+
+def member_of(table: Table) -> Any:
+    """Return the member of others that a table names, see `OrOthers`; None: the table is of ours."""
+    return getattr(table, "member", None)
 
 
 def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Strategy | None:

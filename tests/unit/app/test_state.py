@@ -178,6 +178,8 @@ def test_differences() -> None:
     free = one | {"case": {"name": "b", "solver": "s"}, "run": {"threads": 2, "iterations": 7}, "probes": {},
                   "time": {"end": 2.0, "dt": 0.1}}  # fmt: skip
     assert case_differences(one, free) == []
+    named, valued = ({**one, "pressure": {"solver": solver}} for solver in ("cg", {"type": "cg"}))
+    assert case_differences(named, valued) == []
     other = one | {"time": {"end": 1.0, "dt": 0.2}, "event": [{"time": 2.0}], "les": {"model": "wale"}}
     assert case_differences(one, other) == [
         "time.dt: was 0.1, is 0.2", "event[1].time: was 1.0, is 2.0", 'les.model: was not there, is "wale"',

@@ -12,12 +12,12 @@ import fluxloom as fl
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.extrusion import extrusion_of
-from fluxloom.fv.incompressible import OUTFLOW
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
 from fluxloom.mesh.generate import box3d
+from fluxloom.solvers.flow_pressure import ConjugateGradients, Fourier
 from fluxloom.solvers.incompressible import Incompressible
 
 SIDES = {2: ("zmin", "zmax"), 1: ("ymin", "ymax"), 0: ("xmin", "xmax")}
@@ -53,10 +53,8 @@ def test_columns_of_cells(kind: str, axis: int, planes: int) -> None:
 @pytest.mark.parametrize("kind", ["hexahedron", "prism"])
 def test_pressure_of_the_whole_matrix(kind: str, free: bool, planes: int) -> None:
     cv = volumes(planes, kind, axes=((lambda s: s**1.5), None, None))
-    kinds = np.zeros(cv.elements - cv.cells, dtype=np.int32)
-    if free:
-        kinds[np.asarray(cv.patches["xmax"]) - cv.cells] = OUTFLOW
-    matrix = FlowMatrices(cv, kinds).poisson
+    sides: dict[str, Boundary] = dict.fromkeys(cv.patches, NoSlip())
+    matrix = FlowMatrices(cv, FlowConditions.of(cv, sides | {"xmax": Outflow() if free else NoSlip()})).poisson
     context = fl.Context("cpu", threads=1, tuning=False)
     stop = Stop(rtol=1e-11)
     whole = SparseMatrix.from_scipy(context, matrix)
@@ -78,10 +76,8 @@ def test_in_place_of_the_solver_of_a_flow() -> None:
     for fast in (False, True):
         context = fl.Context("cpu", threads=1, tuning=False)
         walls = {"ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0, 0.0))}
-        flow = Incompressible(context, cv, 0.05, walls, stop=Stop(rtol=1e-10))
-        if fast:
-            given: Any = extrusion_of(cv).poisson(flow.matrices.poisson, flow.b, flow.phi, stop=Stop(rtol=1e-10))
-            flow.solver = given
+        method = Fourier() if fast else ConjugateGradients()
+        flow = Incompressible(context, cv, 0.05, walls, stop=Stop(rtol=1e-10), pressure=method)
         flow.initialise(lambda at: np.sin(7 * at[:, [1, 2, 0]]))
         for _ in range(3):
             assert flow.step(0.01).converged
@@ -112,7 +108,7 @@ def test_meshes_that_are_none() -> None:
 def test_matrices_that_are_none() -> None:
     cv = volumes(4)
     found = extrusion_of(cv)
-    matrix = FlowMatrices(cv, np.zeros(cv.elements - cv.cells, dtype=np.int32)).poisson.tolil()
+    matrix = FlowMatrices(cv, FlowConditions.of(cv, dict.fromkeys(cv.patches, NoSlip()))).poisson.tolil()
     matrix[17, 17] += 1.0
     with pytest.raises(MeshError, match="the row of cell 17 of the matrix is not that of the plane, repeated"):
         found.plane(matrix)

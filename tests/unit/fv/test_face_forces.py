@@ -20,7 +20,7 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.fv.incompressible_boundary import FlowConditions, Outflow, Symmetry
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
@@ -41,8 +41,9 @@ MESHES = {
 
 def matrices(volumes: ControlVolumes) -> FlowMatrices:
     """Return those of a flow with all kinds of boundaries."""
-    kinds = np.resize(np.array([PRESCRIBED, OUTFLOW, SYMMETRY], dtype=np.int32), volumes.elements - volumes.cells)
-    return FlowMatrices(volumes, kinds)
+    kinds = np.resize(np.array([-1, 0, 1], dtype=np.int32), volumes.elements - volumes.cells)
+    given = np.zeros((kinds.size, volumes.dimension))
+    return FlowMatrices(volumes, FlowConditions((Outflow(), Symmetry()), kinds, given))
 
 
 @pytest.mark.parametrize("name", MESHES)
@@ -71,7 +72,7 @@ def test_levers_of_a_linear_scalar(name: str) -> None:
     np.testing.assert_allclose(force[plain], wanted[plain], atol=1e-12)
     outer, behind = slice(volumes.interior, None), volumes.faces[volumes.interior :, 0]
     at_outflow = theta[behind] * (volumes.ways[outer] @ a) / volumes.spacing[outer]
-    np.testing.assert_allclose(force[outer], np.where(found.kinds == OUTFLOW, at_outflow, 0.0), atol=1e-12)
+    np.testing.assert_allclose(force[outer], np.where(found.conditions.open, at_outflow, 0.0), atol=1e-12)
     assert np.abs(at_outflow).max() > 0.1
 
 

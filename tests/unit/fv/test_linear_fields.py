@@ -9,7 +9,7 @@ import pytest
 
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow, Symmetry
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Sides
@@ -25,13 +25,11 @@ def volumes_of(kind: str) -> ControlVolumes:
     return control_volumes(oblique_mesh(kind))
 
 
-def matrices_of(kind: str, ends: int = PRESCRIBED) -> FlowMatrices:
-    """Return corrected matrices of a flow with walls, but for one side of a kind of boundary."""
+def matrices_of(kind: str, ends: Boundary | None = None) -> FlowMatrices:
+    """Return corrected matrices of a flow with walls, but for one side."""
     cv = volumes_of(kind)
-    kinds = np.full(cv.elements - cv.cells, PRESCRIBED, dtype=np.int32)
-    side = cv.patches["xmax"]
-    kinds[side.start - cv.cells : side.stop - cv.cells] = ends
-    return FlowMatrices(cv, kinds, oblique=True)
+    sides: dict[str, Boundary] = dict.fromkeys(cv.patches, NoSlip())
+    return FlowMatrices(cv, FlowConditions.of(cv, sides | {"xmax": ends or NoSlip()}), oblique=True)
 
 
 def places(linear: LinearOperators) -> np.ndarray:
@@ -87,7 +85,7 @@ def with_images(linear: LinearOperators, g: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", FLAT)
 def test_planes_of_symmetry(kind: str) -> None:
     """What is its own image is exact: a velocity along the plane, linear along it, one through it across it."""
-    known = matrices_of(kind, SYMMETRY)
+    known = matrices_of(kind, Symmetry())
     linear, cv, d = known.velocity_operators, known.volumes, known.volumes.dimension
     assert known.mirrors.any()
     n = cv.normals[cv.interior:][known.mirrors][0]
@@ -113,8 +111,8 @@ def near(found: np.ndarray, wanted: np.ndarray, scale: np.ndarray | float, toler
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ends", [PRESCRIBED, OUTFLOW])
-def test_gradient_and_derivatives_at_faces(kind: str, ends: int) -> None:
+@pytest.mark.parametrize("ends", [NoSlip(), Outflow()])
+def test_gradient_and_derivatives_at_faces(kind: str, ends: Boundary) -> None:
     """Of cells with what is given at the boundary; along normals, for viscous fluxes, traction and heat; at faces."""
     known = matrices_of(kind, ends)
     linear, cv = known.velocity_operators, known.volumes
@@ -206,7 +204,7 @@ def test_pressure(kind: str) -> None:
 @pytest.mark.parametrize("kind", FLAT)
 def test_pressure_at_an_outflow(kind: str) -> None:
     """It is zero there."""
-    known = matrices_of(kind, OUTFLOW)
+    known = matrices_of(kind, Outflow())
     cv = known.volumes
     n = cv.normals[cv.interior + cv.patches["xmax"].start - cv.cells]
     p = (cv.centres[: cv.cells] - cv.centres[cv.patches["xmax"].start]) @ n

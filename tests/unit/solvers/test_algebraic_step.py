@@ -154,7 +154,7 @@ def test_only_three_kernels_and_extras() -> None:
     step.step(0.02)
     chains = [chain for part in step.plan for chain in part.chains]
     names = {loop.bound.kernel.name for chain in [*chains, step.solver.start, step.solver.body] for loop in chain.loops}
-    assert names == {"spmv", "spmv_onto", "spmv_from", "axpy", "axpy_apart", "dot", "gather_tensor_3", "eddy_viscosity"}
+    assert names == {"spmv", "spmv_onto", "spmv_from", "axpy", "axpy_apart", "dot", "gather_tensor", "eddy_viscosity"}
     assert not any(chain.fused for chain in [*chains, step.solver.body] if chain.name != "model")
 
 

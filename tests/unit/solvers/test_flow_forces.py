@@ -63,17 +63,17 @@ def test_a_linear_pressure_is_exact_on_uneven_boxes(ctx: fl.Context, d: int) -> 
 
 def test_order_of_the_pressure(ctx: fl.Context) -> None:
     """Second with the pressure at the wall, first with that of the cell behind."""
-    errors = {"surface": [], "balance": []}
+    errors: dict[bool, list[float]] = {False: [], True: []}
     for n in (16, 32):
         flow = closed(ctx, box2d(n, n))
         x = flow.volumes.centres[: flow.volumes.cells]
         flow.phi.write(np.exp(2 * x[:, 0]) * (1 + x[:, 1] ** 2))
-        for form, found in errors.items():
-            force = Forces(flow, "xmax", form=form).now()  # type: ignore[arg-type]
+        for balance, found in errors.items():
+            force = Forces(flow, "xmax", balance=balance).now()
             found.append(abs(force.pressure[0] - np.exp(2) * 4 / 3))
-    assert np.log2(errors["surface"][0] / errors["surface"][1]) > 1.8
-    assert np.log2(errors["balance"][0] / errors["balance"][1]) < 1.2
-    assert errors["surface"][1] < 0.05 * errors["balance"][1]
+    assert np.log2(errors[False][0] / errors[False][1]) > 1.8
+    assert np.log2(errors[True][0] / errors[True][1]) < 1.2
+    assert errors[False][1] < 0.05 * errors[True][1]
 
 
 def test_friction_of_a_linear_shear(ctx: fl.Context) -> None:
@@ -83,7 +83,7 @@ def test_friction_of_a_linear_shear(ctx: fl.Context) -> None:
     low, high = Forces(flow, "ymin").now(), Forces(flow, "ymax").now()
     assert np.allclose(low.friction, [0.1 * 2.0, 0.0], atol=1e-13)
     assert np.allclose(high.friction, [-0.1 * 2.0, 0.0], atol=1e-13)
-    assert Forces(flow, "ymin", form="balance").now().friction[1] == pytest.approx(0.1 * 0.3)
+    assert Forces(flow, "ymin", balance=True).now().friction[1] == pytest.approx(0.1 * 0.3)
 
 
 @pytest.mark.parametrize("kind", ["quad", "triangle"])
@@ -93,7 +93,7 @@ def test_forces_are_the_change_of_momentum(ctx: fl.Context, kind: str) -> None:
     sides = {"xmin": Inflow((1.0, 0.2)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": Symmetry()}
     flow = Incompressible(ctx, volumes, 0.05, sides, force=(0.3, -0.2), stop=TIGHT)
     flow.initialise((1.0, 0.0))
-    forces = Forces(flow, SIDES, form="balance")
+    forces = Forces(flow, SIDES, balance=True)
     before, old = forces.now(), flow.state().momentum
     flow.step(0.01)
     change = (flow.state().momentum - old) / 0.01
@@ -110,8 +110,8 @@ def test_friction_balances_what_drives_a_channel(ctx: fl.Context) -> None:
     flow.initialise(lambda _x: np.stack([3.0 * y * (1 - y), 0 * y], axis=1))
     for _ in range(1200):
         flow.step(0.003)
-    for form in ("surface", "balance"):
-        force = Forces(flow, ["ymin", "ymax"], form=form).now()  # type: ignore[arg-type]
+    for balance in (False, True):
+        force = Forces(flow, ["ymin", "ymax"], balance=balance).now()
         assert force.friction[0] == pytest.approx(3.0, rel=1e-6)
         assert np.abs(force.pressure).max() < 1e-9
     assert Forces(flow, "ymin").now().friction[0] == pytest.approx(1.5, rel=1e-6)
@@ -127,8 +127,8 @@ def test_friction_balances_the_fall_of_pressure(ctx: fl.Context) -> None:
     for _ in range(800):
         flow.step(0.004)
     walls, ends = (
-        Forces(flow, ("ymin", "ymax"), form="balance").now(),
-        Forces(flow, ("xmin", "xmax"), form="balance").now(),
+        Forces(flow, ("ymin", "ymax"), balance=True).now(),
+        Forces(flow, ("xmin", "xmax"), balance=True).now(),
     )
     assert walls.friction[0] == pytest.approx(-ends.total[0] - ends.momentum[0], rel=1e-6)
     assert walls.friction[0] == pytest.approx(8 * 0.3 * 2.0, rel=0.03)
@@ -165,16 +165,15 @@ def test_devices_agree(ctx: fl.Context) -> None:
 
 def test_wrong_input(ctx: fl.Context) -> None:
     flow = closed(ctx, box2d(3, 3))
-    for patches, reference, form, message in (
-        ("ymni", None, "surface", "no patch 'ymni'.*did you mean 'ymin'"),
-        (("ymin", "ymin"), None, "surface", "patch 'ymin' is named twice"),
-        ("ymin", ForceReference(0.0, 1.0), "surface", "reference: speed: a positive number"),
-        ("ymin", ForceReference(1.0, np.nan), "surface", "reference: area: a positive number"),
-        ("ymin", ForceReference(1.0, 1.0, drag=(0.0, 0.0)), "surface", "drag: a direction of 2 components"),
-        ("ymin", None, "surfaec", "form: no 'surfaec'.*did you mean 'surface'"),
+    for patches, reference, message in (
+        ("ymni", None, "no patch 'ymni'.*did you mean 'ymin'"),
+        (("ymin", "ymin"), None, "patch 'ymin' is named twice"),
+        ("ymin", ForceReference(0.0, 1.0), "reference: speed: a positive number"),
+        ("ymin", ForceReference(1.0, np.nan), "reference: area: a positive number"),
+        ("ymin", ForceReference(1.0, 1.0, drag=(0.0, 0.0)), "drag: a direction of 2 components"),
     ):
         with pytest.raises(SolverError, match=message):
-            Forces(flow, patches, reference, form)  # type: ignore[arg-type]
+            Forces(flow, patches, reference)
     with pytest.raises(SolverError, match="no sample yet"):
         Forces(flow, "ymin").series()
     flow.u.write(np.full((flow.volumes.elements, 2), np.nan))
@@ -204,7 +203,7 @@ def test_traction_of_linear_fields_is_exact(ctx: fl.Context, kind: str) -> None:
     rng = np.random.default_rng(0)
     growth, slope = rng.uniform(0.5, 2.0, (cv.dimension,) * 2) / span, rng.uniform(0.5, 2.0, cv.dimension) / span
     sides = dict.fromkeys(cv.patches, Inflow(lambda x: x @ growth.T))
-    flow = Incompressible(ctx, cv, 0.1, sides, form="consistent")
+    flow = Incompressible(ctx, cv, 0.1, sides, consistent=True)
     flow.u.write(cv.centres @ growth.T)
     flow.phi.write((cv.centres @ slope + 2.0)[: cv.cells])
     for name, patch in cv.patches.items():
@@ -218,8 +217,8 @@ def test_traction_of_linear_fields_is_exact(ctx: fl.Context, kind: str) -> None:
             push = pushed(mesh, name, slope)
             push *= np.sign(push @ areas.sum(axis=0))
         scale = 0.1 * np.abs(growth).max() * cv.area[faces].sum()
-        for form, part in (("surface", along), ("balance", change)):
-            found = Forces(flow, name, form=form).now()  # type: ignore[arg-type]
+        for balance, part in ((False, along), (True, change)):
+            found = Forces(flow, name, balance=balance).now()
             wanted = -0.1 * (cv.area[faces][:, None] * part).sum(axis=0)
             np.testing.assert_allclose(found.friction, wanted, atol=1e-12 * scale)
             np.testing.assert_allclose(found.pressure, push, rtol=1e-12, atol=1e-12 * np.abs(push).max())

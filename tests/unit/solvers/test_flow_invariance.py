@@ -21,7 +21,7 @@ from fluxloom.linalg import Stop
 from fluxloom.mesh import bind, box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import EdgeScheme, FullStress
 from fluxloom.solvers.flow_energy import EnergyBudget
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_probes import Probes
@@ -50,11 +50,11 @@ def swirl(x: Array) -> Array:
 
 def built(context: Context, solver: str, mesh: MeshData, nu: float, sides: dict[str, Any]) -> Any:
     if solver.startswith("incompressible"):
-        form = "symmetric" if solver.endswith("symmetric") else "auto"
-        return Incompressible(context, control_volumes(mesh), nu, sides, stop=TIGHT, form=form)
+        form = False if solver.endswith("symmetric") else None
+        return Incompressible(context, control_volumes(mesh), nu, sides, stop=TIGHT, consistent=form)
     more: dict[str, Any] = {}
     if solver == "edge flow, large eddies":
-        more = {"model": Smagorinsky(), "scheme": EdgeScheme(stress="full")}
+        more = {"model": Smagorinsky(), "scheme": EdgeScheme(stress=FullStress())}
     return EdgeFlow(point_mesh(context, mesh), nu, sides, stop=TIGHT, **more)
 
 
@@ -144,8 +144,8 @@ def heated(context: Context, mesh: MeshData, steady: bool) -> tuple[Array, Array
     for _ in range(STEPS):
         flow.step(0.5 * flow.stable_step())
     probes.sample()
-    seen, forms = probes.series(), ("surface", "balance")
-    force = [part * Forces(flow, side, form=form).now().total[0] for side in ("xmin", "ymax") for form in forms]  # type: ignore[arg-type]
+    seen, pair = probes.series(), ("xmin", "ymax")
+    force = [part * Forces(flow, side, balance=form).now().total[0] for side in pair for form in (False, True)]
     taken = [flow.scalars["T"].flux("ymax").diffusive, EnergyBudget(flow).now().dissipation]
     others = [flow.time, *force, *(part * value for value in taken)]
     fields = np.column_stack([flow.velocity(), flow.scalars["T"].values(), flow.pressure()])

@@ -109,7 +109,7 @@ def test_energy_changes_by_steps_in_time_alone(ctx: fl.Context, kind: str, pertu
     volumes = control_volumes(box2d(10, 8, (LENGTH, LENGTH), kind, perturb=perturb, seed=3), BOTH)
     drift = []
     for steps in (20, 40, 80):
-        flow = Incompressible(ctx, volumes, 0.0, stop=TIGHT, form="symmetric")
+        flow = Incompressible(ctx, volumes, 0.0, stop=TIGHT, consistent=False)
         flow.initialise(lambda x: plane_vortices(x) + np.array([0.4, -0.2]))
         for _ in range(40):
             flow.step(0.5 / steps)
@@ -241,4 +241,4 @@ def test_flat_cells() -> None:
     flat = control_volumes(box3d(3, 3, 3, kind="tetra", perturb=0.4))
     walls = {name: NoSlip() for name in flat.patches}
     with pytest.warns(UserWarning, match=r"cells are so flat \(Operators.wide_share is up to .*Netgen"):
-        Incompressible(ctx, flat, 0.1, walls, form="symmetric")
+        Incompressible(ctx, flat, 0.1, walls, consistent=False)

@@ -80,7 +80,7 @@ def test_couette_flow_is_exact(ctx: fl.Context, name: str) -> None:
                                                    {"zmin": Adiabatic(), "zmax": Adiabatic()}),
                   initial=lambda x: x[:, 1])  # fmt: skip
     flow = channel(ctx, MESHES[name](), profile, 1.0, scalars=[heat])
-    assert flow.form == "consistent"
+    assert flow.matrices.oblique
     for _ in range(20):
         flow.step(flow.stable_step())
     cv = flow.volumes
@@ -88,8 +88,8 @@ def test_couette_flow_is_exact(ctx: fl.Context, name: str) -> None:
     assert np.abs(flow.scalars["T"].values() - cv.centres[: cv.cells, 1]).max() < 1e-11
     assert np.abs(flow.pressure()).max() < 1e-9
     assert flow.state().imbalance < 1e-12
-    for form in ("surface", "balance"):
-        bottom, top = (Forces(flow, side, form=form).now() for side in ("ymin", "ymax"))
+    for balance in (False, True):
+        bottom, top = (Forces(flow, side, balance=balance).now() for side in ("ymin", "ymax"))
         assert bottom.total[0] == pytest.approx(0.2, abs=1e-10)
         assert top.total[0] == pytest.approx(-0.2, abs=1e-10)
     assert flow.scalars["T"].flux("ymin").diffusive == pytest.approx(-0.4, abs=1e-10)
@@ -130,27 +130,27 @@ def test_channel_flow_is_of_second_order(ctx: fl.Context) -> None:
 def test_which_form(ctx: fl.Context) -> None:
     """Meshes whose lines cross at right angles keep the operators that keep energy, also with uneven spacing."""
     even = box2d(6, 5, axes=(clustered(1.0), None))
-    assert channel(ctx, even, along(lambda y: y)).form == "symmetric"
-    assert channel(ctx, even, along(lambda y: y), form="consistent").form == "consistent"
-    assert channel(ctx, MESHES["quads"](), along(lambda y: y), form="symmetric").form == "symmetric"
-    with pytest.raises(SolverError, match=r"form: no 'consistant'.*did you mean 'consistent'"):
-        channel(ctx, even, along(lambda y: y), form="consistant")
+    assert not channel(ctx, even, along(lambda y: y)).matrices.oblique
+    assert channel(ctx, even, along(lambda y: y), consistent=True).matrices.oblique
+    assert not channel(ctx, MESHES["quads"](), along(lambda y: y), consistent=False).matrices.oblique
+    with pytest.raises(SolverError, match="consistent: True, False or None is wanted, not 'symmetric'"):
+        channel(ctx, even, along(lambda y: y), consistent="symmetric")
 
 
 def test_flat_tetrahedra_are_stable(ctx: fl.Context) -> None:
     """Where the plain operators grow without bound whatever the step."""
     mesh = box3d(3, 3, 3, kind="tetra", perturb=0.4)
     energy = {}
-    for form in ("symmetric", "consistent"):
+    for consistent in (False, True):
         cv = control_volumes(mesh)
         walls = lid_walls(cv.patches, 3)
-        with pytest.warns(UserWarning, match="so flat") if form == "symmetric" else np.errstate():
-            flow = Incompressible(ctx, cv, 0.001, walls, form=form, stop=Stop(rtol=1e-8, iterations=2000))  # type: ignore[arg-type]
+        with np.errstate() if consistent else pytest.warns(UserWarning, match="so flat"):
+            flow = Incompressible(ctx, cv, 0.001, walls, consistent=consistent, stop=Stop(rtol=1e-8, iterations=2000))
         flow.initialise((0.0, 0.0, 0.0))
         for _ in range(150):
             flow.step(min(0.01, flow.stable_step()))
-        energy[form] = flow.state().kinetic_energy
-    assert energy["consistent"] < 0.05
+        energy[consistent] = flow.state().kinetic_energy
+    assert energy[True] < 0.05
 
 
 def drawn(shape: str, size: float) -> MeshData:

@@ -68,7 +68,7 @@ WALLS: Mapping[str, Boundary] = {name: NoSlip() for name in ("xmin", "xmax", "ym
     [
         ({"ymaxx": NoSlip()}, "no side 'ymaxx'; did you mean 'ymax'"),
         ({"ymax": NoSlip((1.0, 0.5))}, "ymax: a wall slides along itself"),
-        ({"ymax": NoSlip((1.0, 0.0, 0.0))}, "ymax: the velocity needs 2 numbers"),
+        ({"ymax": NoSlip((1.0, 0.0, 0.0))}, "ymax: a vector of 2 components is wanted"),
         ({"xmin": Inflow((1.0, 0.0))}, "let 1 more in, and no side is an outflow"),
         ({"xmin": Inflow((-1.0, 0.0))}, "let 1 more out, and no side is an outflow"),
     ],
@@ -161,7 +161,7 @@ def test_statistics() -> None:
     for speed, weight in ((1.0, 3.0), (5.0, 1.0)):
         flow.initialise(lambda p, speed=speed: np.stack([np.full(len(p), speed), 0 * p[:, 0]], axis=1))
         statistics.sample(weight)
-    planes = statistics.planes(1)
+    planes = statistics.profile("y")
     assert planes.coordinate == pytest.approx(grid.centres(1))
     assert planes.velocity[:, 0] == pytest.approx([2.0] * 3)
     assert planes.stress[:, 0, 0] == pytest.approx([3.0] * 3)

@@ -58,7 +58,7 @@ THICK = [kind for kind in WARPED if not kind.startswith("thin")]
 def test_linear_velocities_have_no_divergence(ctx: fl.Context, kind: str) -> None:
     """The projection leaves them as they are, also where they enter through warped faces."""
     flow = given(ctx, kind, strained)
-    assert flow.form == "consistent"
+    assert flow.matrices.oblique
     assert np.abs(flow.velocity() - strained(flow.volumes.centres[: flow.volumes.cells])).max() < 1e-12
     assert flow.state().imbalance < 1e-13
 
@@ -101,7 +101,7 @@ def test_momentum_balances(ctx: fl.Context, kind: str) -> None:
     flow.initialise((1.0, 0.0, 0.0))
     while flow.time < 3.0:
         flow.step(flow.stable_step())
-    force = Forces(flow, list(cv.patches), form="balance").now()
+    force = Forces(flow, list(cv.patches), balance=True).now()
     assert np.abs(force.momentum).max() > 0.1
     assert np.abs(force.total + force.momentum).max() < 1e-9
 
@@ -129,7 +129,7 @@ def test_meshes_with_plane_faces_have_nothing_more(ctx: fl.Context) -> None:
         assert cv.warps is not None
         assert cv.warps()[0].size == 0
         sides = dict.fromkeys(cv.patches, NoSlip())
-        flow = Incompressible(ctx, cv, 0.1, sides, form="consistent")
+        flow = Incompressible(ctx, cv, 0.1, sides, consistent=True)
         assert flow.corrections is not None
         assert flow.corrections.warped is None
     points = box3d(1, 1, 1).points.copy()
