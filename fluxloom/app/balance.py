@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fluxloom.app.application import Runner
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
@@ -22,7 +21,9 @@ def equal_shares(ranks: int) -> tuple[float, ...]:
     return (1.0 / ranks,) * ranks
 
 
-def measured_shares(context: Context, build: Callable[[Context, Sequence[float]], Runner]) -> tuple[float, ...]:
+def measured_shares(
+    context: Context, build: Callable[[Context, Sequence[float]], Callable[[], object]]
+) -> tuple[float, ...]:
     """Return what each rank should get of the cells so that all finish at the same time. Collective.
 
     The case is built with equal shares and advanced by a few iterations on all ranks at the same time; a rank's time
@@ -33,7 +34,7 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
     context
         Says the device and the ranks. The trial has a context of its own.
     build
-        Returns the case in a context, for given shares.
+        Builds the case in a context, for given shares, and returns what makes a step of it.
     """
     comm = context.comm
     if comm.size == 1:
@@ -44,12 +45,8 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
         overlap=context.overlap,
     )  # fmt: skip
     equal = equal_shares(comm.size)
-
-    def step() -> None:
-        runner.advance()
-
     with activity("measuring the speed of the ranks"):
-        runner = build(trial, equal)
+        step = build(trial, equal)
         for _ in range(_WARM):
             step()
         timed.settle = trial.synchronize

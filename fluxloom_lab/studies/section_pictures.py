@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_pictures import new_figure
 from fluxloom.app.files import atomic
+from fluxloom.app.pictures import new_figure
 from fluxloom.core.errors import CaseError
 
 __all__ = ["Panel", "Pressures", "draw_sections"]

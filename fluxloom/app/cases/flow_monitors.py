@@ -1,29 +1,81 @@
-"""Tables and observers that cases of flow share: probes, and averages over time."""
+"""Tables and observers that cases of flow share: the history, probes, and averages over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import Table
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import Lines
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.mesh.mesh import MeshData
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
-__all__ = ["BLOCK", "AveragesTable", "ProbesObserver", "ProbesTable"]
+__all__ = [
+    "BLOCK", "AveragesObserver", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "run_of",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
+Fields = Mapping[str, npt.NDArray[Any]]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
+
+
+class HistoryTable(Table):
+    """``[history]``: ``history.csv``, numbers over time.
+
+    Attributes
+    ----------
+    every
+        Steps between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 10
+
+
+class SnapshotsTable(Table):
+    """``[snapshots]``: the fields now and then, ``snapshot_000100.vtkhdf`` for step 100.
+
+    Attributes
+    ----------
+    every
+        Steps between two of them; 0: none.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class FlowCase(CaseModel):
+    """What cases of flow have in common."""
+
+    history: HistoryTable = HistoryTable()
+    snapshots: SnapshotsTable = SnapshotsTable()
+
+
+F = TypeVar("F", bound=Flow)
+
+
+def run_of(
+    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], observers: Sequence[Observer],
+    partition: PartitionReport | None = None,
+) -> FlowRun[F]:  # fmt: skip
+    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
+    return FlowRun(
+        flow, case.case.name, until, mesh, observers, partition=partition, history=case.history.every,
+        snapshots=case.snapshots.every,
+    )  # fmt: skip
 
 
 def _named(points: Any) -> Any:
@@ -79,10 +131,81 @@ class AveragesTable(Table):
 
 
 class _Flow(Protocol):
-    """What probes are of."""
+    """What is looked at."""
 
     context: Context
     steps: int
+
+
+class _FlowInTime(_Flow, Protocol):
+    """What is averaged."""
+
+    time: float
+
+
+class _Averages(Protocol):
+    """Running averages."""
+
+    samples: int
+    weight: float
+
+    def sample(self, weight: float) -> object: ...
+
+
+class AveragesObserver(Observer):
+    """Averages over time: a sample counts with the time since the look before; of a steady flow all count alike.
+
+    Parameters
+    ----------
+    flow, averages
+        What is looked at, and what adds it up.
+    table
+        When.
+    fields
+        Returns the averages as fields.
+    finish
+        Writes more at the end, where there are samples.
+    steady
+        Whether the flow is steady: the start of the averages is a step then.
+    """
+
+    name, remembers = "statistics", ("_before",)
+
+    def __init__(
+        self, flow: _FlowInTime, averages: _Averages, table: AveragesTable, fields: Callable[[], Fields],
+        finish: Callable[[ResultFolder], object] | None = None, *, steady: bool = False,
+    ) -> None:  # fmt: skip
+        self._flow, self.averages, self._table, self._steady = flow, averages, table, steady
+        self._fields, self._finish = fields, finish
+        self._before, self._due = flow.time, True
+
+    def stepped(self) -> None:
+        """Sample, where it is due."""
+        self._due = self._flow.steps % self._table.every == 0
+        if self._due:
+            self._sample()
+
+    def _sample(self) -> None:
+        flow = self._flow
+        if (flow.steps if self._steady else flow.time) >= self._table.start:
+            self.averages.sample(1.0 if self._steady else flow.time - self._before)
+        self._before = flow.time
+
+    def fields(self) -> Fields:
+        """Return the averages."""
+        return self._fields() if self.averages.samples else {}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return how much has been averaged."""
+        over = "" if self._steady else f", over a time of {self.averages.weight:.6g}"
+        return (("averages", f"{self.averages.samples:,} samples{over}"),)
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write what belongs to the whole run."""
+        if not self._due:
+            self._sample()
+        if self._finish is not None and self.averages.samples:
+            self._finish(self.folder)
 
 
 class _Probes(Protocol):

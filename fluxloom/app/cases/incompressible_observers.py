@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_monitors import BLOCK, AveragesObserver, ProbesObserver, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
-from fluxloom.app.files import atomic
+from fluxloom.app.files import write_table
+from fluxloom.app.observer import Observer
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Profile, Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = [
-    "AveragesObserver",
     "ForceColumns",
     "ForcesObserver",
     "ScalarObserver",
+    "averages_observer",
     "force_reference",
     "probes_observer",
 ]
@@ -90,50 +91,25 @@ def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
     return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
 
 
-class AveragesObserver(Observer):
-    """Averages over time, as fields, and over directions too in ``profile.csv``."""
+def averages_observer(flow: Incompressible, table: StatisticsTable) -> AveragesObserver:
+    """Return what averages the flow: means and root mean squares as fields, over directions too in ``profile.csv``."""
+    statistics = Statistics(flow)
 
-    name, remembers = "statistics", ("_before",)
-
-    def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
-        self._flow, self._table = flow, table
-        self.statistics = Statistics(flow, table.start)
-        self._before, self._due = flow.time, True
-
-    def stepped(self) -> None:
-        """Sample, where it is due, for the time since the look before."""
-        self._due = self._flow.steps % self._table.every == 0
-        if self._due:
-            self._sample()
-
-    def _sample(self) -> None:
-        time = self._flow.time
-        self.statistics.sample(time - self._before)
-        self._before = time
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means and root mean squares."""
-        if not self.statistics.samples:
-            return {}
-        mean, rms = self.statistics.velocity(), self.statistics.rms()
+    def fields() -> Mapping[str, npt.NDArray[Any]]:
+        """Return the averages."""
+        mean, rms = statistics.velocity(), statistics.rms()
         found: dict[str, npt.NDArray[Any]] = {}
-        for k, name in enumerate(_COMPONENTS[: self._flow.dimension]):
+        for k, name in enumerate(_COMPONENTS[: flow.dimension]):
             found |= {f"{name}_mean": mean[:, k].copy(), f"{name}_rms": rms[:, k].copy()}
-        return found | {"p_mean": self.statistics.pressure()}
+        return found | {"p_mean": statistics.pressure()}
 
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return how much has been averaged."""
-        found = self.statistics
-        return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
+    def finish(folder: ResultFolder) -> None:
+        """Write the profile."""
+        if axis := table.profile:
+            profile = statistics.profile(axis, table.bins or None)
+            folder.write("profile.csv", lambda path: _write_profile(path, axis, profile))
 
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the profile."""
-        if not self._due:
-            self._sample()
-        axis = self._table.profile
-        if axis and self.statistics.samples:
-            profile = self.statistics.profile(axis, self._table.bins or None)
-            self.folder.write("profile.csv", lambda path: _write_profile(path, axis, profile))
+    return AveragesObserver(flow, statistics, table, fields, finish)
 
 
 def _write_profile(path: Path, axis: str, profile: Profile) -> None:
@@ -148,9 +124,7 @@ def _write_profile(path: Path, axis: str, profile: Profile) -> None:
     for name, scalar in profile.scalars.items():
         columns |= {name: scalar.mean, f"{name}_rms": np.sqrt(np.maximum(scalar.variance, 0.0))}
         columns |= {f"{names[k]}_{name}": scalar.flux[:, k] for k in range(len(names))}
-    table = np.stack(list(columns.values()), axis=1)
-    with atomic(path) as temporary:
-        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+    write_table(path, columns)
 
 
 class ScalarObserver(Observer):

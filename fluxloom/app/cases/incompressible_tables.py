@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.case import Table
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import (
     ForcesTable,
     ScalarTable,
@@ -244,7 +243,7 @@ class SpaceTable(Table):
     form: Literal["auto", "symmetric", "consistent"] = "auto"
 
 
-class IncompressibleCase(CaseModel):
+class IncompressibleCase(FlowCase):
     """A case file of incompressible flow."""
 
     fluid: FluidTable
@@ -255,7 +254,6 @@ class IncompressibleCase(CaseModel):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    history: HistoryTable = HistoryTable()
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()

@@ -17,10 +17,11 @@ from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
-from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
+from fluxloom.app.cases.lattice_run import LatticeRun, lattice_row, lattice_run
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
@@ -66,7 +67,7 @@ class LatticeApplication:
             rows=(*rows, *(("warning", text) for text in advices(case, units))),
         )
 
-    def build(self, case: LatticeCase, context: Context) -> LatticeRunner:
+    def build(self, case: LatticeCase, context: Context) -> FlowRun[LatticeRun]:
         """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity. Collective.
 
         Raises
@@ -80,10 +81,10 @@ class LatticeApplication:
         if case.partition.shares == "measured":
             from fluxloom.app.balance import measured_shares
 
-            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
+            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal).advance)
         return self._runner(case, context, shares)
 
-    def _runner(self, case: LatticeCase, context: Context, shares: Sequence[float] | None) -> LatticeRunner:
+    def _runner(self, case: LatticeCase, context: Context, shares: Sequence[float] | None) -> FlowRun[LatticeRun]:
         """Return a case at its start; each rank has its share of the cells. Collective."""
         units = units_of(case)
         check_length("fluid.force", len(case.fluid.force), units.dimension)
@@ -93,7 +94,7 @@ class LatticeApplication:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return LatticeRunner(flow, case, units, boundary, shares)
+        return lattice_run(flow, case, units, boundary, shares)
 
 
 def _flow(

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_monitors import AveragesObserver
 from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.cases.staggered_tables import StaggeredStatisticsTable
-from fluxloom.app.files import atomic
+from fluxloom.app.files import write_table
+from fluxloom.app.observer import Observer
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_forces import StaggeredForces
 from fluxloom.solvers.staggered_statistics import PlaneAverages, StaggeredStatistics
 
-__all__ = ["StaggeredAveragesObserver", "StaggeredForcesObserver"]
+__all__ = ["StaggeredForcesObserver", "averages_observer"]
 
 
 class StaggeredForcesObserver(Observer):
@@ -35,51 +37,22 @@ class StaggeredForcesObserver(Observer):
         return ((self.name, "force " + ", ".join(f"{value:.7g}" for value in self.forces.now())),)
 
 
-class StaggeredAveragesObserver(Observer):
-    """Averages over time, as fields, and over planes too in ``profile.csv``.
+def averages_observer(flow: Staggered, table: StaggeredStatisticsTable) -> AveragesObserver:
+    """Return what averages the flow: the mean velocity as fields, averages over planes too in ``profile.csv``."""
+    statistics = StaggeredStatistics(flow)
 
-    Samples count with the time since the look before.
-    """
-
-    name, remembers = "statistics", ("_before",)
-
-    def __init__(self, flow: Staggered, table: StaggeredStatisticsTable) -> None:
-        self._flow, self._table = flow, table
-        self.statistics = StaggeredStatistics(flow)
-        self._before, self._due = flow.time, True
-
-    def stepped(self) -> None:
-        """Sample, where it is due."""
-        self._due = self._flow.steps % self._table.every == 0
-        if self._due:
-            self._sample()
-
-    def _sample(self) -> None:
-        time = self._flow.time
-        if time >= self._table.start:
-            self.statistics.sample(time - self._before)
-        self._before = time
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields() -> Mapping[str, npt.NDArray[Any]]:
         """Return the mean velocity."""
-        if not self.statistics.samples:
-            return {}
-        mean = self.statistics.velocity()
-        return {f"{name}_mean": mean[:, k].copy() for k, name in enumerate(COMPONENTS[: self._flow.dimension])}
+        mean = statistics.velocity()
+        return {f"{name}_mean": mean[:, k].copy() for k, name in enumerate(COMPONENTS[: flow.dimension])}
 
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return how much has been averaged."""
-        found = self.statistics
-        return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
+    def finish(folder: ResultFolder) -> None:
+        """Write the profile."""
+        if axis := table.profile:
+            planes = statistics.planes("xyz".index(axis))
+            folder.write("profile.csv", lambda path: _write_profile(path, axis, planes))
 
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the profile."""
-        if not self._due:
-            self._sample()
-        axis = self._table.profile
-        if axis and self.statistics.samples:
-            planes = self.statistics.planes("xyz".index(axis))
-            self.folder.write("profile.csv", lambda path: _write_profile(path, axis, planes))
+    return AveragesObserver(flow, statistics, table, fields, finish)
 
 
 def _write_profile(path: Path, axis: str, profile: PlaneAverages) -> None:
@@ -91,6 +64,4 @@ def _write_profile(path: Path, axis: str, profile: PlaneAverages) -> None:
     pairs = [(i, k) for i in range(len(names)) for k in range(i + 1, len(names))]
     columns |= {names[i] + names[k]: profile.stress[:, i, k] for i, k in pairs}
     columns |= {"p": profile.pressure, "p_rms": np.sqrt(np.maximum(profile.pressure_variance, 0.0))}
-    table = np.stack(list(columns.values()), axis=1)
-    with atomic(path) as temporary:
-        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+    write_table(path, columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import ceil
 
 import numpy as np
@@ -12,8 +13,10 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
-from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRunner
+from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRun
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
@@ -57,7 +60,7 @@ class TsunamiApplication:
             rows=(("triangles or polygons", f"{cells:,}"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: TsunamiCase, context: Context) -> TsunamiRunner:
+    def build(self, case: TsunamiCase, context: Context) -> FlowRun[TsunamiRun]:
         """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
@@ -70,11 +73,10 @@ class TsunamiApplication:
         if partition.shares == "measured":
             from fluxloom.app.balance import measured_shares
 
-            shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case))
+            shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case).advance)
         solver = _solver(case, context, shares)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
-            name=case.case.name,
             end=case.run.time,
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
@@ -82,7 +84,8 @@ class TsunamiApplication:
             snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
-        return TsunamiRunner(solver, plan, lambda: _mesh_and_bed(case)[0])
+        whole = cache(lambda: solver.mesh.data if solver.mesh.part is None else _mesh_and_bed(case)[0])
+        return _run(solver, plan, whole, case)
 
 
 def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
@@ -102,10 +105,20 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
     )
 
 
-def _trial(solver: ShallowWater, case: TsunamiCase) -> TsunamiRunner:
+def _trial(solver: ShallowWater, case: TsunamiCase) -> FlowRun[TsunamiRun]:
     """Return a run of a few steps an interval, to measure speeds with."""
     steps = case.run.time / solver.next_step()
-    return TsunamiRunner(solver, Plan(case.case.name, case.run.time, max(_TRIAL_INTERVALS, ceil(steps / _TRIAL_STEPS))))
+    plan = Plan(case.run.time, max(_TRIAL_INTERVALS, ceil(steps / _TRIAL_STEPS)))
+    return _run(solver, plan, lambda: solver.mesh.data, case)
+
+
+def _run(
+    solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData], case: TsunamiCase
+) -> FlowRun[TsunamiRun]:
+    """Return the water, ready to be run."""
+    flow, part = TsunamiRun(solver, plan, mesh), solver.mesh.part
+    partition = None if part is None else part.ranked.decomposition.report()
+    return FlowRun(flow, case.case.name, Until(plan.end), mesh, [flow.files], partition=partition)
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:

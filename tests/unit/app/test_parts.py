@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Picture
+from fluxloom.app.flow import Picture
 from fluxloom.app.cases.airfoil import mesh_sizes
 from fluxloom.app.files import (
     atomic,
