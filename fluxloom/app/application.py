@@ -6,6 +6,7 @@ Another package adds a solver with an entry point in the group ``fluxloom.solver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,6 +68,9 @@ class Application(Protocol):
         """Return the size of a case without building it."""
         ...
 
-    def build(self, case: Any, context: Context) -> FlowRun[Any]:
-        """Build the mesh and every loop of a case (of this application's model) in its initial state."""
+    def build(self, case: Any, context: Context, shares: Sequence[float] | None = None) -> FlowRun[Any]:
+        """Build the mesh and every loop of a case (of this application's model) in its initial state.
+
+        ``shares`` are those of the ranks; by default what ``[partition]`` gives.
+        """
         ...

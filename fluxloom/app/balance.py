@@ -1,19 +1,39 @@
-"""Shares of unequal ranks, from a short run on equal ones."""
+"""Shares of unequal ranks, from a short run on equal ones, and cases built with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from fluxloom.app.application import Application
+from fluxloom.app.case import CaseModel
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
 
-__all__ = ["equal_shares", "measured_shares"]
+__all__ = ["built", "equal_shares", "measured_shares"]
 
 _WARM, _STEPS = 3, 8
+
+
+def built(application: Application, case: CaseModel, context: Context) -> FlowRun[Any]:
+    """Return what a case describes, ready to be run, the ranks with shares that are measured where it says so.
+
+    Collective.
+    """
+    if case.partition.shares != "measured":
+        return application.build(case, context)
+
+    def trial(where: Context, equal: Sequence[float]) -> Callable[[], object]:
+        """Return what makes a step of the case with equal shares."""
+        run = application.build(case, where, equal)
+        return lambda: run.flow.trial_step(run.until)
+
+    return application.build(case, context, measured_shares(context, trial))
 
 
 def equal_shares(ranks: int) -> tuple[float, ...]:

@@ -266,21 +266,12 @@ class AirfoilApplication:
             rows=tuple((name.replace("_", " "), f"{count:,}") for name, count in sizes.items()),
         )
 
-    def build(self, case: AirfoilCase, context: Context) -> FlowRun[AirfoilRun]:
+    def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[AirfoilRun]:
         """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
-        partition = case.partition
-        shares = partition.given
-        if partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal).advance)
-        return self._runner(case, context, shares)
-
-    def _runner(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None) -> FlowRun[AirfoilRun]:
         flow, shape = case.flow, (case.mesh.i, case.mesh.j)
         constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
         with activity("making the mesh", " x ".join(str(count) for count in shape)):
-            mesh = airfoil_part(context, *shape, case.partition.method, shares)
+            mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
         schedule = parse_schedule(case.run.schedule)
         return airfoil_run(
             context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,

@@ -71,7 +71,9 @@ class CompressibleApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: CompressibleCase, context: Context) -> FlowRun[CompressibleRun]:
+    def build(
+        self, case: CompressibleCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[CompressibleRun]:
         """Build the mesh, its geometry and the loops, and set the states at the start. Collective.
 
         Raises
@@ -79,15 +81,10 @@ class CompressibleApplication:
         CaseError
             For a patch without a table or a table without a patch, and what does not fit the mesh.
         """
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal).advance)
-        return _runner(case, context, shares)
+        return _run(case, context, shares or case.partition.given)
 
 
-def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[CompressibleRun]:
+def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[CompressibleRun]:
     """Return the case at its start. Collective."""
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
     d, gas = domain.volumes.dimension, case.gas.value

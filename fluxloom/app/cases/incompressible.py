@@ -68,7 +68,9 @@ class IncompressibleApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: IncompressibleCase, context: Context) -> FlowRun[IncompressibleRun]:
+    def build(
+        self, case: IncompressibleCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[IncompressibleRun]:
         """Build the mesh, the matrices and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -77,15 +79,10 @@ class IncompressibleApplication:
             For a patch without a table or a table without a patch, velocities that do not fit the mesh or let more in
             than out, and what the preconditioner refuses.
         """
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal).advance)
-        return _runner(case, context, shares)
+        return _run(case, context, shares or case.partition.given)
 
 
-def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[IncompressibleRun]:
+def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[IncompressibleRun]:
     """Return the case at its start. Collective."""
     comm, time, fluid = context.comm, case.time, case.fluid
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, _TYPES, shares)

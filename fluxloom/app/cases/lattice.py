@@ -67,7 +67,7 @@ class LatticeApplication:
             rows=(*rows, *(("warning", text) for text in advices(case, units))),
         )
 
-    def build(self, case: LatticeCase, context: Context) -> FlowRun[LatticeRun]:
+    def build(self, case: LatticeCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[LatticeRun]:
         """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity. Collective.
 
         Raises
@@ -77,24 +77,15 @@ class LatticeApplication:
             what does not run on so many ranks.
         """
         check_ranks(case, context.comm.size)
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal).advance)
-        return self._runner(case, context, shares)
-
-    def _runner(self, case: LatticeCase, context: Context, shares: Sequence[float] | None) -> FlowRun[LatticeRun]:
-        """Return a case at its start; each rank has its share of the cells. Collective."""
-        units = units_of(case)
+        given, units = shares or case.partition.given, units_of(case)
         check_length("fluid.force", len(case.fluid.force), units.dimension)
         boundary = immersed_of(case, units)
-        flow = _flow(case, context, units, shares if context.ranked else None, field=boundary is not None)
+        flow = _flow(case, context, units, given if context.ranked else None, field=boundary is not None)
         if boundary is not None:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return lattice_run(flow, case, units, boundary, shares)
+        return lattice_run(flow, case, units, boundary, given)
 
 
 def _flow(

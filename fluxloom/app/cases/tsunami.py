@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,6 @@ __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 _MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
-_TRIAL_STEPS, _TRIAL_INTERVALS = 10, 20
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
@@ -60,7 +58,7 @@ class TsunamiApplication:
             rows=(("triangles or polygons", f"{cells:,}"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: TsunamiCase, context: Context) -> FlowRun[TsunamiRun]:
+    def build(self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[TsunamiRun]:
         """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
@@ -68,13 +66,7 @@ class TsunamiApplication:
         CaseError
             For a patch, field or file that does not exist, and a grid that does not cover the mesh.
         """
-        partition = case.partition
-        shares = partition.given
-        if partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case).advance)
-        solver = _solver(case, context, shares)
+        solver = _solver(case, context, shares or case.partition.given)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
             end=case.run.time,
@@ -85,7 +77,9 @@ class TsunamiApplication:
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         whole = cache(lambda: solver.mesh.data if solver.mesh.part is None else _mesh_and_bed(case)[0])
-        return _run(solver, plan, whole, case)
+        flow, part = TsunamiRun(solver, plan, whole), solver.mesh.part
+        partition = None if part is None else part.ranked.decomposition.report()
+        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
 
 
 def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
@@ -103,22 +97,6 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
         fused=case.run.fused,
         dtype=flow.precision,
     )
-
-
-def _trial(solver: ShallowWater, case: TsunamiCase) -> FlowRun[TsunamiRun]:
-    """Return a run of a few steps an interval, to measure speeds with."""
-    steps = case.run.time / solver.next_step()
-    plan = Plan(case.run.time, max(_TRIAL_INTERVALS, ceil(steps / _TRIAL_STEPS)))
-    return _run(solver, plan, lambda: solver.mesh.data, case)
-
-
-def _run(
-    solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData], case: TsunamiCase
-) -> FlowRun[TsunamiRun]:
-    """Return the water, ready to be run."""
-    flow, part = TsunamiRun(solver, plan, mesh), solver.mesh.part
-    partition = None if part is None else part.ranked.decomposition.report()
-    return FlowRun(flow, case.case.name, Until(plan.end), mesh, [flow.files], partition=partition)
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:

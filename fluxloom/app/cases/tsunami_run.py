@@ -34,6 +34,7 @@ __all__ = ["Event", "Plan", "TsunamiRun"]
 FloatArray = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
+_TRIAL_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,10 @@ class TsunamiRun(Flow):
                 self._handle(time)
             self.last = self.solver.survey()
         return self.last.change
+
+    def trial_step(self, until: Until) -> None:
+        """Make a few steps of the water, less than the way to a report."""
+        self.solver.advance_to(min(self.time + _TRIAL_STEPS * self.solver.next_step(), until.time))
 
     def _stops(self, begin: float, end: float) -> list[float]:
         """Return the times in ``(begin, end]`` at which something happens, the end among them."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fluxloom.app.application import Application, Estimate
+from fluxloom.app.balance import built
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checks import check_directory, check_ranks, missing_packages
@@ -93,7 +94,7 @@ def _context(file: str, case: CaseModel, application: Application, threads: int 
 def _built(file: str, case: CaseModel, application: Application, context: Context) -> list[tuple[str, str]]:
     """Build what a run builds and describe it."""
     with placed(file), activity("building", case.case.name):
-        run = application.build(case, context)
+        run = built(application, case, context)
     flow = run.flow
     if case.run.tune == "startup":
         check_tunable(flow, application.name)

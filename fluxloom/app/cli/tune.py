@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
@@ -65,7 +66,7 @@ def command(
         model, application = load_case(case)
         model = model.with_run(device=device, threads=threads)
         with placed(str(case)), activity("building", model.case.name):
-            flow = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False)).flow
+            flow = built(application, model, Context(model.run.device, threads=model.run.threads, tuning=False)).flow
         chain = flow.chain
         target = chain if loop is None and chain is not None else select(flow.loops, loop)
         if carry is not None:

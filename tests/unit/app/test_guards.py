@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Ending, Writer
 from fluxloom.app.checkpoint import RunCheckpoint
 from fluxloom.app.guard_rules import Balance, Clipped
 from fluxloom.app.guards import Guards, Violation
@@ -148,16 +147,14 @@ class Run:
         case, application = load_case(path)
         context = Context(device, threads=1, tuning=False)
         self.runner: Any = application.build(case, context)
-        writer: object = self.runner
-        if isinstance(writer, Writer):
-            writer.begin(ResultFolder(folder))
+        self.runner.begin(ResultFolder(folder))
         self.guards = Guards(case.guards, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
 
     def go(self) -> Violation | None:
         """Return what ended it; None: it came to its end."""
-        step, ending = 0, isinstance(self.runner, Ending)
+        step = 0
         for step in range(1, self.limit + 1):
             try:
                 self.runner.advance()
@@ -166,7 +163,7 @@ class Run:
             found = self.guards.stepped(step, None, self.runner.residual())
             if found is not None:
                 return found
-            if ending and self.runner.finished:
+            if self.runner.finished:
                 break
         return self.guards.look(step, None, last=True)
 
@@ -176,9 +173,9 @@ class Run:
 
 def test_mass_that_appears_in_a_closed_box(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[77, 0] *= 1.2
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "balance"
@@ -251,9 +248,9 @@ def test_a_step_far_too_long_is_named(tmp_path: Path) -> None:
 
 def test_energy_that_grows_without_bound(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc") + "[guards]\nbalance = 0\ngrowth = 2\n")
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[:, 3] *= 3.0
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "growth"
@@ -261,9 +258,9 @@ def test_energy_that_grows_without_bound(tmp_path: Path) -> None:
 
 def test_a_gas_that_is_lost_is_a_divergence(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[77, 0] = np.nan
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "finite"
@@ -274,9 +271,9 @@ def test_a_gas_that_is_lost_is_a_divergence(tmp_path: Path) -> None:
 
 def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[21, 3] = -0.25
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     with pytest.raises(CaseError, match=r"pressure -0.25 in cell 21 at \(-0.425, -0.425\)"):
         run.guards.begin()
 
@@ -284,12 +281,12 @@ def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
 def test_a_file_with_nan_is_refused(tmp_path: Path) -> None:
     staggered = CAVITY.replace('"incompressible"', '"staggered"')
     run = Run(tmp_path, staggered)
-    u = run.runner.solver.fields.u
+    u = run.runner.flow.solver.fields.u
     values = u.read()
     values[..., 0] = np.nan
     u.write(values)
     case, _ = load_case(tmp_path / "case.toml")
-    RunCheckpoint(case.checkpoint, case, run.runner, run.runner.solver.context, tmp_path).save()
+    RunCheckpoint(case.checkpoint, case, run.runner, run.runner.flow.solver.context, tmp_path).save()
     with pytest.raises(CaseError, match=r"checkpoint\.h5: velocity_x is nan at \("):
         Run(tmp_path, staggered + f'[initial]\nfile = "{tmp_path / "checkpoint.h5"}"\n')
 
