@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from fluxloom.app.checkpoint import RunCheckpoint
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.guard_rules import Balance, Clipped
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.watch import Numbers
+from fluxloom.app.watch import Numbers, Watch
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
+from fluxloom.mesh import box2d
 
 HEAD = '[case]\nname = "guarded"\nsolver = "{}"\n[run]\niterations = {}\nthreads = 1\n'
 
@@ -412,18 +415,16 @@ def test_wrong_keys_are_refused(tmp_path: Path, line: str, words: str) -> None:
         load_case(path)
 
 
-class Steady:
-    """A steady run of made-up residuals."""
+class Steady(Flow):
+    """A steady flow of made-up residuals."""
 
-    part = None
     cells = 4
 
     def __init__(self) -> None:
-        from fluxloom.app.watch import Watch
-
+        self.context = Context("reference")
         self.watched = Watch(10, (), (), steady=True)
 
-    def watch(self, table: object) -> Any:
+    def watch(self, table: object, until: Until) -> Any:
         return self.watched
 
     def fields(self) -> dict[str, Any]:
@@ -444,7 +445,7 @@ class Steady:
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
     from fluxloom.app.case import GuardTable
 
-    runner: Any = Steady()
+    runner = FlowRun(Steady(), "steady", Until(), lambda: box2d(2, 2))
     guards = Guards(GuardTable(), runner, Context("reference"))
     guards.begin()
     for number, residual in enumerate(residuals, start=1):

@@ -112,7 +112,7 @@ def test_vortices_without_boundaries(channel: Write) -> None:
     runner = build(channel(*changes, (XMIN + XMAX + WALLS, "")))
     before = runner.flow.solver.state().kinetic_energy
     assert before == pytest.approx(np.pi**2, rel=1e-9)
-    after = advanced(runner, 50).solver.state().kinetic_energy
+    after = advanced(runner, 50).flow.solver.state().kinetic_energy
     assert np.log(before / after) == pytest.approx(4 * 0.1 * 0.5, rel=0.03)
 
 

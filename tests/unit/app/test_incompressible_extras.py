@@ -89,7 +89,7 @@ def test_end(tmp_path: Path, time: str, steps: int) -> None:
     """The run ends at the time; the last two steps share what is left."""
     runner, out = run(tmp_path, time=time, fluid="force = [1.0, 0.0]", more="[history]\nevery = 1")
     found = table(out / "history.csv")
-    assert found["time"][-1] == pytest.approx(runner.flow.plan.end, rel=1e-12)
+    assert found["time"][-1] == pytest.approx(runner.until.time, rel=1e-12)
     assert runner.flow.solver.steps == steps
     gaps = np.diff(found["time"])
     assert gaps[:3] == pytest.approx([0.01] * 3)
@@ -144,7 +144,7 @@ def test_noise() -> None:
 
 
 def test_noise_of_a_case(tmp_path: Path) -> None:
-    still = build(case(tmp_path)).solver.state().kinetic_energy
+    still = build(case(tmp_path)).flow.solver.state().kinetic_energy
     runner = build(case(tmp_path, more="[initial]\nnoise = 0.2\nseed = 5"))
     assert still == 0.0
     assert 0.0 < np.abs(runner.fields()["u"]).max() < 0.4
