@@ -99,10 +99,8 @@ def leg(
     if poison:
         _poison(context, checkpoint)
     resumed = checkpoint.resume()
-    begun: Any = runner
     folder = ResultFolder(directory if first else None)
-    if hasattr(begun, "begin"):
-        begun.begin(folder)
+    runner.begin(folder)
     if first:
         log.begin(folder / "residual.csv")
     done = 0 if resumed is None else resumed.steps
@@ -111,12 +109,11 @@ def leg(
         return Leg({}, {}, resumed, log.iterations[-1] if log.iterations else 0, tuple(told))
     if save:
         checkpoint.save()
-    if hasattr(begun, "finish"):
-        begun.finish(pictures=False)
+    runner.finish(pictures=False)
     log.close()
     fields = runner.fields()
-    size = begun.points if hasattr(begun, "points") else runner.cells
-    numbers = np.arange(size) if runner.part is None else runner.part.numbers[: runner.part.owned]
+    size = runner.flow.points or runner.flow.cells
+    numbers = np.arange(size) if runner.flow.part is None else runner.flow.part.numbers[: runner.flow.part.owned]
     whole: dict[str, npt.NDArray[Any]] = {}
     for places, values in ranks.allgather((numbers, dict(fields))):
         for name, found in values.items():

@@ -1,20 +1,39 @@
-"""Shares of unequal ranks, from a short run on equal ones."""
+"""Shares of unequal ranks, from a short run on equal ones, and cases built with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fluxloom.app.application import Runner
+from fluxloom.app.application import Application
+from fluxloom.app.case import CaseModel
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
 
-__all__ = ["equal_shares", "measured_shares"]
+__all__ = ["built", "equal_shares", "measured_shares"]
 
 _WARM, _STEPS = 3, 8
+
+
+def built(application: Application, case: CaseModel, context: Context) -> FlowRun[Any]:
+    """Return what a case describes, ready to be run, the ranks with shares that are measured where it says so.
+
+    Collective.
+    """
+    if case.partition.shares != "measured":
+        return application.build(case, context)
+
+    def trial(where: Context, equal: Sequence[float]) -> Callable[[], object]:
+        """Return what makes a step of the case with equal shares."""
+        run = application.build(case, where, equal)
+        return lambda: run.flow.trial_step(run.until)
+
+    return application.build(case, context, measured_shares(context, trial))
 
 
 def equal_shares(ranks: int) -> tuple[float, ...]:
@@ -22,7 +41,9 @@ def equal_shares(ranks: int) -> tuple[float, ...]:
     return (1.0 / ranks,) * ranks
 
 
-def measured_shares(context: Context, build: Callable[[Context, Sequence[float]], Runner]) -> tuple[float, ...]:
+def measured_shares(
+    context: Context, build: Callable[[Context, Sequence[float]], Callable[[], object]]
+) -> tuple[float, ...]:
     """Return what each rank should get of the cells so that all finish at the same time. Collective.
 
     The case is built with equal shares and advanced by a few iterations on all ranks at the same time; a rank's time
@@ -33,7 +54,7 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
     context
         Says the device and the ranks. The trial has a context of its own.
     build
-        Returns the case in a context, for given shares.
+        Builds the case in a context, for given shares, and returns what makes a step of it.
     """
     comm = context.comm
     if comm.size == 1:
@@ -44,12 +65,8 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
         overlap=context.overlap,
     )  # fmt: skip
     equal = equal_shares(comm.size)
-
-    def step() -> None:
-        runner.advance()
-
     with activity("measuring the speed of the ranks"):
-        runner = build(trial, equal)
+        step = build(trial, equal)
         for _ in range(_WARM):
             step()
         timed.settle = trial.synchronize

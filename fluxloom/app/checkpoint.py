@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluxloom.app.application import Runner
 from fluxloom.app.case import CaseModel, CheckpointTable
 from fluxloom.app.case_difference import case_differences, monitor_differences
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
@@ -65,7 +65,7 @@ class RunCheckpoint:
         When checkpoints are taken.
     case
         The case; one that goes on may differ as `fluxloom.app.case_difference` says.
-    runner
+    run
         As it was built.
     context
         Of its loops.
@@ -83,18 +83,18 @@ class RunCheckpoint:
     """
 
     def __init__(
-        self, table: CheckpointTable, case: CaseModel, runner: Runner, context: Context, directory: Path,
+        self, table: CheckpointTable, case: CaseModel, run: FlowRun[Any], context: Context, directory: Path,
         also: Mapping[str, Any] | None = None, tell: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         if table.every or table.seconds:
             require("h5py", "mesh", "[checkpoint]")
-        self._table, self._runner, self._comm = table, runner, context.comm
+        self._table, self._flow, self._comm = table, run.flow, context.comm
         self._case: dict[str, Any] = json.loads(json.dumps(case.model_dump(), default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
         from fluxloom.dsl.memory import Memory
 
-        self.memory = Memory(run=runner, **(also or {}))
+        self.memory = Memory(run=run, **(also or {}))
         self.run = ""
         self._steps = self._saved = 0
         self._since = time.monotonic()
@@ -102,7 +102,7 @@ class RunCheckpoint:
 
     # ---------------------------------------------------------------------------------------- go on
     def resume(self, run: str | None = None) -> Resumed | None:
-        """Give the runner the state of the last checkpoint, if there is one and it is wanted; touch no file.
+        """Give the run the state of the last checkpoint, if there is one and it is wanted; touch no file.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class RunCheckpoint:
         Raises
         ------
         CheckpointError
-            When no checkpoint can be read, or it is of another case. The runner is of no use then.
+            When no checkpoint can be read, or it is of another case. It is of no use then.
         DeviceUnavailable
             When there is one and h5py is not installed.
         """
@@ -148,7 +148,7 @@ class RunCheckpoint:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
             file.close()
-        self._steps = self._saved = int(getattr(self._runner, "done", about["steps"]))
+        self._steps = self._saved = self._flow.steps
         self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
 
@@ -194,7 +194,7 @@ class RunCheckpoint:
         if self._mute:
             return ""
         about = {
-            "case": self._case, "run": self.run, "steps": self._steps, "time": _time(self._runner),
+            "case": self._case, "run": self.run, "steps": self._steps, "time": self._flow.time,
             "monitors": self.memory.monitors(),
         }  # fmt: skip
         try:
@@ -211,11 +211,6 @@ class RunCheckpoint:
             return ""
         self._saved, self._written, self._since = self._steps, True, time.monotonic()
         return CHECKPOINT
-
-
-def _time(runner: Runner) -> float | None:
-    found = getattr(runner, "time", None)
-    return None if found is None else float(found)
 
 
 def _name(path: str) -> str:

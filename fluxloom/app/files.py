@@ -23,6 +23,7 @@ from fluxloom.mesh.mesh import MeshData
 
 __all__ = [
     "FULL", "atomic", "fields_name", "prepare_file", "reason_of", "write_fields", "write_json",
+    "write_table",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -100,6 +101,13 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | bool):
         return value
     return str(value)
+
+
+def write_table(path: Path, columns: Mapping[str, npt.NDArray[np.float64]]) -> None:
+    """Write columns of equal length under their names, whole or not at all."""
+    with atomic(path) as temporary:
+        table = np.stack(list(columns.values()), axis=1)
+        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
 
 
 def fields_name(format: str, stem: str = "final") -> str:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Nodal, Runner
 from fluxloom.app.case import GuardTable
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guard_rules import Balance
-from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
+from fluxloom.app.watch import HUGE, LOST, Broken, Numbers
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
@@ -129,15 +129,15 @@ class Guards:
     ----------
     table
         What they are set to.
-    runner
-        What they watch; one that is not `Watched` has a residual alone.
+    run
+        What they watch.
     context
         Of the run.
     """
 
-    def __init__(self, table: GuardTable, runner: Runner, context: Context) -> None:
-        self._table, self._runner, self._comm = table, runner, context.comm
-        self._watch: Watch | None = runner.watch(table) if isinstance(runner, Watched) else None
+    def __init__(self, table: GuardTable, run: FlowRun[Any], context: Context) -> None:
+        self._table, self._run, self._comm = table, run, context.comm
+        self._watch = run.flow.watch(table, run.until)
         self._every = table.every or (self._watch.every if self._watch is not None else 1)
         self._pending: tuple[int, float | None, Mapping[str, float]] | None = None
         self._good, self._looks, self._clipped_since = 0, 0, -1
@@ -147,7 +147,7 @@ class Guards:
 
     # ------------------------------------------------------------------------------------------- the run
     def begin(self, steps: int = 0, time: float | None = None) -> None:
-        """Look at the start: behind ``Writer.begin``, which may restore an older state, and before the first step.
+        """Look at the start: behind the checkpoint, which may restore an older state, and before the first step.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Guards:
                         reason=str(error))  # fmt: skip
         found = self._violation(broken, steps, time, since=steps - 1)
         if lost and error.number >= 0 and (found.number < 0 or found.whole):
-            place = error.place or _place(self._runner, self._comm, error.number)
+            place = error.place or _place(self._run, self._comm, error.number)
             given = {"field": error.field, "element": error.element, "number": error.number, "place": place}
             found = replace(found, **given, whole=False)
         if found.quantity.endswith(_NOT_FINITE):  # that says more than the error
@@ -276,23 +276,23 @@ class Guards:
 
     def _violation(self, broken: Broken, steps: int, time: float | None, since: int | None = None) -> Violation:
         """Return a violation with its place, which is sought in the fields as they are now."""
-        runner, comm = self._runner, self._comm
-        element = "point" if isinstance(runner, Nodal) else "cell"
+        run, flow, comm = self._run, self._run.flow, self._comm
+        element = "point" if flow.points else "cell"
         field, value, number, reason = broken.field, broken.value, -1, broken.reason
         quantity = broken.quantity
-        fields = runner.fields()
-        bad = find_lost(comm, runner.part, fields) if broken.extreme == "lost" else None
+        fields = run.fields()
+        bad = find_lost(comm, flow.part, fields) if broken.extreme == "lost" else None
         if bad is not None:
             field, number, count = bad
             value, quantity = nan, field + _NOT_FINITE
-            reason = f"so in {count:,} of {_total(runner):,} {element}s"
+            reason = f"so in {count:,} of {flow.points or flow.cells:,} {element}s"
         elif field := next((name for name in (field, *_TELLING) if name in fields), ""):
-            value_there, number = _extreme(comm, runner.part, fields[field], least=broken.extreme == "least")
+            value_there, number = _extreme(comm, flow.part, fields[field], least=broken.extreme == "least")
             if broken.guard == "positive":
                 value = min(value, value_there)
         clipped = self._clipped_text()
-        advice = "; ".join(part for part in (clipped, broken.advice, runner.advice()) if part)
-        place, before = _place(runner, comm, number), self._good if since is None else since
+        advice = "; ".join(part for part in (clipped, broken.advice, flow.advice()) if part)
+        place, before = _place(run, comm, number), self._good if since is None else since
         return Violation(
             broken.guard, quantity or "state", field, value, broken.limit, element, number, place, steps, before, time,
             reason, advice, whole=bad is None and not broken.field,
@@ -332,10 +332,6 @@ class Guards:
         return {**found, "clipped": clipped, "clipped_since": self._clipped_since, "numbers": numbers}
 
 
-def _total(runner: Runner) -> int:
-    return runner.points if isinstance(runner, Nodal) else runner.cells
-
-
 def _extreme(comm: Comm, part: Part | None, values: npt.NDArray[Any], *, least: bool) -> tuple[float, int]:
     """Return the least value of all ranks, or the largest magnitude, and the element that has it. Collective."""
     numbers = np.arange(len(values)) if part is None else part.numbers[: len(values)]
@@ -347,12 +343,12 @@ def _extreme(comm: Comm, part: Part | None, values: npt.NDArray[Any], *, least: 
     return (best[0] if least else -best[0]), best[1]
 
 
-def _place(runner: Runner, comm: Comm, number: int) -> tuple[float, ...]:
+def _place(run: FlowRun[Any], comm: Comm, number: int) -> tuple[float, ...]:
     """Return where an element is: a point, or the mean of the corners of a cell; the same on every rank."""
     found: tuple[float, ...] = ()
     if comm.rank == 0 and number >= 0:
-        mesh = runner.mesh()
-        if isinstance(runner, Nodal):
+        mesh = run.mesh()
+        if run.flow.points:
             found = tuple(mesh.points[number].tolist())
         else:
             for name, numbers in mesh.cell_ranges.items():

@@ -9,13 +9,14 @@ import uuid
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fluxloom.app.application import Runner, Updating, Writer
+from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, show_error, table
 from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
 from fluxloom.app.failure import APART
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.guards import Guards
 from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
@@ -126,33 +127,33 @@ class Job:
         on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
         self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
         with placed(request.file), activity("building", self.case.case.name):
-            runner = request.application.build(self.case, context)
-        if runner.chain is not None and context.device.native:
-            runner.chain.build()
-        tuned = self._tuned(runner) if run.tune == "startup" else []
-        log, guards = ResidualLog(), Guards(self.case.guards, runner, context)
+            made = built(request.application, self.case, context)
+        if made.flow.chain is not None and context.device.native:
+            made.flow.chain.build()
+        tuned = self._tuned(made) if run.tune == "startup" else []
+        log, guards = ResidualLog(), Guards(self.case.guards, made, context)
         saver = RunCheckpoint(
-            self.case.checkpoint, self.case, runner, context, request.directory, {"residuals": log}, self._tell
+            self.case.checkpoint, self.case, made, context, request.directory, {"residuals": log}, self._tell
         )
         resumed = saver.resume((earlier.record or {}).get("run")) if earlier.goes_on else None
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
-        record = first_record(request, context, runner, crew, commit(), self._tell)
+        record = first_record(request, context, made, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
         if context.schedule.deterministic == "global" and (divided := self.case.divided):
             self._tell(f"deterministic=global: the bits will depend on the number of ranks: {divided}")
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
-        self._begin(runner, record, earlier, resumed)
+        self._begin(made, record, earlier, resumed)
         saver.run = record["run"]
         record["setup_seconds"] = time.perf_counter() - begin
         if self.case.output.residual and self.first:
             log.begin(self.folder / "residual.csv", self.folder.lose)
         if timed is not None:
             timed.waited = 0.0
-        end = self._march(runner, log, record, saver, guards, resumed)
+        end = self._march(made, log, record, saver, guards, resumed)
         waited = timed.waited if timed is not None else None
         output = JobOutput(self.comm, request, self.folder, context, pictures)
-        output.finish(runner, log, end, record, guards=guards, saver=saver, waited=waited, earlier=self._replaced)
+        output.finish(made, log, end, record, guards=guards, saver=saver, waited=waited, earlier=self._replaced)
         lost = bool(self.comm.broadcast(bool(self.folder.lost)))
         if end.status is RunStatus.DIVERGED and self.first:
             path = request.directory / CHECKPOINT
@@ -169,11 +170,11 @@ class Job:
 
         return TimedComm(self.comm)
 
-    def _tuned(self, runner: Runner) -> list[dict[str, Any]]:
+    def _tuned(self, made: FlowRun[Any]) -> list[dict[str, Any]]:
         """Tune the loops, print a table of what was chosen, and return it for the record."""
         from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
 
-        found = tune_at_start(runner, self.request.application.name, self._tell)
+        found = tune_at_start(made.flow, self.request.application.name, self._tell)
         if found and self.first:
             table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in found], left=(0, 2))
         return [row.record() for row in found]
@@ -194,7 +195,7 @@ class Job:
             why = "" if not earlier.goes_on else "there is no checkpoint to go on from: "
             self._tell(f"{why}the run begins anew; results of the run before ({earlier.message}) are replaced")
 
-    def _begin(self, runner: Runner, record: dict[str, Any], earlier: Earlier, resumed: Resumed | None) -> None:
+    def _begin(self, made: FlowRun[Any], record: dict[str, Any], earlier: Earlier, resumed: Resumed | None) -> None:
         """Take the folder over: from here on results are written."""
         self._begun = True
         before = earlier.record or {}
@@ -209,22 +210,21 @@ class Job:
             record["earlier_files"] = list(self._replaced)
         self.folder.remove_orphans()
         self.folder.write_record(record | {"status": "running", "files": self.folder.written})
-        if isinstance(runner, Writer):
-            runner.begin(self.folder)
+        made.begin(self.folder)
 
     # ------------------------------------------------------------------------------------- marching
     def _march(
-        self, runner: Runner, log: ResidualLog, record: dict[str, Any], saver: RunCheckpoint, guards: Guards,
+        self, made: FlowRun[Any], log: ResidualLog, record: dict[str, Any], saver: RunCheckpoint, guards: Guards,
         resumed: Resumed | None,
     ) -> March:  # fmt: skip
         """Do the steps, with progress on the first rank; what ends the run without a result is recorded."""
-        run, updates = self.case.run, runner.updates if isinstance(runner, Updating) else 0
+        run, updates = self.case.run, made.flow.updates
         first = 0 if resumed is None else resumed.steps
 
         def do(progress: Any) -> March:
             """Do the steps."""
             return march(
-                runner, run.iterations, log, progress, self.comm, first=first, asked=self.request.asked,
+                made, run.iterations, log, progress, self.comm, first=first, asked=self.request.asked,
                 guards=guards, saver=saver,
             )  # fmt: skip
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.application import Bounded, Nodal, Runner, Tunable, Writer
 from fluxloom.app.checkpoint import CHECKPOINT, RunCheckpoint
 from fluxloom.app.cli.console import facts, messages, output, table
 from fluxloom.app.failure import all_or_none
 from fluxloom.app.files import fields_name, write_fields
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import gathered
 from fluxloom.app.guards import Guards
 from fluxloom.app.march import March
@@ -45,7 +45,7 @@ class JobOutput:
         self.folder, self.context, self.pictures = folder, context, pictures
 
     def finish(
-        self, runner: Runner, log: ResidualLog, end: March, record: dict[str, Any], *, guards: Guards,
+        self, run: FlowRun[Any], log: ResidualLog, end: March, record: dict[str, Any], *, guards: Guards,
         saver: RunCheckpoint, waited: float | None, earlier: Sequence[str],
     ) -> None:  # fmt: skip
         """Write every result file, then the record; print the summary."""
@@ -56,25 +56,23 @@ class JobOutput:
             saved = saver.save()  # before the last samples, which a run that goes on does not have
         keep = all_or_none if not good else _all  # behind a step that failed on one rank the others may be elsewhere
         hurry = self.comm.size > 1 and end.status is RunStatus.INTERRUPTED
-        loops = keep(self.comm, lambda: self._loops(runner, hurry=hurry)) or _Loops(0.0, 0.0, 0.0, [], [])
+        loops = keep(self.comm, lambda: self._loops(run, hurry=hurry)) or _Loops(0.0, 0.0, 0.0, [], [])
         if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
             folder.written = [*dict.fromkeys([*folder.written, "residual.csv"])]
-        if isinstance(runner, Writer):
-            end_tables = runner.finish  # also takes the last samples: averages are fields
-            keep(self.comm, lambda: end_tables(pictures=self.pictures and good))
-        self._write_fields(runner, log, end, keep)
+        keep(self.comm, lambda: run.finish(pictures=self.pictures and good))  # takes the last samples: they are fields
+        self._write_fields(run, log, end, keep)
         if folder.here and (folder / CHECKPOINT).exists():
             folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
-        summary: tuple[tuple[str, str], ...] = tuple(runner.summary()) if end.steps and good else ()
+        summary: tuple[tuple[str, str], ...] = tuple(run.summary()) if end.steps and good else ()
         summary += tuple(guards.summary())
-        if summary and loops.copy and isinstance(runner, Bounded):
-            summary += tuple(runner.bound(loops.copy))
+        if summary and loops.copy:
+            summary += tuple(run.flow.bound(loops.copy))
         record |= end.outcome.record() | {
             "iterations": end.steps, "seconds": end.seconds,
             "ms_per_iteration": 1e3 * end.seconds_per_step if end.iterations else None,
             "residual": end.residual if end.iterations else (log.values[-1] if log.values else None),
             "results": dict(summary), "guards": guards.record(), "checkpoint": saved or None,
-            "pictures": [vars(picture) for picture in runner.pictures],
+            "pictures": [vars(picture) for picture in run.pictures],
         }  # fmt: skip
         record |= loops.record()
         if waited is not None:
@@ -91,25 +89,25 @@ class JobOutput:
             self._show(end, summary, record, loops, saved)
 
     # ----------------------------------------------------------------------------------------- files
-    def _write_fields(self, runner: Runner, log: ResidualLog, end: March, keep: Callable[..., Any]) -> None:
+    def _write_fields(self, run: FlowRun[Any], log: ResidualLog, end: March, keep: Callable[..., Any]) -> None:
         """Write the fields at the end, and draw them and the residual."""
         folder = self.folder
         drawn = self.pictures and folder.good
         name = fields_name(self.case.output.format, folder.stem)
-        shown = list(runner.pictures) if drawn else []
+        shown = list(run.pictures) if drawn else []
         if (folder.good and not end.steps) or not (name or self.pictures):
             return
         fields: Mapping[str, Any] | None = {}
         if name or shown:
-            fields = keep(self.comm, lambda: gathered(self.comm, runner.part, runner.fields()))
+            fields = keep(self.comm, lambda: gathered(self.comm, run.flow.part, run.fields()))
         if fields is None and folder.here:
             folder.lose(name, "the values of the other ranks did not come")
         if not folder.here:
             self.comm.rest()
             return
         if fields:
-            nodal = isinstance(runner, Nodal)
-            mesh, time = runner.mesh(), getattr(runner, "time", None)
+            nodal = bool(run.flow.points)
+            mesh, time = run.mesh(), run.flow.time
             if name:
                 with folder.attempt(name):
                     write_fields(folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time)
@@ -128,9 +126,9 @@ class JobOutput:
         self.comm.rest()
 
     # ----------------------------------------------------------------------------------------- loops
-    def _loops(self, runner: Runner, *, hurry: bool) -> _Loops:
+    def _loops(self, run: FlowRun[Any], *, hurry: bool) -> _Loops:
         """Return what the loops did; their share of the bandwidth where it is asked for, which takes seconds."""
-        comm, reports = self.comm, list(runner.reports())
+        comm, reports = self.comm, list(run.flow.reports())
         bandwidth = None
         if self.request.profile and not hurry:  # launchers do not wait for long after an interruption
             if comm.rank == 0:
@@ -139,7 +137,7 @@ class JobOutput:
         mine, took = overall(reports)
         copy, moved = comm.reduce(np.array([bandwidth.copy_gbs if bandwidth else 0.0, mine]), "sum").tolist()
         seconds = comm.reduce(np.array([took]), "max").tolist()[0]
-        chains = runner.chains if isinstance(runner, Tunable) else [runner.chain] if runner.chain is not None else []
+        chains = run.flow.chains
         rows = rows_of_ranks(comm, reports, copy)
         return _Loops(copy, moved, seconds, rows, exchange_rows(comm, exchanges_of(unique(chains))))
 

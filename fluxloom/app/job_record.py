@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from fluxloom.app.application import Runner
 from fluxloom.app.crew import Crew
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.request import Request
 from fluxloom.app.system import fluxloom_version, package_version, python_version
 from fluxloom.dsl.context import Context
@@ -17,7 +17,7 @@ __all__ = ["first_record"]
 
 
 def first_record(
-    request: Request, context: Context, runner: Runner, crew: Crew, commit: str, tell: Callable[[str], object]
+    request: Request, context: Context, run: FlowRun[Any], crew: Crew, commit: str, tell: Callable[[str], object]
 ) -> dict[str, Any]:
     """Return the record of a run that is about to begin; says how the mesh is divided. Collective."""
     packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py", "mpi4py")}
@@ -34,9 +34,9 @@ def first_record(
         "threads": context.threads,
         "gpus": crew.gpus,
         "ranks": context.comm.size,
-        "cells": runner.cells,
+        "cells": run.flow.cells,
     }
-    if (report := runner.partition) is not None:
+    if (report := run.partition) is not None:
         cells = next(found for found in report.sets if found.name == report.on)
         shares = [owned / cells.total for owned in cells.owned]
         tell(f"{report.on} divided by {report.method}: {', '.join(f'{100 * s:.2f} %' for s in shares)}")

@@ -1,4 +1,4 @@
-"""Advance a runner: residuals, progress, guards, checkpoints, and an end with its status."""
+"""Advance a run: residuals, progress, guards, checkpoints, and an end with its status."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import signal
 import time
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Aimed, Ending, Failing, Nodal, Runner, Solving
 from fluxloom.app.failure import all_or_none, first_failure
+from fluxloom.app.flow import Flow
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.interruption import Interruption
@@ -115,16 +116,14 @@ class _Way:
 
 
 def march(
-    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None, *,
+    run: FlowRun[Any], iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None, *,
     first: int = 0, asked: bool = False, guards: Guards | None = None, saver: Saver | None = None,
 ) -> March:  # fmt: skip
-    """Run steps until all are done, the user interrupts, or the solution is lost. Collective.
-
-    A runner that is an `Ending` may be done earlier.
+    """Run steps until all are done, a goal is met, the user interrupts, or the solution is lost. Collective.
 
     Parameters
     ----------
-    runner
+    run
         What advances.
     iterations
         Steps, at most, counted from the beginning of the flow.
@@ -149,40 +148,41 @@ def march(
     Raises
     ------
     Exception
-        What the runner raises, if it is no `SolverError`; what one rank raises, all do.
+        What the run raises, if it is no `SolverError`; what one rank raises, all do.
     KeyboardInterrupt
         After a second interruption: the fields are in the middle of a step.
     """
+    flow = run.flow
     told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
     way, start = _Way(first), time.perf_counter()
     before = log.seconds[-1] if log.seconds else 0.0
     try:
         with Interruption(ranks) as interruption:
             for number in range(first + 1, iterations + 1):
-                if number == iterations and isinstance(runner, Solving):
-                    runner.check_next()
-                runner.advance()
-                residual = runner.residual()
+                if number == iterations:
+                    flow.check_next()
+                run.advance()
+                residual = run.residual()
                 seconds = time.perf_counter() - start
                 way.note(residual, seconds)
                 log.add(number, residual, before + seconds)
                 told.advanced(number, residual, seconds)
-                if guards is not None and (found := guards.stepped(number, _time(runner), residual)) is not None:
+                if guards is not None and (found := guards.stepped(number, flow.time, residual)) is not None:
                     return way.end(_diverged(found))
                 if not isfinite(residual):
-                    return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
+                    return way.end(Outcome(RunStatus.DIVERGED, _lost(run, number, residual, ranks)))
                 due = saver is not None and saver.due(number)  # hears of every step, the last one too
-                if isinstance(runner, Ending) and runner.finished:
+                if run.finished:
                     break
                 if saver is not None and due:
-                    if guards is not None and (found := guards.look(number, _time(runner))) is not None:
+                    if guards is not None and (found := guards.look(number, flow.time)) is not None:
                         return way.end(_diverged(found))
                     saver.save()
                 if number < iterations and (caught := interruption.agreed()):
-                    left = runner.unsolved() if isinstance(runner, Solving) else ""
+                    left = flow.unsolved()
                     reason = f"{signal.Signals(caught).name} after {number:,} steps{left and f': {left}'}"
                     return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
-            found = guards.look(way.steps, _time(runner), last=True) if guards is not None and way.done else None
+            found = guards.look(way.steps, flow.time, last=True) if guards is not None and way.done else None
             if found is not None:
                 return way.end(_diverged(found))
     except Exception as error:
@@ -192,20 +192,19 @@ def march(
                 raise
             raise failed from None
         way.done = steps - first
-        return way.end(_failed(failed, steps + 1, runner, guards, ranks))
-    return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))
+        return way.end(_failed(failed, steps + 1, flow, guards, ranks))
+    return way.end(_judged(run, way.steps, iterations, log.values, asked=asked))
 
 
-def _failed(error: SolverError, step: int, runner: Runner, guards: Guards | None, ranks: Comm) -> Outcome:
+def _failed(error: SolverError, step: int, flow: Flow, guards: Guards | None, ranks: Comm) -> Outcome:
     """Return how a run ended whose step has raised an error."""
     says_all = isinstance(error, LoopCheckError | PreconditionerError)
     if guards is not None and not says_all:
 
         def caught() -> Violation:
             """Return what the fields show."""
-            if isinstance(runner, Failing):
-                runner.failed()
-            return guards.caught(error, step, _time(runner))
+            flow.failed()
+            return guards.caught(error, step, flow.time)
 
         if (found := all_or_none(ranks, caught)) is not None:
             return _diverged(found)
@@ -216,18 +215,13 @@ def _diverged(found: Violation) -> Outcome:
     return Outcome(RunStatus.DIVERGED, found.message.removeprefix("diverged "), details=found.record())
 
 
-def _time(runner: Runner) -> float | None:
-    found = getattr(runner, "time", None)
-    return None if found is None else float(found)
-
-
-def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float], *, asked: bool) -> Outcome:
+def _judged(run: FlowRun[Any], steps: int, iterations: int, residuals: list[float], *, asked: bool) -> Outcome:
     """Return how a run ended that nothing disturbed.
 
     A target of convergence that is met comes first; then a time, but of a case that names a target it is a limit, as
     the number of steps is, unless the user asked for just so many.
     """
-    goals = list(runner.goals()) if isinstance(runner, Aimed) else []
+    goals = run.goals()
     targets, times = [goal for goal in goals if goal.target], [goal for goal in goals if not goal.target]
     count = Goal("run.iterations", "steps", iterations, steps, steps >= iterations)
     missed = "; ".join(str(goal) for goal in goals if not goal.met)
@@ -236,28 +230,28 @@ def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float],
     limit = next((goal for goal in [*times, count] if goal.met), count)
     if targets and not (asked and limit is count):
         told = [value / targets[0].scale for value in residuals]
-        return Outcome(RunStatus.NOT_CONVERGED, unconverged(told, targets[0].wanted, runner), limit)
+        return Outcome(RunStatus.NOT_CONVERGED, unconverged(told, targets[0].wanted, run.flow), limit)
     if limit is count and missed and not asked:
         return Outcome(RunStatus.NOT_CONVERGED, f"{missed} after {steps:,} steps: raise run.iterations", limit)
     return Outcome(RunStatus.END_REACHED, f"{limit}" + (f"; target not met: {missed}" if missed else ""), limit)
 
 
-def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:
+def _lost(run: FlowRun[Any], iteration: int, residual: float, comm: Comm) -> str:
     """Return the message of a lost solution; where the cell or the point is, only rank 0 says."""
-    bad = find_lost(comm, runner.part, runner.fields())
+    bad = find_lost(comm, run.flow.part, run.fields())
     place = ""
     if bad is not None:
         name, number, count = bad
-        at = _position(runner, number) if comm.rank == 0 else ""
-        what, total = ("point", runner.points) if isinstance(runner, Nodal) else ("cell", runner.cells)
+        at = _position(run, number) if comm.rank == 0 else ""
+        what, total = ("point", run.flow.points) if run.flow.points else ("cell", run.flow.cells)
         place = f"; the first {what} without a finite {name} is {number}{at} ({count:,} of {total:,} {what}s)"
-    return f"step {iteration}: the residual is {residual}{place}; {runner.advice()}"
+    return f"step {iteration}: the residual is {residual}{place}; {run.flow.advice()}"
 
 
-def _position(runner: Runner, number: int) -> str:
+def _position(run: FlowRun[Any], number: int) -> str:
     """Return the place of a point, or the centre of a cell, in words."""
-    mesh = runner.mesh()
-    if isinstance(runner, Nodal):
+    mesh = run.mesh()
+    if run.flow.points:
         return _words(mesh.points[number])
     for name, numbers in mesh.cell_ranges.items():
         if number in numbers:

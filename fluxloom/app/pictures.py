@@ -1,20 +1,28 @@
-"""Pictures with matplotlib: a field on a plane mesh, and the history of the residual."""
+"""Pictures with matplotlib: a field on a plane mesh, a section through a volume, numbers over time or steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture
 from fluxloom.app.figures import figure_classes
 from fluxloom.app.files import atomic
+from fluxloom.app.flow import Picture
+from fluxloom.app.history import HistoryPanel
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["draw_field", "draw_residual"]
+__all__ = [
+    "BODY", "colour_bar", "draw_curves", "draw_field", "draw_history", "draw_image", "draw_residual", "draw_section",
+    "picture_file", "titled",
+]  # fmt: skip
+
+Array = npt.NDArray[np.float64]
 
 _LINES, _FILLS = 24, 4
 _NEAR = 0.01
@@ -22,8 +30,12 @@ _NEAR = 0.01
 _CONSTANT = 1e-3
 """Of a constant field, how much the scale shows above and below."""
 _SHOWN_PERCENT = (1.0, 99.0)
-_BODY = "#3a3f47"
+_PIXELS, _NEIGHBOURS = 500, 6
+"""Of a section: pixels along its longer side, and cells whose mean a pixel shows."""
 _DPI = 160
+
+BODY = "#3a3f47"
+"""Colour of what is no fluid."""
 
 
 def draw_field(
@@ -54,7 +66,6 @@ def draw_field(
     DeviceUnavailable
         When matplotlib is not installed.
     """
-    figure_class, canvas_class = figure_classes()
     if mesh.dimension != 2:
         raise CaseError("pictures of meshes in three dimensions are not drawn; open the VTK file in ParaView")
     window = picture.window if picture.window is not None else _bounds(mesh)
@@ -62,25 +73,20 @@ def draw_field(
     x, y = mesh.points[nodes, 0], mesh.points[nodes, 1]
     x0, x1, y0, y1 = window
     height = 6.2 * (y1 - y0) / (x1 - x0)
-    figure = figure_class(figsize=(7.6, min(9.0, height + 0.9)), dpi=_DPI, layout="constrained")
-    canvas = canvas_class(figure)
-    axes = figure.add_subplot()
-    axes.set_facecolor(_BODY)
-    lines, fills, norm = _levels(shades, picture.centre)
-    shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
-    varies = np.ptp(shades[np.isfinite(shades)]) > _margin(shades)
-    shades = _off_levels(shades if varies else np.full_like(shades, lines.mean()), fills)
-    filled = axes.tricontourf(x, y, triangles, shades, levels=fills, **shown)
-    if varies:
-        axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
-    bar = figure.colorbar(filled, ax=axes, pad=0.02, aspect=30, shrink=0.9, ticks=lines[:: max(1, len(lines) // 10)])
-    bar.set_label(picture.label)
-    bar.ax.tick_params(labelsize=8)
-    axes.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal", xlabel="x", ylabel="y")
-    axes.tick_params(labelsize=8)
-    axes.set_title(picture.title, fontsize=11)
-    with atomic(path) as temporary:
-        canvas.print_png(str(temporary))
+    with picture_file(path, 7.6, min(9.0, height + 0.9)) as figure:
+        axes = figure.add_subplot()
+        axes.set_facecolor(BODY)
+        lines, fills, norm = _levels(shades, picture.centre)
+        shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
+        varies = np.ptp(shades[np.isfinite(shades)]) > _margin(shades)
+        shades = _off_levels(shades if varies else np.full_like(shades, lines.mean()), fills)
+        filled = axes.tricontourf(x, y, triangles, shades, levels=fills, **shown)
+        if varies:
+            axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
+        bar = colour_bar(figure, axes, filled, picture.label, ticks=lines[:: max(1, len(lines) // 10)])
+        bar.ax.tick_params(labelsize=8)
+        axes.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal", xlabel="x", ylabel="y")
+        titled(axes, picture.title)
 
 
 def _bounds(mesh: MeshData) -> tuple[float, float, float, float]:
@@ -162,10 +168,9 @@ def _visible(
     return local.reshape(-1, 3), nodes, values[nodes] if nodal else total[nodes] / count[nodes]
 
 
-def draw_residual(
-    path: Path, iterations: npt.NDArray[Any], residuals: npt.NDArray[Any], title: str = "Residual"
-) -> None:
-    """Draw the residual over the iterations, logarithmically, and write a PNG file.
+@contextmanager
+def picture_file(path: Path, width: float, height: float) -> Iterator[Any]:
+    """Give a figure of a width and a height in inches to draw in, and write it as a PNG file.
 
     Raises
     ------
@@ -173,18 +178,168 @@ def draw_residual(
         When matplotlib is not installed.
     """
     figure_class, canvas_class = figure_classes()
-    figure = figure_class(figsize=(6.4, 4.0), dpi=_DPI, layout="constrained")
+    figure = figure_class(figsize=(width, height), dpi=_DPI, layout="constrained")
     canvas = canvas_class(figure)
-    axes = figure.add_subplot()
-    good = np.isfinite(residuals) & (np.asarray(residuals) > 0)
-    axes.plot(np.asarray(iterations)[good], np.asarray(residuals)[good], color="#1f4e79", linewidth=1.3)
-    if good.any():
-        axes.set_yscale("log")
-    axes.grid(True, which="major", color="0.85", linewidth=0.6)
-    axes.grid(True, which="minor", color="0.93", linewidth=0.4)
-    axes.set(xlabel="iteration", ylabel="root mean square change", title=title)
-    axes.margins(x=0)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    yield figure
     with atomic(path) as temporary:
         canvas.print_png(str(temporary))
+
+
+def titled(axes: Any, title: str) -> None:
+    """Put a title above axes, and make their numbers small."""
+    axes.tick_params(labelsize=8)
+    axes.set_title(title, fontsize=11)
+
+
+def colour_bar(figure: Any, axes: Any, drawn: Any, label: str, **more: Any) -> Any:
+    """Put a colour bar beside axes, and return it."""
+    bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, shrink=0.9, **more)
+    bar.set_label(label)
+    return bar
+
+
+def draw_image(
+    path: Path, values: Array, extent: tuple[float, float, float, float], names: Sequence[str], title: str, label: str,
+    **colours: Any,
+) -> None:  # fmt: skip
+    """Draw values of a plane grid, a pixel each.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    values
+        ``(rows, columns)``, the first row below; NaN is what is no fluid.
+    extent
+        Ends along the columns, and along the rows.
+    names
+        Of the columns and the rows.
+    title, label
+        Of the picture, and of the colour bar.
+    colours
+        ``cmap``, ``vmin``, ``vmax``.
+    """
+    ratio = (extent[3] - extent[2]) / (extent[1] - extent[0])
+    with picture_file(path, 7.6, float(np.clip(6.2 * ratio + 0.9, 2.0, 9.0))) as figure:
+        axes = figure.add_subplot()
+        axes.set_facecolor(BODY)
+        shown = {"cmap": "viridis"} | colours
+        drawn = axes.imshow(values, origin="lower", extent=extent, interpolation="nearest", **shown)
+        colour_bar(figure, axes, drawn, label)
+        axes.set(xlabel=names[0], ylabel=names[1])
+        titled(axes, title)
+
+
+def draw_section(path: Path, mesh: MeshData, values: Array, normal: int, title: str, label: str) -> None:
+    """Draw a cell field in the plane through the middle of a mesh across an axis: means of the nearest cells.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    mesh
+        In three dimensions.
+    values : (n_cells,)
+        The field, cells in global order.
+    normal
+        Axis that the plane is across: 0, 1 or 2.
+    title, label
+        Of the picture, and of the colour bar.
+    """
+    from scipy.spatial import KDTree
+
+    low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
+    first, second = (k for k in range(3) if k != normal)
+    step = max(high[first] - low[first], high[second] - low[second]) / _PIXELS
+    lines = [np.arange(low[k] + 0.5 * step, high[k], step) for k in (first, second)]
+    places = np.empty((lines[1].size, lines[0].size, 3))
+    places[..., normal] = 0.5 * (low[normal] + high[normal])
+    places[..., second], places[..., first] = np.meshgrid(*reversed(lines), indexing="ij")
+    centres, reach = _centres(mesh)
+    found = KDTree(centres).query(places, _NEIGHBOURS)
+    distance, cell = np.asarray(found[0]), np.asarray(found[1])
+    weight = 1.0 / (distance**2 + (0.1 * reach[cell]) ** 2)
+    mean = (weight * values[cell]).sum(axis=-1) / weight.sum(axis=-1)
+    shown = np.where(distance[..., 0] > reach[cell[..., 0]], np.nan, mean)
+    extent = (float(low[first]), float(high[first]), float(low[second]), float(high[second]))
+    draw_image(path, shown, extent, ("xyz"[first], "xyz"[second]), title, label)
+
+
+def _centres(mesh: MeshData) -> tuple[Array, Array]:
+    """Return the middle of the nodes of each cell, and the distance to the furthest of them."""
+    rows = mesh.cell_nodes()
+    corners, firsts, counts = mesh.points[rows.indices], rows.offsets[:-1], rows.counts
+    centres = np.add.reduceat(corners, firsts) / counts[:, None]
+    distance = np.linalg.norm(corners - np.repeat(centres, counts, axis=0), axis=1)
+    return centres, np.maximum.reduceat(distance, firsts)
+
+
+def draw_history(path: Path, over: str, places: Array, panels: list[tuple[HistoryPanel, Array]], title: str) -> None:
+    """Draw numbers over time or steps, one panel above the other.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    over, places : (n,)
+        What they are drawn over.
+    panels
+        And the values of their lines, ``(n, lines)``.
+    title
+        Above the panels.
+    """
+    with picture_file(path, 6.8, 1.2 + 1.9 * len(panels)) as figure:
+        grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (panel, values) in zip(grid, panels, strict=True):
+            for name, line in zip(panel.columns, values.T, strict=True):
+                axes.plot(places, line, linewidth=1.2, label=name)
+            axes.set_ylabel(panel.label, fontsize=9)
+            axes.grid(True, color="0.88", linewidth=0.5)
+            axes.tick_params(labelsize=8)
+            axes.margins(x=0)
+            if panel.logarithmic and (values > 0.0).any():
+                axes.set_yscale("log")
+            if len(panel.columns) > 1:
+                axes.legend(fontsize=8, frameon=False)
+        grid[0].set_title(title, fontsize=11)
+        grid[-1].set_xlabel(over)
+
+
+def draw_residual(
+    path: Path, iterations: npt.NDArray[Any], residuals: npt.NDArray[Any], title: str = "Residual"
+) -> None:
+    """Draw the residual over the iterations, logarithmically."""
+    good = np.isfinite(residuals) & (np.asarray(residuals) > 0)
+    panel = HistoryPanel("root mean square change", ("residual",), logarithmic=True)
+    draw_history(path, "iteration", np.asarray(iterations)[good], [(panel, np.asarray(residuals)[good, None])], title)
+
+
+def draw_curves(
+    path: Path, curves: Mapping[str, tuple[Array, Array]], names: tuple[str, str], title: str, *, upside_down: bool
+) -> None:
+    """Draw values over places as points, a colour a curve.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    curves
+        Name to places and values.
+    names
+        Of the axes.
+    title
+        Above it.
+    upside_down
+        Whether the values grow downwards, as pressure coefficients are drawn.
+    """
+    with picture_file(path, 6.4, 4.4) as figure:
+        axes = figure.add_subplot()
+        for name, (places, values) in curves.items():
+            axes.plot(places, values, ".", markersize=3, label=name)
+        if upside_down:
+            axes.invert_yaxis()
+        axes.set(xlabel=names[0], ylabel=names[1])
+        axes.grid(True, color="0.88", linewidth=0.5)
+        titled(axes, title)
+        if len(curves) > 1:
+            axes.legend(fontsize=8, frameon=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 __all__ = ["Stall", "Stalling", "stall", "unconverged"]
 
@@ -51,9 +51,8 @@ class Stall:
         return f"it stopped falling at step {self.since:,}{range_}"
 
 
-@runtime_checkable
 class Stalling(Protocol):
-    """A runner that may know why its residual gets no lower."""
+    """What may know why its residual gets no lower."""
 
     def why_stalled(self, found: Stall) -> str:
         """Return why, and what to change, in words; empty: it does not know."""
@@ -87,7 +86,7 @@ def stall(values: Sequence[float]) -> Stall | None:
     return Stall(since, lowest, known[-1], min(tail), max(tail), turns)
 
 
-def unconverged(values: Sequence[float], wanted: float, runner: object | None = None) -> str:
+def unconverged(values: Sequence[float], wanted: float, flow: Stalling | None = None) -> str:
     """Return why a run that has reached its limit of steps is not converged, in one line.
 
     As ``residual 5.6e-01 of 1e-10 wanted after 500 steps; it stopped falling at step 80; limited by ...``.
@@ -98,8 +97,8 @@ def unconverged(values: Sequence[float], wanted: float, runner: object | None = 
         Residuals, one a step from the first on.
     wanted
         What was asked for.
-    runner
-        Is asked why, where it is `Stalling`.
+    flow
+        Is asked why.
     """
     last = values[-1] if len(values) else float("nan")
     parts = [f"residual {last:.1e} of {wanted:.3g} wanted after {len(values):,} steps"]
@@ -107,6 +106,6 @@ def unconverged(values: Sequence[float], wanted: float, runner: object | None = 
     if found is None:
         return parts[0] + ("; it is still falling: raise run.iterations" if len(values) > _LEAST else "")
     parts.append(found.text)
-    if isinstance(runner, Stalling) and (why := runner.why_stalled(found)):
+    if flow is not None and (why := flow.why_stalled(found)):
         parts.append(why)
     return "; ".join(parts)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluxloom.app.application import Runner, Tunable
+from fluxloom.app.flow import Flow
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
@@ -59,7 +59,7 @@ class StartupRow:
 
 
 def tune_at_start(
-    runner: Runner, solver: str, tell: Callable[[str], object] | None = None
+    flow: Flow, solver: str, tell: Callable[[str], object] | None = None
 ) -> list[StartupRow]:
     """Time every ragged loop and every sum of a run with the schedules that promise something, and keep the fastest.
 
@@ -68,7 +68,7 @@ def tune_at_start(
 
     Parameters
     ----------
-    runner
+    flow
         In its initial state.
     solver
         Its name, for messages.
@@ -80,7 +80,7 @@ def tune_at_start(
     CaseError
         For a solver that does not say what it runs, several ranks, and devices without schedules.
     """
-    chains = check_tunable(runner, solver)
+    chains = check_tunable(flow, solver)
     loops = [loop for loop in unique(loop for chain in chains for loop in chain.loops) if _worthwhile(loop)]
     context = chains[0].context
     known = TuningFile().entries() if context.tuning else {}
@@ -98,11 +98,11 @@ def tune_at_start(
     return rows
 
 
-def check_tunable(runner: Runner, solver: str) -> Sequence[Chain]:
+def check_tunable(flow: Flow, solver: str) -> Sequence[Chain]:
     """Return the chains of a run that can be tuned before its first step; raise `CaseError` for one that cannot."""
-    if not isinstance(runner, Tunable):
+    if not flow.chains:
         raise CaseError(f'run.tune: the solver {solver} does not tune at its start; run "fluxloom tune" on the case')
-    chains: Sequence[Chain] = runner.chains
+    chains = flow.chains
     context = chains[0].context
     if context.comm.size > 1:
         raise CaseError("run.tune: tuning at the start is for one rank; leave the key out")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
-from fluxloom.app.case import GuardTable
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
@@ -23,7 +22,7 @@ from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 
-__all__ = ["HUGE", "LOST", "Broken", "Numbers", "Reduction", "Rule", "Watch", "Watched", "keep"]
+__all__ = ["HUGE", "LOST", "Broken", "Numbers", "Reduction", "Rule", "Watch", "keep"]
 
 HUGE = 1.0e30
 """Least values begin here; the largest ones at its negative."""
@@ -72,7 +71,7 @@ class Broken:
     value, limit
         What was found, and what may be; NaN where there is no such number.
     field
-        Of the runner, in which its place is sought; empty: it has none.
+        Of the flow, in which its place is sought; empty: it has none.
     extreme
         Which element: that with the ``"least"`` or ``"largest"`` value, or one with a ``"lost"`` one.
     reason
@@ -205,12 +204,3 @@ class Watch:
     steady: bool = False
     clipped: Callable[[], tuple[float, float]] | None = None
     bound: float = 1.0
-
-
-@runtime_checkable
-class Watched(Protocol):
-    """A runner whose flow guards can look at."""
-
-    def watch(self, table: GuardTable) -> Watch:
-        """Return what guards look at; called once, before the first step. Collective."""
-        ...

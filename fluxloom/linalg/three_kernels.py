@@ -5,7 +5,7 @@
 - *DOT*: ``x . y``
 
 A program that does all its work with them, and counts them, runs wherever the three do, and its time is theirs
-times their numbers (`fluxloom.perf.les_model`). Coefficients are quotients of globals, so that no number has to come
+times their numbers. Coefficients are quotients of globals, so that no number has to come
 to the host between a DOT and the AXPY that needs it.
 
 Sources: G. Oyarzun, R. Borrell, A. Gorobets, A. Oliva: *Portable implementation model for CFD simulations. Application

@@ -192,6 +192,7 @@ class Airfoil:
         dtype: npt.DTypeLike = "float64",
     ) -> None:
         self.context = context
+        self.partition = mesh.decomposition.report() if isinstance(mesh, RankedMesh) else None
         self.constants = constants if constants is not None else AirfoilConstants()
         self._declare(mesh, layout, dtype)
         self._build(schedule)

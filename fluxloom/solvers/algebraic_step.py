@@ -2,7 +2,7 @@
 
 The same equations, matrices and boundaries as `fluxloom.solvers.incompressible.Incompressible` with Adams and
 Bashforth's steps; the components of vectors are scalar fields that lie apart. It is there to be counted and timed:
-where three kernels are fast, the step is, and its time is known beforehand (`fluxloom.perf.les_model`). For simulations
+where three kernels are fast, the step is, and its time is known beforehand. For simulations
 take `Incompressible`, whose loops do several of these passes at once.
 
 ====================  =====  =====  ====  ======  ==============================================================

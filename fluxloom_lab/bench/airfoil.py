@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fluxloom.app.balance import equal_shares, measured_shares
-from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
+from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.crew import crew_of
 from fluxloom.app.rank_loops import rows_of_ranks
 from fluxloom.app.summary import overall
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.airfoil import AirfoilMesh
-from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.airfoil_options import AirfoilOptions
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
@@ -44,14 +44,13 @@ class _Case:
     size: tuple[int, int]
     shares: Sequence[float] | None = None
 
-    def runner(self, context: Context | None = None, shares: Sequence[float] | None = None) -> AirfoilRunner:
+    def runner(self, context: Context | None = None, shares: Sequence[float] | None = None) -> Airfoil:
         """Return a new runner at the free stream; its mesh is made for it, and on several ranks not kept."""
         options, here = self.options, context if context is not None else self.context
         mesh = airfoil_part(here, *self.size, options.partition, shares if shares is not None else self.shares)
-        return AirfoilRunner(
-            here, mesh, AirfoilConstants(), options.schedule,
-            fused=options.fused, layout=options.chosen_layout, shape=self.size,
-        )  # fmt: skip
+        return Airfoil(
+            here, mesh, AirfoilConstants(), schedule=options.schedule, fused=options.fused, layout=options.chosen_layout
+        )
 
     @property
     def ranks(self) -> int:
@@ -79,7 +78,7 @@ class AirfoilBench:
         rounds, metrics = _measured(case, runner, tell)
         metrics |= _published(case, runner, iterations + rounds.steps, rounds.seconds / iterations, tell)
         crew, copy = crew_of(context), summed(context.comm, rounds.copy_gbs)
-        cells, precision = runner.cells, runner.solver.q.scalar.name
+        cells, precision = runner.cells.total, runner.q.scalar.name
         if case.ranks > 1:
             metrics |= _ranked(case, runner)
         elif options.exhaustive:
@@ -124,7 +123,7 @@ def _case(options: AirfoilOptions, context: Context, tell: Tell) -> _Case:
     case = _Case(options, context, size, None if isinstance(options.shares, str) else options.shares)
     if options.shares != "measured" or ranks == 1:
         return case
-    shares = measured_shares(context, case.runner)
+    shares = measured_shares(context, lambda trial, equal: case.runner(trial, equal).iterate)
     gc.collect()
     tell(f"measured shares: {', '.join(f'{share:.4f}' for share in shares)}")
     return replace(case, shares=shares)
@@ -137,34 +136,34 @@ def _whole(case: _Case) -> AirfoilMesh:
     return mesh
 
 
-def _measured(case: _Case, runner: AirfoilRunner, tell: Tell) -> tuple[Rounds, dict[str, Any]]:
+def _measured(case: _Case, runner: Airfoil, tell: Tell) -> tuple[Rounds, dict[str, Any]]:
     """Warm up, time the rounds, and return what they tell."""
     iterations, count = case.options.iterations or ITERATIONS, case.options.rounds or ROUNDS
     steps(runner, iterations)
-    rms = runner.residual()
+    rms = runner.rms()
     tell(f"warm-up: residual {rms:.10e} after {iterations} iterations")
 
     def advance(number: int) -> None:
         for _ in range(number):
-            runner.advance()
+            runner.iterate()
 
     rounds = measure_rounds(
-        runner.solver.context, advance, runner.reports, iterations, count, tell,
+        runner.context, advance, runner.reports, iterations, count, tell,
         lambda seconds: f"{1e3 * seconds / iterations:.4g} ms/iteration",
     )  # fmt: skip
     return rounds, _metrics(case, runner, rounds, iterations) | {"rms": rms}
 
 
 
-def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int) -> dict[str, Any]:
+def _metrics(case: _Case, runner: Airfoil, rounds: Rounds, iterations: int) -> dict[str, Any]:
     """Return everything about the whole iteration; bytes and bandwidths are those of all ranks together."""
-    context = runner.solver.context
+    context = runner.context
     seconds = rounds.seconds / iterations
     moved = summed(context.comm, overall(rounds.loops)[0])
     copy = summed(context.comm, rounds.copy_gbs)
-    separate = summed(context.comm, runner.solver.chain.bytes_unfused)
+    separate = summed(context.comm, runner.chain.bytes_unfused)
     gbs = moved / iterations / seconds / 1e9
-    flux = runner.solver.res_calc
+    flux = runner.res_calc
     return {
         "percent_of_copy": 100 * gbs / copy if copy else None,
         "seconds_per_1000_iterations": 1000 * seconds,
@@ -177,7 +176,7 @@ def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int
         "ms_per_iteration": 1e3 * seconds,
         "ms_per_iteration_best": 1e3 * min(rounds.times) / iterations,
         "ms_per_iteration_worst": 1e3 * max(rounds.times) / iterations,
-        "ns_per_cell_stage": 1e9 * seconds / (2 * runner.cells),
+        "ns_per_cell_stage": 1e9 * seconds / (2 * runner.cells.total),
         "useful_gbs": gbs,
         "bytes_per_iteration": moved / iterations,
         # As if every loop ran by itself: what a program without fusion would have to move in this time.
@@ -189,16 +188,16 @@ def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int
     }
 
 
-def _ranked(case: _Case, runner: AirfoilRunner) -> dict[str, Any]:
+def _ranked(case: _Case, runner: Airfoil) -> dict[str, Any]:
     """Return how the mesh is divided and what the messages cost; the runner is spent afterwards. Collective."""
-    report, context = runner.partition, runner.solver.context
+    report, context = runner.partition, runner.context
     assert report is not None
-    cost = measure_exchanges(runner.solver.chain)
+    cost = measure_exchanges(runner.chain)
     shares = case.shares if case.shares is not None else equal_shares(case.ranks)
     cells = next(found for found in report.sets if found.name == "cells")
     times = context.transport_seconds
     return {
-        "ranks": case.ranks, "cells": runner.cells, "partition": report.method, "edge_cut": report.edge_cut,
+        "ranks": case.ranks, "cells": runner.cells.total, "partition": report.method, "edge_cut": report.edge_cut,
         "imbalance": report.imbalance, "shares": [share / sum(shares) for share in shares],
         "owned_most": max(cells.owned), "owned_least": min(cells.owned),
         **(cost.record() if cost is not None else {}),
@@ -216,7 +215,7 @@ def _transports(case: _Case, tell: Tell) -> list[dict[str, Any]]:
         context = case.options.context(device=case.context.device, transport=name)
         runner = case.runner(context)
         rounds, metrics = _measured(case, runner, tell)
-        cost = measure_exchanges(runner.solver.chain)
+        cost = measure_exchanges(runner.chain)
         rows.append({
             "name": name, "ms_per_iteration": metrics["ms_per_iteration"], "best": metrics["ms_per_iteration_best"],
             "exchange_alone_ms": 1e3 * cost.alone if cost else None, "exchange_hidden": cost.hidden if cost else None,
@@ -225,7 +224,7 @@ def _transports(case: _Case, tell: Tell) -> list[dict[str, Any]]:
     return rows
 
 
-def _published(case: _Case, runner: AirfoilRunner, done: int, pace: float, tell: Tell) -> dict[str, Any]:
+def _published(case: _Case, runner: Airfoil, done: int, pace: float, tell: Tell) -> dict[str, Any]:
     """Return the residual after exactly 1000 iterations, beside the published one, where it takes moments.
 
     Parameters
@@ -240,7 +239,7 @@ def _published(case: _Case, runner: AirfoilRunner, done: int, pace: float, tell:
     if done > _PUBLISHED:
         runner, done = case.runner(), 0
     steps(runner, _PUBLISHED - done)
-    rms = runner.residual()
+    rms = runner.rms()
     found: dict[str, Any] = {"rms_1000": rms}
     text = f"residual {rms:.13e} after {_PUBLISHED} iterations"
     if case.size == _PUBLISHED_CELLS:

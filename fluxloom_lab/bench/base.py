@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
-from fluxloom.app.application import Runner
 from fluxloom.app.crew import count_gpus, device_name
 from fluxloom.app.summary import LoopRow
 from fluxloom.app.system import commit
 from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.solvers.airfoil import Airfoil
 
 __all__ = [
     "Record",
@@ -139,11 +139,11 @@ def count_from_text(word: str) -> int:
     return round(value * _UNITS.get(unit, 1)) if isfinite(value) else 0
 
 
-def steps(runner: Runner, count: int) -> None:
-    """Advance a runner and wait for the result."""
+def steps(flow: Airfoil, count: int) -> None:
+    """Make iterations and wait for the result."""
     for _ in range(count):
-        runner.advance()
-    runner.residual()
+        flow.iterate()
+    flow.rms()
 
 
 def box_from_text(text: str, side: int, plane: bool = False) -> tuple[int, ...]:

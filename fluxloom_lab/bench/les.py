@@ -17,13 +17,13 @@ from fluxloom.device.bandwidth import Bandwidth, best_roof, meter_for, meter_of_
 from fluxloom.dsl.context import Context
 from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.linalg.status import Stop
-from fluxloom.perf.les_model import Part, gflops_per_joule, kernel_bounds, mean_times, predict, total
 from fluxloom.perf.model import Roofline
 from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.incompressible import Incompressible
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.energy import joules_of
 from fluxloom_lab.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
+from fluxloom_lab.bench.les_model import Part, gflops_per_joule, kernel_bounds, mean_times, predict, total
 from fluxloom_lab.bench.les_products import LesOptions, product_record
 from fluxloom_lab.bench.rounds import stopwatch, summed
 from fluxloom_lab.exact.taylor_green import space_vortices

@@ -24,9 +24,9 @@ from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.report import moved
 from fluxloom.dsl.steps import Reset
 from fluxloom.linalg.three_kernels import kind_of
-from fluxloom.perf.les_model import KernelTimes, Part
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
+from fluxloom_lab.bench.les_model import KernelTimes, Part
 from fluxloom_lab.bench.rounds import race, summed
 
 __all__ = ["PRODUCT", "Kernels", "measure_kernels", "seconds_of_call", "solver_bytes", "step_flops"]

@@ -15,8 +15,8 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.perf.les_model import hidden_share
 from fluxloom_lab.bench.base import Record, Tell
+from fluxloom_lab.bench.les_model import hidden_share
 from fluxloom_lab.bench.options import Ranked, cells_option, iterations_option, rounds_option
 from fluxloom_lab.bench.rounds import race, summed
 from fluxloom_lab.options import option

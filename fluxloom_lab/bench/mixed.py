@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.balance import measured_shares
-from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
+from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.crew import crew_of
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
-from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.options import (
     Divided,
@@ -212,16 +212,16 @@ class _Size:
             return shares_from_weights(given)
         small = self.size if self.cells <= _PROBE else cells_from_text(str(_PROBE), "")
         context = self.options.context()
-        return measured_shares(context, lambda here, shares: self._runner(here, small, shares))
+        return measured_shares(context, lambda here, shares: self._runner(here, small, shares).iterate)
 
     def _runner(
         self, context: Context, size: tuple[int, int] | None = None, shares: Sequence[float] | None = None
-    ) -> AirfoilRunner:
+    ) -> Airfoil:
         options, shape = self.options, size or self.size
         mesh = airfoil_part(context, *shape, options.partition, shares)
-        return AirfoilRunner(
-            context, mesh, AirfoilConstants(), options.schedule,
-            fused=options.fused, layout=options.chosen_layout, shape=shape,
+        return Airfoil(
+            context, mesh, AirfoilConstants(), schedule=options.schedule, fused=options.fused,
+            layout=options.chosen_layout,
         )  # fmt: skip
 
     def _attempt(self, shares: Sequence[float]) -> Attempt:
@@ -235,7 +235,7 @@ class _Size:
         paces, computing = _alternate(timed, context, runner, self.options)
         found = Attempt(
             next(parts for parts in report.sets if parts.name == report.on).owned, paces, computing,
-            "/".join(dict.fromkeys(e.transport for e in runner.solver.chain.exchanges())),
+            "/".join(dict.fromkeys(e.transport for e in runner.chain.exchanges())),
         )  # fmt: skip
         self.tell(
             f"  shares {', '.join(f'{share:.4f}' for share in found.shares)}: {1e3 * found.seconds:.4g} ms, busy "
@@ -274,7 +274,7 @@ class _Size:
 class _Lone:
     """The whole mesh on this rank alone."""
 
-    def __init__(self, options: MixedOptions, make: Callable[[Context], AirfoilRunner]) -> None:
+    def __init__(self, options: MixedOptions, make: Callable[[Context], Airfoil]) -> None:
         self.context = options.context(comm=SelfComm())
         self.runner = make(self.context)
         self.count = _count(self.context, self.runner, options)
@@ -315,12 +315,12 @@ class SideBySide:
 # ---------------------------------------------------------------------------------------- rounds
 
 
-def _round(context: Context, runner: AirfoilRunner, count: int) -> float:
+def _round(context: Context, runner: Airfoil, count: int) -> float:
     """Return the seconds of an iteration, on several ranks of the slowest. Collective."""
-    return stopwatch(context).timed(runner.advance, count) / count
+    return stopwatch(context).timed(runner.iterate, count) / count
 
 
-def _count(context: Context, runner: AirfoilRunner, options: MixedOptions) -> int:
+def _count(context: Context, runner: Airfoil, options: MixedOptions) -> int:
     """Warm up and return the iterations of a round. Collective."""
     steps(runner, WARM)
     wanted = ceil(_SECONDS / max(_round(context, runner, WARM), 1e-9))
@@ -328,14 +328,14 @@ def _count(context: Context, runner: AirfoilRunner, options: MixedOptions) -> in
 
 
 def _alternate(
-    timed: TimedComm, context: Context, runner: AirfoilRunner, options: MixedOptions
+    timed: TimedComm, context: Context, runner: Airfoil, options: MixedOptions
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
     """Return for each round the seconds of an iteration, and for how long each rank computed in one. Collective.
 
     The second comes from rounds in between, in which a rank waits for its device before it waits for others.
     """
     count = _count(context, runner, options)
-    program = RankedProgram(timed, runner.advance, count)
+    program = RankedProgram(timed, runner.iterate, count)
     paces, table = [], []
     for _ in range(options.rounds or ROUNDS):
         timed.settle = None

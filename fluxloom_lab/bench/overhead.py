@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median
 
-from fluxloom.app.cases.airfoil import AirfoilRunner
 from fluxloom.app.summary import loop_rows
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, count_gpus, device_name
 from fluxloom_lab.bench.options import Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.bench.rounds import profiled
@@ -95,8 +94,8 @@ class OverheadBench:
             model="euler",
             device=context.device.name,
             device_name=device_name(context),
-            precision=fused.solver.q.scalar.name,
-            sizes={"cells": fused.cells},
+            precision=fused.q.scalar.name,
+            sizes={"cells": fused.cells.total},
             copy_gbs=copy,
             seconds=1e-6 * metrics["loop_us"],
             metrics={"percent_of_copy": None, **metrics, "calls": calls, "rounds": rounds},
@@ -106,36 +105,36 @@ class OverheadBench:
         )
 
 
-def _runners(options: OverheadOptions, context: Context, size: tuple[int, int]) -> tuple[AirfoilRunner, AirfoilRunner]:
+def _runners(options: OverheadOptions, context: Context, size: tuple[int, int]) -> tuple[Airfoil, Airfoil]:
     """Return the fused and the unfused form of one case."""
     mesh, layout = airfoil_mesh(*size), options.chosen_layout
     fused, unfused = (
-        AirfoilRunner(context, mesh, AirfoilConstants(), options.schedule, fused=form, layout=layout)
+        Airfoil(context, mesh, AirfoilConstants(), schedule=options.schedule, fused=form, layout=layout)
         for form in (True, False)
     )
     return fused, unfused
 
 
-def _actions(fused: AirfoilRunner, unfused: AirfoilRunner, calls: int) -> list[_Action]:
+def _actions(fused: Airfoil, unfused: Airfoil, calls: int) -> list[_Action]:
     """Return what is timed."""
     loop, many = unfused.loops[0], max(1, calls // _STEPS)
     return [
         _Action("loop", loop, lambda: [loop.report()], calls),
-        _Action("fused_step", fused.advance, fused.reports, many),
-        _Action("unfused_step", unfused.advance, unfused.reports, many),
+        _Action("fused_step", fused.iterate, fused.reports, many),
+        _Action("unfused_step", unfused.iterate, unfused.reports, many),
         _Action("fused_constant_step", _changing(fused), fused.reports, many),
         _Action("unfused_constant_step", _changing(unfused), unfused.reports, many),
     ]
 
 
-def _changing(runner: AirfoilRunner) -> Callable[[], None]:
+def _changing(runner: Airfoil) -> Callable[[], None]:
     """Return a step before which a run-time constant gets another value."""
-    flux: Loop = runner.solver.res_calc
+    flux: Loop = runner.res_calc
     values = cycle(_EPS)
 
     def step() -> None:
         flux.set(eps=next(values))
-        runner.advance()
+        runner.iterate()
 
     return step
 
@@ -168,14 +167,14 @@ def _round(context: Context, action: _Action) -> dict[str, float]:
     }
 
 
-def _read(context: Context, runner: AirfoilRunner, times: int) -> float:
+def _read(context: Context, runner: Airfoil, times: int) -> float:
     """Return the seconds that it takes to read the residual after a step."""
     found = []
     for _ in range(min(times, _QUEUE)):
-        runner.advance()
+        runner.iterate()
         context.synchronize()
         start = time.perf_counter()
-        runner.residual()
+        runner.rms()
         found.append(time.perf_counter() - start)
     return median(found)
 

@@ -26,11 +26,11 @@ from fluxloom.linalg.layouts import product_schedules
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.mesh import read_data
 from fluxloom.mesh.connectivity import connectivity
-from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
 from fluxloom.perf.ragged import LANES, Grouping, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import usual_library

@@ -20,9 +20,9 @@ from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.reorder import permuted, reorder
-from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
 from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.spmv import time_calls
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR

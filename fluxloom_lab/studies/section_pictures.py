@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_pictures import new_figure
-from fluxloom.app.files import atomic
+from fluxloom.app.pictures import picture_file
 from fluxloom.core.errors import CaseError
 
 __all__ = ["Panel", "Pressures", "draw_sections"]
@@ -83,31 +82,29 @@ def draw_sections(path: Path, panels: Sequence[Panel], title: str, critical: flo
         raise CaseError("a picture of sections: there is none: give at least one station")
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure, canvas = new_figure(3.1 * columns, 2.7 * rows + 0.5)
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).reshape(-1)
-    values = np.concatenate([curve.cp for panel in panels for curve in panel.curves])
-    colours: dict[str, str] = {}
-    for axes, panel in zip(grid, panels, strict=False):
-        for curve in panel.curves:
-            colour = "black" if curve.marks else colours.setdefault(curve.name, f"C{len(colours)}")
-            style = {"marker": "o", "markersize": 3, "linestyle": ""} if curve.marks else {"linewidth": 1.1}
-            axes.plot(curve.x, curve.cp, color=colour, label=curve.name, markerfacecolor="none", **style)
-        if critical is not None:
-            axes.axhline(critical, color="0.6", linewidth=0.6, linestyle="--")
-        axes.set_title(panel.title, fontsize=9)
-        axes.grid(True, color="0.9", linewidth=0.5)
-        axes.tick_params(labelsize=7)
-    grid[0].set(xlim=(-0.03, 1.03), ylim=(float(values.max()) + _LIFTED, float(values.min()) - _LIFTED))
-    for k, axes in enumerate(grid[: len(panels)]):
-        axes.set(xlabel="x / chord" if k + columns >= len(panels) else "", ylabel="Cp" if k % columns == 0 else "")
-    spare = grid[len(panels) :]
-    for axes in spare:
-        axes.set_axis_off()
-    handles, labels = grid[0].get_legend_handles_labels()
-    if len(spare):
-        spare[0].legend(handles, labels, loc="center", fontsize=8, frameon=False)
-    else:
-        grid[0].legend(handles, labels, fontsize=7, frameon=False)
-    figure.suptitle(title, fontsize=11)
-    with atomic(path) as temporary:
-        canvas.print_png(str(temporary))
+    with picture_file(path, 3.1 * columns, 2.7 * rows + 0.5) as figure:
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).reshape(-1)
+        values = np.concatenate([curve.cp for panel in panels for curve in panel.curves])
+        colours: dict[str, str] = {}
+        for axes, panel in zip(grid, panels, strict=False):
+            for curve in panel.curves:
+                colour = "black" if curve.marks else colours.setdefault(curve.name, f"C{len(colours)}")
+                style = {"marker": "o", "markersize": 3, "linestyle": ""} if curve.marks else {"linewidth": 1.1}
+                axes.plot(curve.x, curve.cp, color=colour, label=curve.name, markerfacecolor="none", **style)
+            if critical is not None:
+                axes.axhline(critical, color="0.6", linewidth=0.6, linestyle="--")
+            axes.set_title(panel.title, fontsize=9)
+            axes.grid(True, color="0.9", linewidth=0.5)
+            axes.tick_params(labelsize=7)
+        grid[0].set(xlim=(-0.03, 1.03), ylim=(float(values.max()) + _LIFTED, float(values.min()) - _LIFTED))
+        for k, axes in enumerate(grid[: len(panels)]):
+            axes.set(xlabel="x / chord" if k + columns >= len(panels) else "", ylabel="Cp" if k % columns == 0 else "")
+        spare = grid[len(panels) :]
+        for axes in spare:
+            axes.set_axis_off()
+        handles, labels = grid[0].get_legend_handles_labels()
+        if len(spare):
+            spare[0].legend(handles, labels, loc="center", fontsize=8, frameon=False)
+        else:
+            grid[0].legend(handles, labels, fontsize=7, frameon=False)
+        figure.suptitle(title, fontsize=11)

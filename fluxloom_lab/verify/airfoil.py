@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
+from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.gathering import gathered
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.mesh.distribute import RankedMesh, distribute
-from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.verify.base import Check, RankedOptions, Tell
 
 __all__ = ["RMS_100", "RMS_1000", "AirfoilVerification"]
@@ -83,20 +83,20 @@ class AirfoilVerification:
         for number, way in enumerate(ways):
             tell(f"720,000 cells: {way}")
             context = options.context(way.threads)
-            runner = AirfoilRunner(context, mesh, AirfoilConstants(), way.schedule, fused=way.fused)
+            runner = Airfoil(context, mesh, AirfoilConstants(), schedule=way.schedule, fused=way.fused)
             for _ in range(100):
-                runner.advance()
+                runner.iterate()
             if not options.full or number == 0:
                 yield Check(
-                    f"residual after 100 iterations ({way})", runner.residual(), RMS_100, 1e-9,
+                    f"residual after 100 iterations ({way})", runner.rms(), RMS_100, 1e-9,
                     f"{_OP2}, OP2's own program, compiled and run",
                 )  # fmt: skip
             if not options.full:
                 return
             for _ in range(900):
-                runner.advance()
+                runner.iterate()
             yield Check(
-                f"residual after 1000 iterations ({way})", runner.residual(), RMS_1000, 1e-7,
+                f"residual after 1000 iterations ({way})", runner.rms(), RMS_1000, 1e-7,
                 f"{_OP2}, published, pass within 1e-5 per cent",
             )  # fmt: skip
 
@@ -125,9 +125,9 @@ def _state(mesh: AirfoilMesh, context: Context, way: _Way) -> np.ndarray:
     """Return density, velocity, pressure and energy after some iterations, one row a cell, on every rank."""
     comm = context.comm
     part = distribute(mesh, comm) if comm.size > 1 else mesh
-    runner = AirfoilRunner(context, part, AirfoilConstants(), way.schedule, fused=way.fused)
+    runner = Airfoil(context, part, AirfoilConstants(), schedule=way.schedule, fused=way.fused)
     for _ in range(_SMALL_STEPS):
-        runner.advance()
-    fields = comm.broadcast(gathered(comm, runner.part, runner.fields()))
-    parts = [fields[name].reshape(runner.cells, -1) for name in ("density", "velocity", "pressure", "energy")]
+        runner.iterate()
+    fields = comm.broadcast(gathered(comm, runner.cells.part, runner.fields()))
+    parts = [fields[name].reshape(runner.cells.total, -1) for name in ("density", "velocity", "pressure", "energy")]
     return np.concatenate(parts, axis=1).copy()

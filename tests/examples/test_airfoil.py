@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.application import Runner
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
@@ -16,7 +16,7 @@ PUBLISHED = 0.0001060114637578  # OP2 Airfoil, 720 000 cells, 1000 iterations
 
 def run(name: str, iterations: int, threads: int = 0) -> float:
     case, application = load_case(EXAMPLES / name)
-    runner: Runner = application.build(case, Context(case.run.device, threads=threads))
+    runner: FlowRun = application.build(case, Context(case.run.device, threads=threads))
     for _ in range(iterations):
         runner.advance()
     return runner.residual()

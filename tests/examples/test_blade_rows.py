@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -24,8 +24,8 @@ def build(name: str, **keys: Any) -> CompressibleFlow:
     given = case.model_dump()
     given["mesh"]["blade_row"] |= COARSE | keys
     runner = application.build(CompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
-    return runner.flow
+    assert isinstance(runner.flow, CompressibleRun)
+    return runner.flow.solver
 
 
 def out_of(flow: CompressibleFlow, patch: str) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
@@ -21,7 +22,7 @@ MARCHI = (-0.2140417, 0.1795728, -0.2538030)
 """Least u on the vertical centreline, largest and least v on the horizontal one."""
 
 
-def run(n: int, dt: float, end: float) -> IncompressibleRunner:
+def run(n: int, dt: float, end: float) -> FlowRun[IncompressibleRun]:
     """Return the example on ``n x n`` cells, at a time."""
     case, application = load_case(CASE)
     tables = case.model_dump()
@@ -29,13 +30,13 @@ def run(n: int, dt: float, end: float) -> IncompressibleRunner:
     tables["time"]["dt"] = dt
     changed = IncompressibleCase.model_validate(tables)
     runner = application.build(changed, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, IncompressibleRunner)
+    assert isinstance(runner.flow, IncompressibleRun)
     for _ in range(round(end / dt)):
         runner.advance()
     return runner
 
 
-def extremes(runner: IncompressibleRunner, n: int) -> tuple[float, float, float]:
+def extremes(runner: FlowRun[IncompressibleRun], n: int) -> tuple[float, float, float]:
     """Return what `MARCHI` has; the centrelines lie between two cells."""
     fields = runner.fields()
     u, v = fields["u"].reshape(n, n), fields["v"].reshape(n, n)
@@ -48,7 +49,7 @@ def test_half_the_cells() -> None:
     runner = run(24, 0.02, 16.0)
     assert runner.residual() < 1e-4
     assert extremes(runner, 24) == pytest.approx(MARCHI, rel=0.06)
-    assert runner.solver.state().imbalance < 1e-6
+    assert runner.flow.solver.state().imbalance < 1e-6
 
 
 @pytest.mark.long
@@ -59,4 +60,4 @@ def test_steady() -> None:
     found = np.array(extremes(runner, 48))
     assert found == pytest.approx((-0.2110487, 0.1774669, -0.2512939), rel=1e-4)
     assert found == pytest.approx(MARCHI, rel=0.015)
-    assert runner.solver.state().kinetic_energy == pytest.approx(0.03367065, rel=1e-5)
+    assert runner.flow.solver.state().kinetic_energy == pytest.approx(0.03367065, rel=1e-5)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -24,27 +25,27 @@ SHARED = EXAMPLES.parents[1] / "shared" / "data" / "naca0012" / "mesh_NACA0012_i
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "compressible"' in path.read_text("utf-8"))
 
 
-def build(name: str, **tables: dict[str, Any]) -> CompressibleRunner:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[CompressibleRun]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(CompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
+    assert isinstance(runner.flow, CompressibleRun)
     return runner
 
 
-def finished(runner: CompressibleRunner, folder: Path, steps: int = 3000) -> CompressibleRunner:
+def finished(runner: FlowRun[CompressibleRun], folder: Path, steps: int = 3000) -> FlowRun[CompressibleRun]:
     """Return a runner at its end, or after some steps, with its history and tables."""
     runner.begin(ResultFolder(folder))
-    while not runner.finished and runner.flow.steps < steps:
+    while not runner.finished and runner.flow.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)
     return runner
 
 
-def last(runner: CompressibleRunner, *names: str) -> list[float]:
+def last(runner: FlowRun[CompressibleRun], *names: str) -> list[float]:
     return [float(runner.history.column(name)[-1]) for name in names]
 
 
@@ -63,14 +64,14 @@ def test_correct(name: str) -> None:
 def test_sod(tmp_path: Path) -> None:
     """On a quarter of the cells: density, velocity and pressure near the exact ones; mass and energy are kept."""
     runner = build("sod", mesh={"nx": 100, "ny": 1})
-    before = runner.flow.totals()
+    before = runner.flow.solver.totals()
     finished(runner, tmp_path)
-    assert runner.flow.time == 0.2
-    fields, x = runner.fields(), runner.flow.volumes.centres[:100, 0]
+    assert runner.flow.solver.time == 0.2
+    fields, x = runner.fields(), runner.flow.solver.volumes.centres[:100, 0]
     exact = SOD.at((x - 0.5) / 0.2)
     found = np.stack([fields["rho"], fields["u"], fields["p"]], axis=1)
     assert np.abs(found - exact).mean(axis=0) == pytest.approx([0.0047, 0.0091, 0.0033], rel=0.1)
-    after = runner.flow.totals()
+    after = runner.flow.solver.totals()
     assert after[[0, -1]] == pytest.approx(before[[0, -1]], rel=1e-12)
     plateau = (x > 0.55) & (x < 0.65)
     assert fields["p"][plateau] == pytest.approx(0.30313, rel=5e-3)
@@ -82,9 +83,9 @@ def test_vortex(tmp_path: Path) -> None:
     errors = []
     for n in (32, 64):
         runner = finished(build("vortex", mesh={"nx": n, "ny": n}, time={"end": 2.0}), tmp_path)
-        cv = runner.flow.volumes
+        cv = runner.flow.solver.volumes
         exact = Vortex().state(cv.centres[: cv.cells], 2.0)
-        errors.append(float(np.sqrt(((runner.flow.states()[:, 0] - exact[:, 0]) ** 2).mean())))
+        errors.append(float(np.sqrt(((runner.flow.solver.states()[:, 0] - exact[:, 0]) ** 2).mean())))
     assert errors[1] < 1.5e-3
     assert np.log2(errors[0] / errors[1]) > 1.8
 
@@ -110,7 +111,7 @@ def test_naca0012_implicit(tmp_path: Path) -> None:
     """On a coarse mesh, pinned: to the end, in few steps, and mass is balanced to round-off."""
     runner = finished(build("naca0012_implicit", mesh={"around": 32, "outward": 16}), tmp_path)
     assert runner.residual() < 1e-10
-    assert runner.flow.steps < 700
+    assert runner.flow.solver.steps < 700
     drag, lift, imbalance = last(runner, "airfoil.drag", "airfoil.lift", "mass_imbalance")
     assert drag == pytest.approx(0.037551, rel=2e-3)
     assert lift == pytest.approx(0.315920, rel=2e-3)
@@ -172,7 +173,7 @@ def test_triangles_of_su2(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
+    assert isinstance(runner.flow, CompressibleRun)
     drag, lift = last(finished(runner, tmp_path), "airfoil.drag", "airfoil.lift")
     assert 0.3285 < lift < 0.36
     assert drag == pytest.approx(0.0224, rel=0.05)

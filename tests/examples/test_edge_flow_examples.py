@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
+from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -30,7 +31,7 @@ _POINTS_COARSE, _POINTS = 230, 3411
 """Of the meshes that the numbers below are pinned on: another version of Gmsh may make others."""
 
 
-def build(name: str, **tables: dict[str, Any]) -> EdgeFlowRunner:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[EdgeFlowRun]:
     """Return an example with some keys changed; a table within a table is given whole."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
@@ -38,27 +39,27 @@ def build(name: str, **tables: dict[str, Any]) -> EdgeFlowRunner:
         for key, value in keys.items():
             given[table][key] = given[table][key] | value if isinstance(value, dict) else value
     runner = application.build(EdgeFlowCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, EdgeFlowRunner)
+    assert isinstance(runner.flow, EdgeFlowRun)
     return runner
 
 
-def finished(runner: EdgeFlowRunner, folder: Path, steps: int = 10**9) -> EdgeFlowRunner:
+def finished(runner: FlowRun[EdgeFlowRun], folder: Path, steps: int = 10**9) -> FlowRun[EdgeFlowRun]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
-    while not runner.finished and runner.solver.steps < steps:
+    while not runner.finished and runner.flow.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)
     return runner
 
 
-def along(runner: EdgeFlowRunner, places: np.ndarray) -> np.ndarray:
+def along(runner: FlowRun[EdgeFlowRun], places: np.ndarray) -> np.ndarray:
     """Return the velocity at places."""
-    cells, weights, _ = simplices_of(runner.solver.mesh, places)
-    corners = runner.solver.velocity()[runner.solver.mesh.simplices[cells]]
+    cells, weights, _ = simplices_of(runner.flow.solver.mesh, places)
+    corners = runner.flow.solver.velocity()[runner.flow.solver.mesh.simplices[cells]]
     return np.einsum("nj,njk->nk", weights, corners)
 
 
-def extremes(runner: EdgeFlowRunner) -> tuple[float, float, float]:
+def extremes(runner: FlowRun[EdgeFlowRun]) -> tuple[float, float, float]:
     """Return what `MARCHI` has."""
     s, half = np.linspace(0.001, 0.999, 999), np.full(999, 0.5)
     u = along(runner, np.stack([half, s], axis=1))[:, 0]
@@ -66,7 +67,7 @@ def extremes(runner: EdgeFlowRunner) -> tuple[float, float, float]:
     return float(u.min()), float(v.max()), float(v.min())
 
 
-def reattachment(runner: EdgeFlowRunner) -> float:
+def reattachment(runner: FlowRun[EdgeFlowRun]) -> float:
     """Return where the flow comes back to the floor, in heights of the step."""
     x, height = np.linspace(0.02, 9.0, 3000), 0.005
     u = along(runner, np.stack([x, np.full(x.size, height - 0.5)], axis=1))[:, 0]
@@ -103,7 +104,7 @@ def test_cavity(tmp_path: Path) -> None:
     found = extremes(runner)
     assert found == pytest.approx((-0.21403, 0.18015, -0.25490), rel=1e-3)
     assert found == pytest.approx(MARCHI, rel=0.005)
-    assert runner.solver.state().kinetic_energy == pytest.approx(0.035245, rel=1e-3)
+    assert runner.flow.solver.state().kinetic_energy == pytest.approx(0.035245, rel=1e-3)
 
 
 def test_cavity3d_coarse(tmp_path: Path) -> None:
@@ -111,11 +112,11 @@ def test_cavity3d_coarse(tmp_path: Path) -> None:
     pytest.importorskip("gmsh", reason="needs Gmsh and its libraries", exc_type=ImportError)
     changes = {"mesh": {"gmsh": {"size": 0.2}}, "time": {"dt": 2e-3}}
     runner = finished(build("edge_cavity3d", **changes), tmp_path)
-    assert runner.solver.steps == 50
-    if runner.points == _POINTS_COARSE:
-        assert runner.solver.state().kinetic_energy == pytest.approx(0.09933, rel=3e-3)
-    assert 0.08 < runner.solver.state().kinetic_energy < 0.12
-    assert runner.solver.force("ymax")[0] < 0.0
+    assert runner.flow.solver.steps == 50
+    if runner.flow.points == _POINTS_COARSE:
+        assert runner.flow.solver.state().kinetic_energy == pytest.approx(0.09933, rel=3e-3)
+    assert 0.08 < runner.flow.solver.state().kinetic_energy < 0.12
+    assert runner.flow.solver.force("ymax")[0] < 0.0
 
 
 @pytest.mark.long
@@ -123,10 +124,10 @@ def test_cavity3d(tmp_path: Path) -> None:
     """The file: 3,400 nodes, 500 steps, pinned."""
     pytest.importorskip("gmsh", reason="needs Gmsh and its libraries", exc_type=ImportError)
     runner = finished(build("edge_cavity3d"), tmp_path)
-    assert runner.solver.steps == 500
-    if runner.points == _POINTS:
-        assert runner.solver.state().kinetic_energy == pytest.approx(0.030725, rel=3e-3)
-    assert runner.solver.state().kinetic_energy == pytest.approx(0.0307, rel=0.05)
+    assert runner.flow.solver.steps == 500
+    if runner.flow.points == _POINTS:
+        assert runner.flow.solver.state().kinetic_energy == pytest.approx(0.030725, rel=3e-3)
+    assert runner.flow.solver.state().kinetic_energy == pytest.approx(0.0307, rel=0.05)
 
 
 @pytest.mark.long
@@ -166,6 +167,6 @@ def test_ahmed_coarse(tmp_path: Path, shared_data: Path) -> None:
     wake = {"lower": [0.9, -0.25, 0.0], "upper": [2.0, 0.25, 0.45], "size": 0.1}
     coarse = {"file": str(file), "size_body": 0.05, "size_far": 0.4, "growth": 0.2, "refine": [wake]}
     runner = finished(build("ahmed", mesh={"gmsh": coarse}), tmp_path, steps=100)
-    assert 2_000 < runner.points < 6_000
+    assert 2_000 < runner.flow.points < 6_000
     assert runner.history.column("body.drag")[-1] == pytest.approx(0.43, rel=0.1)
     assert runner.fields()["speed"].max() < 160.0

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
+from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -22,13 +23,13 @@ PEAK = 1.0 / (4 * np.pi * 1e-3 * 2.5 * np.pi)
 """Of the exact hill at the end, 10.13."""
 
 
-def finished(folder: Path, **mesh: Any) -> EdgeTransportRunner:
+def finished(folder: Path, **mesh: Any) -> FlowRun[EdgeTransportRun]:
     """Return the example at its end, on another mesh where one is given."""
     case, application = load_case(EXAMPLE)
     given = case.model_dump()
     given["mesh"] |= mesh
     runner = application.build(EdgeTransportCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, EdgeTransportRunner)
+    assert isinstance(runner.flow, EdgeTransportRun)
     runner.begin(ResultFolder(folder))
     while not runner.finished:
         runner.advance()
@@ -36,12 +37,12 @@ def finished(folder: Path, **mesh: Any) -> EdgeTransportRunner:
     return runner
 
 
-def off(runner: EdgeTransportRunner) -> float:
+def off(runner: FlowRun[EdgeTransportRun]) -> float:
     """Return the root of the mean square of the error at the end, over that of the exact hill."""
-    x, y = runner.solver.places.T
+    x, y = runner.flow.solver.places.T
     age = 4e-3 * 2.5 * np.pi
-    exact, mass = np.exp(-((x + 0.5) ** 2 + y**2) / age) / (np.pi * age), runner.solver.operators.mass.read()
-    return float(np.sqrt(mass @ (runner.solver.scalar() - exact) ** 2 / (mass @ exact**2)))
+    exact, mass = np.exp(-((x + 0.5) ** 2 + y**2) / age) / (np.pi * age), runner.flow.solver.operators.mass.read()
+    return float(np.sqrt(mass @ (runner.flow.solver.scalar() - exact) ** 2 / (mass @ exact**2)))
 
 
 def test_correct() -> None:
@@ -53,7 +54,7 @@ def test_correct() -> None:
 def test_hill_on_a_quarter_of_the_triangles(tmp_path: Path) -> None:
     """Peak, least value, amount and error, pinned; the peak is within 12 per cent of the exact one."""
     runner = finished(tmp_path, nx=64, ny=64)
-    state = runner.solver.state()
+    state = runner.flow.solver.state()
     assert state.most == pytest.approx(PEAK, rel=0.12)
     found = state.most, state.least, state.amount, off(runner)
     assert found == pytest.approx((8.994, -1.163, 1.00013, 0.3678), rel=5e-3)
@@ -63,7 +64,7 @@ def test_hill_on_a_quarter_of_the_triangles(tmp_path: Path) -> None:
 def test_hill(tmp_path: Path) -> None:
     """The whole run: the peak within 1 per cent, the amount within 1e-4; pinned."""
     runner = finished(tmp_path)
-    state = runner.solver.state()
+    state = runner.flow.solver.state()
     assert state.most == pytest.approx(PEAK, rel=0.01)
     assert state.amount == pytest.approx(1.0, abs=1e-4)
     assert (state.most, state.least, off(runner)) == pytest.approx((10.0732, -0.0721, 0.1109), rel=5e-3)

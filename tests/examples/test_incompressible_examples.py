@@ -12,7 +12,8 @@ import pytest
 from scipy.integrate import trapezoid
 
 from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -21,21 +22,21 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "incompressible"' in path.read_text("utf-8"))
 
 
-def build(name: str, **tables: dict[str, Any]) -> IncompressibleRunner:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[IncompressibleRun]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(IncompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, IncompressibleRunner)
+    assert isinstance(runner.flow, IncompressibleRun)
     return runner
 
 
-def finished(runner: IncompressibleRunner, folder: Path, steps: int = 10**9) -> IncompressibleRunner:
+def finished(runner: FlowRun[IncompressibleRun], folder: Path, steps: int = 10**9) -> FlowRun[IncompressibleRun]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
-    while not runner.finished and runner.solver.steps < steps:
+    while not runner.finished and runner.flow.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)
     return runner
@@ -114,16 +115,16 @@ def test_cylinder_span(tmp_path: Path) -> None:
     """Noise makes the span differ; the flow is finite and has no sources."""
     runner = finished(build("cylinder_span", mesh={"n": 4, "nz": 4}), tmp_path, steps=40)
     assert np.abs(runner.fields()["w"]).max() > 1e-4
-    assert runner.solver.state().imbalance < 1e-5
+    assert runner.flow.solver.state().imbalance < 1e-5
     assert runner.history.column("cylinder.drag")[-1] > 0.5
 
 
 def test_channel180(tmp_path: Path) -> None:
     """The cells get finer towards the walls; the force puts in what friction and inertia take."""
     runner = finished(build("channel180", mesh={"nx": 8, "ny": 16, "nz": 8}), tmp_path, steps=60)
-    y = np.unique(np.round(runner.solver.volumes.centres[: runner.cells, 1], 9))
+    y = np.unique(np.round(runner.flow.solver.volumes.centres[: runner.flow.cells, 1], 9))
     assert y[1] - y[0] < 0.3 * (y[8] - y[7])
-    assert runner.solver.state().momentum[0] > 0
+    assert runner.flow.solver.state().momentum[0] > 0
     assert np.isfinite(runner.residual())
 
 

@@ -51,7 +51,7 @@ def test_flow_round_the_body(car: Path, tmp_path: Path) -> None:
     runner.begin(ResultFolder(tmp_path))
     for _ in range(300):
         runner.advance()
-    assert np.count_nonzero(~runner.flow.fluid) == 1010  # of 0.048^3 each: 0.1117, and the body has 0.1109
+    assert np.count_nonzero(~runner.flow.solver.fluid) == 1010  # of 0.048^3 each: 0.1117, and the body has 0.1109
     drag, across, lift = (runner.history.column(f"car.force_{axis}")[-8:].mean() for axis in "xyz")
     assert drag == pytest.approx(0.077810, rel=1e-3)
     assert lift == pytest.approx(0.067046, rel=1e-3)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -18,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")
 
 
-def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> LatticeRunner:
+def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> FlowRun[LatticeRun]:
     """Return an example, some keys of which are changed, after some steps or at its end."""
     case, application = load_case(EXAMPLES / f"lattice_{name}.toml")
     given = case.model_dump()
@@ -27,7 +28,7 @@ def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> Lattic
     assert isinstance(application, LatticeApplication)
     runner = application.build(LatticeCase.model_validate(given), Context("cpu", threads=1, tuning=False))
     runner.begin(ResultFolder(folder))
-    while not runner.finished and runner.flow.steps < count:
+    while not runner.finished and runner.flow.solver.steps < count:
         runner.advance()
     return runner
 
@@ -68,4 +69,4 @@ def test_cavity(tmp_path: Path) -> None:
     """The least u on the centre line is within two per cent of Botella and Peyret."""
     runner = ran("cavity", tmp_path, 10**9, mesh={"nx": 65, "ny": 65})
     assert runner.residual() < 1e-4
-    assert runner.flow.velocity()[:, 32, 1].min() * runner.units.speed == pytest.approx(-0.38857, rel=0.02)
+    assert runner.flow.solver.velocity()[:, 32, 1].min() * runner.flow.units.speed == pytest.approx(-0.38857, rel=0.02)

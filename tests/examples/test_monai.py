@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.tsunami import TsunamiCase
-from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.cases.tsunami_run import TsunamiRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
@@ -25,10 +26,10 @@ def data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def build(threads: int) -> TsunamiRunner:
+def build(threads: int) -> FlowRun[TsunamiRun]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner, TsunamiRunner)
+    assert isinstance(runner.flow, TsunamiRun)
     return runner
 
 
@@ -37,15 +38,15 @@ def test_start(data: Path) -> None:
     assert data.is_dir()
     runner = build(1)
     runner.advance()
-    solver = runner.solver
+    solver = runner.flow.solver
     boundary = solver.boundaries["INFLOW"]
     assert isinstance(boundary, Level)
     assert boundary.until == 22.5
     assert boundary.series.values.max() == pytest.approx(0.0161886)
     assert solver.mesh.cells.total == 27_252
     assert solver.zb.read().min() == pytest.approx(-0.13535, abs=1e-3)
-    assert runner.rows[-1][0] == pytest.approx(0.5)
-    assert np.abs(runner.rows[-1][1][:, 1]).max() < 1e-6
+    assert runner.flow.files.rows[-1][0] == pytest.approx(0.5)
+    assert np.abs(runner.flow.files.rows[-1][1][:, 1]).max() < 1e-6
     assert solver.survey().surface == pytest.approx(0.0, abs=1e-4)
 
 
@@ -64,13 +65,13 @@ def test_runup(data: Path) -> None:
     runner = build(0)
     for _ in range(40):
         runner.advance()
-    assert runner.solver.time == 20.0
-    found = runner.runup()
+    assert runner.flow.solver.time == 20.0
+    found = runner.flow.runup()
     assert found is not None
     assert found[0] == pytest.approx(0.0801, rel=2e-3)
     assert np.hypot(found[1] - 5.1575, found[2] - 1.88) < 0.03
-    times, values = runner.series()
-    crest = values[:, runner.gauges.names.index("gauge9"), 1]
+    times, values = runner.flow.files.series()
+    crest = values[:, runner.flow.files.gauges.names.index("gauge9"), 1]
     assert crest.max() == pytest.approx(0.0454, rel=0.1)
     assert times[int(np.argmax(crest))] == pytest.approx(16.85, abs=0.1)
-    assert abs(runner.solver.survey().defect) < 1e-12
+    assert abs(runner.flow.solver.survey().defect) < 1e-12

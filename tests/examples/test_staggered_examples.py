@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.staggered import StaggeredCase
-from fluxloom.app.cases.staggered_run import StaggeredRunner
+from fluxloom.app.cases.staggered_run import StaggeredRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
@@ -18,21 +19,21 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("staggered_cavity", "staggered_channel")
 
 
-def build(name: str, **tables: dict[str, Any]) -> StaggeredRunner:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[StaggeredRun]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(StaggeredCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, StaggeredRunner)
+    assert isinstance(runner.flow, StaggeredRun)
     return runner
 
 
-def finished(runner: StaggeredRunner, folder: Path, steps: int = 10**9) -> StaggeredRunner:
+def finished(runner: FlowRun[StaggeredRun], folder: Path, steps: int = 10**9) -> FlowRun[StaggeredRun]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
-    while not runner.finished and runner.solver.steps < steps:
+    while not runner.finished and runner.flow.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)
     return runner
@@ -50,7 +51,7 @@ def test_correct(name: str) -> None:
 def test_cavity(tmp_path: Path) -> None:
     """On 24 x 24 cells: the flow is steady, nothing is lost, and the least u is pinned."""
     runner = finished(build("staggered_cavity", mesh={"nx": 24, "ny": 24}, time={"steady": 1e-5}), tmp_path)
-    u = runner.solver.faces()[0][:, 12]
+    u = runner.flow.solver.faces()[0][:, 12]
     assert runner.residual() < 1e-5
     assert u.min() == pytest.approx(-0.29333, abs=5e-5)
     assert runner.history.column("imbalance").max() < 1e-15
@@ -60,7 +61,7 @@ def test_cavity(tmp_path: Path) -> None:
 def test_cavity_of_the_file(tmp_path: Path) -> None:
     """64 x 64 cells: the least u is 5.7 per cent from Botella and Peyret."""
     runner = finished(build("staggered_cavity"), tmp_path)
-    assert runner.solver.faces()[0][:, 32].min() == pytest.approx(-0.3663, abs=2e-4)
+    assert runner.flow.solver.faces()[0][:, 32].min() == pytest.approx(-0.3663, abs=2e-4)
 
 
 def test_channel(tmp_path: Path) -> None:
@@ -68,10 +69,10 @@ def test_channel(tmp_path: Path) -> None:
     mesh = {"x": [0.0, 3.0], "z": [0.0, 1.5], "nx": 12, "ny": 16, "nz": 8}
     runner = build("staggered_channel", mesh=mesh, statistics={"every": 5, "start": 0.0}, history={"every": 5})
     finished(runner, tmp_path, steps=20)
-    assert runner.solver.grid.stretched == 1
+    assert runner.flow.solver.grid.stretched == 1
     assert runner.history.column("bulk_u")[1:] == pytest.approx(1.0, rel=1e-12)
     assert (runner.history.column("walls.force_x") > 0).all()
     profile = np.genfromtxt(tmp_path / "profile.csv", delimiter=",", names=True)
-    widths = runner.solver.grid.widths(1)
+    widths = runner.flow.solver.grid.widths(1)
     assert (profile["u"] * widths).sum() / 2.0 == pytest.approx(1.0, rel=1e-7)
     assert profile["u_rms"].max() > 0.05

@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.cases.tsunami_run import TsunamiRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "tsunami.toml"
 
 
-def run(threads: int, iterations: int) -> TsunamiRunner:
+def run(threads: int, iterations: int) -> FlowRun[TsunamiRun]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner, TsunamiRunner)
+    assert isinstance(runner.flow, TsunamiRun)
     for _ in range(iterations):
         runner.advance()
     return runner
@@ -27,8 +28,8 @@ def run(threads: int, iterations: int) -> TsunamiRunner:
 def test_start() -> None:
     """The lifted water sets off: a report later its volume is kept and the wave has its height."""
     runner = run(1, 2)
-    found = runner.solver.survey()
-    assert runner.solver.time == 20.0
+    found = runner.flow.solver.survey()
+    assert runner.flow.solver.time == 20.0
     assert abs(found.defect) < 1e-13
     assert found.surface == pytest.approx(1.83, abs=0.05)
 
@@ -36,10 +37,10 @@ def test_start() -> None:
 @pytest.mark.long
 def test_runup() -> None:
     runner = run(0, 48)
-    found = runner.runup()
+    found = runner.flow.runup()
     assert found is not None
     assert found[0] == pytest.approx(2.65867, rel=1e-3)
-    times, values = runner.series()
-    offshore = values[:, runner.gauges.names.index("offshore"), 1]
+    times, values = runner.flow.files.series()
+    offshore = values[:, runner.flow.files.gauges.names.index("offshore"), 1]
     assert times[int(np.argmax(offshore))] == pytest.approx(125.0, abs=15.0)
-    assert abs(runner.solver.survey().defect) < 1e-12
+    assert abs(runner.flow.solver.survey().defect) < 1e-12

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
 from fluxloom.app.loading import load_case
@@ -136,12 +136,12 @@ def run(comm: Comm, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and states of the cells of this rank after the steps of a case."""
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", comm=comm, threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
+    assert isinstance(runner.flow, CompressibleRun)
     for _ in range(case.run.iterations):
         runner.advance()
-    shared = runner.flow.volumes.shared
+    shared = runner.flow.solver.volumes.shared
     number = shared.cells.numbers[: shared.cells.owned]
-    return number, runner.flow.states()
+    return number, runner.flow.solver.states()
 
 
 @pytest.mark.long
@@ -166,11 +166,11 @@ case, application = load_case(sys.argv[1])
 given = case.model_dump()
 given["mesh"]["blade_row"] |= {"along": 16, "before": 6, "after": 8, "across": 12, "span": 4}
 runner = application.build(CompressibleCase.model_validate(given), Context("cpu", comm=comm, threads=1, tuning=False))
-flow = runner.flow
+flow = runner.flow.solver
 flow.iterate(100)
 shared = flow.volumes.shared
 number = shared.cells.numbers[: shared.cells.owned]
-found = np.empty((runner.cells, flow.components))
+found = np.empty((runner.flow.cells, flow.components))
 for places, values in comm.allgather((number, flow.states())):
     found[places] = values
 if comm.rank == 0:

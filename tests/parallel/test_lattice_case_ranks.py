@@ -13,8 +13,9 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_fields import look_at
 from fluxloom.app.cases.lattice_observers import MovieObserver
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import find_lost, gathered
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
@@ -65,7 +66,7 @@ def case_of(name: str, **tables: Values) -> LatticeCase:
     return LatticeCase.model_validate(given)
 
 
-def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> LatticeRunner:
+def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> FlowRun[LatticeRun]:
     """Return a case at its start."""
     schedule = Schedule(deterministic="global")
     return LatticeApplication().build(case, Context(device, threads=1, comm=comm, tuning=False, schedule=schedule))
@@ -77,14 +78,15 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     runner.begin(ResultFolder(folder if comm.rank == 0 else None))
     while not runner.finished:
         runner.advance()
-    fields = gathered(comm, runner.part, runner.fields())
+    fields = gathered(comm, runner.flow.part, runner.fields())
     runner.finish(pictures=pictures)
     written = comm.broadcast(runner.folder.written)
-    lost = find_lost(comm, runner.part, {"cells": np.where(np.arange(runner.fields()["u"].size) == 1, np.nan, 1.0)})
+    lost_cell = np.where(np.arange(runner.fields()["u"].size) == 1, np.nan, 1.0)
+    lost = find_lost(comm, runner.flow.part, {"cells": lost_cell})
     return {
         "fields": fields, "files": list(written), "rows": np.array(runner.history.rows), "lost": lost,
         "summary": dict(runner.summary()), "partition": runner.partition, "residual": runner.residual(),
-        "bound": dict(runner.bound(12.0)), "loops": {report.name for report in runner.reports()},
+        "bound": dict(runner.flow.bound(12.0)), "loops": {report.name for report in runner.flow.reports()},
     }  # fmt: skip
 
 
@@ -233,7 +235,7 @@ def test_lost_on_all_ranks() -> None:
 
     def lost(comm: Comm) -> str:
         runner = build(comm, case)
-        runner.flow.populations.write(np.where(comm.rank == 1, 1e300, 0.0))
+        runner.flow.solver.populations.write(np.where(comm.rank == 1, 1e300, 0.0))
         runner.advance()
         with np.errstate(all="ignore"), pytest.raises(SolverError, match="not finite any more; lower time") as error:
             runner.advance()
@@ -245,9 +247,9 @@ def test_lost_on_all_ranks() -> None:
 # ------------------------------------------------------------------------------- beside the next steps
 
 
-def delayed(runner: LatticeRunner) -> threading.Event:
+def delayed(runner: FlowRun[LatticeRun]) -> threading.Event:
     """Keep what works beside the steps waiting until an event is set."""
-    event, pool = threading.Event(), runner.beside._pool
+    event, pool = threading.Event(), runner.flow.beside._pool
     assert pool is not None
     pool.submit(event.wait, 60)
     return event
@@ -259,14 +261,15 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     case = case_of("cylinder", checkpoint={"every": 0}, movie={"every": 8}, run={"iterations": 12})
     runner = build(SelfComm(), case, "opencl")
     runner.begin(ResultFolder(tmp_path))
-    runner.beside.settle()
+    runner.flow.beside.settle()
     event, wanted = delayed(runner), {}
     for step in range(1, 12):
         runner.advance()
-        flow = runner.flow
-        wanted[step] = (look_at(flow, runner.units, runner.pieces), runner._columns(), runner.observers[0].columns())
+        flow = runner.flow.solver
+        fields = look_at(flow, runner.flow.units, runner.flow.pieces)
+        wanted[step] = (fields, runner._columns(), runner.observers[0].columns())
         if step == 10:
-            assert [item[0].step for item in runner.beside._running] == [8, 8]
+            assert [item[0].step for item in runner.flow.beside._running] == [8, 8]
             assert not (tmp_path / "fields_00000008.vti").exists()
             assert len(runner.history.rows) == 2, "the line of step 8 has been asked for"
     event.set()
@@ -286,7 +289,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     assert (movie.pictures[-2] == kept).all()
     assert (movie.pictures[-1] != kept).any()
     probes = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
-    assert probes["time"] == pytest.approx([step * runner.units.dt for step in (3, 6, 9, 12)])
+    assert probes["time"] == pytest.approx([step * runner.flow.units.dt for step in (3, 6, 9, 12)])
     for step, row in zip((3, 6, 9), probes, strict=False):
         seen = wanted[step][0]
         for place, (y, x) in (("near", (2, 2)), ("far", (16, 26))):
@@ -303,11 +306,12 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
 
     def late(comm: Comm) -> None:
         runner = build(comm, case_of("cylinder"))
-        runner.beside._ahead = 3
+        runner.flow.beside._ahead = 3
         runner.begin(ResultFolder(tmp_path if comm.rank == 0 else None))
         while not runner.finished:
             runner.advance()
-            assert bool(runner.beside._waiting) == (runner.flow.steps % 7 < 3 or runner.flow.steps % 8 < 3)
+            steps = runner.flow.solver.steps
+            assert bool(runner.flow.beside._waiting) == (steps % 7 < 3 or steps % 8 < 3)
         runner.finish(pictures=False)
 
     run_threads(3, late)

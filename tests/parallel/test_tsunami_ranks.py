@@ -292,10 +292,10 @@ def test_bed_from_the_file_of_the_mesh(tmp_path: Path, shares: str) -> None:
 
     def runs(comm: Comm) -> Found:
         runner = TsunamiApplication().build(case, fl.Context("cpu", threads=1, comm=comm))
-        part, report = runner.part, runner.partition
+        part, report = runner.flow.part, runner.partition
         assert part is not None
         assert report is not None
-        assert runner.cells == data.n_cells == part.total
+        assert runner.flow.cells == data.n_cells == part.total
         if comm.rank == 0:
             assert runner.mesh().n_cells == data.n_cells
         runner.advance()

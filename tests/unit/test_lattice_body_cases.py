@@ -10,9 +10,10 @@ import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
@@ -52,7 +53,7 @@ def load(tables: dict[str, Any], body: dict[str, Any], **others: Any) -> Lattice
     return case
 
 
-def run(case: LatticeCase, folder: Path, steps: int) -> LatticeRunner:
+def run(case: LatticeCase, folder: Path, steps: int) -> FlowRun[LatticeRun]:
     """Return a case after some steps."""
     runner = LatticeApplication().build(case, Context("reference"))
     runner.begin(ResultFolder(folder))
@@ -162,10 +163,10 @@ def test_a_prescribed_box(tmp_path: Path) -> None:
     box = {"shape": "box", "low": [-0.2, -0.1], "high": [0.2, 0.1], "condition": "immersed", "motion": "prescribed"}
     ways = {"position_x": "0.4 * t", "position_y": "0.1 * t"}
     runner = run(load(PLANE, box | ways, history={"every": 1}), tmp_path, 4)
-    t = runner.time - runner.units.dt  # where it was in the last step
+    t = runner.flow.time - runner.flow.units.dt  # where it was in the last step
     assert runner.history.column("thing.x")[-1] == pytest.approx(0.4 * t, abs=1e-9)
     assert runner.history.column("thing.y")[-1] == pytest.approx(0.1 * t, abs=1e-9)
-    v, u = runner.flow.velocity()[6, 6] * runner.units.speed
+    v, u = runner.flow.solver.velocity()[6, 6] * runner.flow.units.speed
     assert 0.1 < u < 0.8
     assert 0.02 < v < 0.15
 
@@ -176,7 +177,7 @@ def test_free_bodies(tmp_path: Path) -> None:
         table = DISK | {"condition": "immersed", "motion": "free", "density": density, "gravity": [0.0, -4.0]}
         runner = run(load(PLANE, table, history={"every": 1}), tmp_path, 4)
         fallen = runner.history.column("thing.y")[-1]
-        alone = -0.5 * 4.0 * (1.0 - 3.0 / density) * runner.time**2
+        alone = -0.5 * 4.0 * (1.0 - 3.0 / density) * runner.flow.time**2
         assert way * fallen > 0.05 * abs(alone)
         assert abs(fallen) < abs(alone)
         assert abs(runner.history.column("thing.x")[-1]) < 1e-9
@@ -202,8 +203,8 @@ def test_elastic_bodies(tmp_path: Path) -> None:
     table = {"condition": "immersed", "motion": "elastic", "stiffness": 0.8, "bending": 0.01}
     moved = {"initial": {"velocity_x": "0.5", "velocity_y": "0.2"}, "history": {"every": 1}}
     runner = run(load(PLANE, DISK | table, **moved), tmp_path, 4)
-    assert runner.history.column("thing.x")[-1] == pytest.approx(0.5 * runner.time, rel=0.02)
-    assert runner.history.column("thing.y")[-1] == pytest.approx(0.2 * runner.time, rel=0.02)
+    assert runner.history.column("thing.x")[-1] == pytest.approx(0.5 * runner.flow.time, rel=0.02)
+    assert runner.history.column("thing.y")[-1] == pytest.approx(0.2 * runner.flow.time, rel=0.02)
     for spacing in (0.1, 0.05):
         mesh = {"nx": 12, "ny": 12, "spacing": spacing, "origin": [-0.6, -0.6]}
         case = load(PLANE, DISK | table, mesh=mesh)
@@ -226,9 +227,9 @@ def test_an_elastic_box_gets_round(tmp_path: Path) -> None:
     """Bending pulls the corners in and pushes the sides out."""
     box = {"shape": "box", "low": [-0.2, -0.2], "high": [0.2, 0.2], "condition": "immersed", "motion": "elastic"}
     runner = run(load(PLANE, box | {"stiffness": 1.0, "bending": 0.02}), tmp_path, 4)
-    assert runner.boundary is not None
-    start = runner.boundary.bodies[0].markers.positions - 5.5
-    now = runner.boundary.positions("thing") - 5.5
+    assert runner.flow.boundary is not None
+    start = runner.flow.boundary.bodies[0].markers.positions - 5.5
+    now = runner.flow.boundary.positions("thing") - 5.5
     far = np.linalg.norm(start, axis=1)
     change = np.linalg.norm(now, axis=1) - far
     assert (change[far > 2.7] < -1e-4).all()

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Ending, Updating, Writer
 from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
 from fluxloom.app.cases.lattice_observers import frequency
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
 from fluxloom.app.movies import Movie
@@ -57,12 +57,12 @@ def load(**changes: Any) -> LatticeCase:
     return case
 
 
-def build(**changes: Any) -> LatticeRunner:
+def build(**changes: Any) -> FlowRun[LatticeRun]:
     """Return a case that is ready to run."""
     return LatticeApplication().build(load(**changes), Context("reference"))
 
 
-def steps(runner: LatticeRunner, count: int) -> None:
+def steps(runner: FlowRun[LatticeRun], count: int) -> None:
     """Advance."""
     for _ in range(count):
         runner.advance()
@@ -169,9 +169,9 @@ def test_lost() -> None:
     """A flow that blows up ends the run, at the next look, with one message that says what to change."""
     runner = build(mesh=SMALL, time={"look": 8})
     steps(runner, 4)
-    values = runner.flow.populations.read()
+    values = runner.flow.solver.populations.read()
     values[5, 8, 1] = np.inf  # between two looks
-    runner.flow.populations.write(values)
+    runner.flow.solver.populations.write(values)
     with np.errstate(all="ignore"), pytest.raises(SolverError, match=r"step 8: .*not finite any more; lower time"):
         steps(runner, 20)
 
@@ -181,15 +181,13 @@ def test_lost() -> None:
 def test_results(tmp_path: Path) -> None:
     """Files, columns and rows of a run; drag is that of the force in units of the case."""
     runner = build(mesh=SMALL, movie={"every": 10}, output={"every": 10})
-    assert isinstance(runner, Writer | Ending)
-    assert isinstance(runner, Updating)
-    assert runner.updates == 16 * 10
+    assert runner.flow.updates == 16 * 10
     runner.begin(ResultFolder(tmp_path))
     steps(runner, 20)
-    force = runner.flow.force_on("disk")[1] * runner.units.force
+    force = runner.flow.solver.force_on("disk")[1] * runner.flow.units.force
     assert runner.history.column("disk.force_x")[-1] == pytest.approx(force)
     assert runner.history.column("disk.drag")[-1] == pytest.approx(2.0 * force)
-    assert runner.history.column("time")[-1] == pytest.approx(20 * runner.units.dt)
+    assert runner.history.column("time")[-1] == pytest.approx(20 * runner.flow.units.dt)
     runner.finish()
     found = runner.folder.written
     wanted = {"history.csv", "vorticity.gif", "final.vti", "fields_00000010.vti", "speed.png", "vorticity.png"}
@@ -199,7 +197,7 @@ def test_results(tmp_path: Path) -> None:
     assert rows["lattice"].startswith("Re 50, velocity 0.05 cells a step")
     assert {"disk", "disk, mean", "memory"} <= set(rows)
     fields = runner.fields()
-    assert len(fields["speed"]) == runner.mesh().n_cells == runner.cells
+    assert len(fields["speed"]) == runner.mesh().n_cells == runner.flow.cells
     assert (fields["speed"][fields["fluid"] == 0] == 0).all()
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
@@ -35,14 +36,14 @@ BODIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def build(device: str = "reference", **changes: Any) -> LatticeRunner:
+def build(device: str = "reference", **changes: Any) -> FlowRun[LatticeRun]:
     """Return the case, ready to run, with some tables replaced."""
     case, _ = parse_case(Document(Path("case.toml"), BODIES | changes, {}))
     assert isinstance(case, LatticeCase)
     return LatticeApplication().build(case, Context(device, threads=1 if device == "cpu" else 0, tuning=False))
 
 
-def advance(runner: LatticeRunner, count: int) -> None:
+def advance(runner: FlowRun[LatticeRun], count: int) -> None:
     for _ in range(count):
         runner.advance()
 
@@ -52,7 +53,7 @@ def test_what_reports_say(tmp_path: Path) -> None:
     runner = build()
     runner.begin(ResultFolder(tmp_path))
     advance(runner, 2)
-    rows = {row.name: row for row in runner.reports()}
+    rows = {row.name: row for row in runner.flow.reports()}
     assert {"interpolate", "spread", "move bodies", "move freely"} <= set(rows)
     assert rows["spread"].calls == 2 * 2
     summary = dict(runner.summary())

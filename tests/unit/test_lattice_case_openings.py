@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import FluxloomError
@@ -25,7 +26,7 @@ INLET: dict[str, Any] = {"type": "velocity", "velocity": [1.0, 0.0]}
 OUTLET: dict[str, Any] = {"type": "pressure"}
 
 
-def build(**boundary: Any) -> LatticeRunner:
+def build(**boundary: Any) -> FlowRun[LatticeRun]:
     """Return a box of 8 by 3 cells of the size 1/8, with steps of 1/160."""
     tables = {
         "case": {"name": "box", "solver": "lattice"},

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
@@ -28,7 +29,7 @@ CHANNEL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def runner_of(every: int, streaming: str, device: str) -> LatticeRunner:
+def runner_of(every: int, streaming: str, device: str) -> FlowRun[LatticeRun]:
     tables = CHANNEL | {"history": {"every": every}, "lattice": {"streaming": streaming, "precision": "float64"}}
     case, application = parse_case(Document(Path("case.toml"), tables, {}))
     assert isinstance(application, LatticeApplication)
@@ -64,8 +65,8 @@ def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -
         runner.finish(pictures=False)
         lines = np.genfromtxt(folder / "history.csv", delimiter=",", names=True)
         steps = [*range(0, STEPS, every), STEPS]
-        assert lines["time"] == pytest.approx(np.array(steps) * runner.units.dt, rel=1e-9)
-        found = np.stack([lines["diskforce_x"], lines["diskforce_y"]], axis=1) / runner.units.force
+        assert lines["time"] == pytest.approx(np.array(steps) * runner.flow.units.dt, rel=1e-9)
+        found = np.stack([lines["diskforce_x"], lines["diskforce_y"]], axis=1) / runner.flow.units.force
         np.testing.assert_allclose(found, np.array(forces)[steps], rtol=1e-9, atol=1e-13)
         part = lines["kinetic_energy"] / lines["kinetic_energy"][-1]
         np.testing.assert_allclose(part, np.array(energies)[steps] / energies[-1], rtol=1e-9)

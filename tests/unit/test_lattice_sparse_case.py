@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
@@ -22,7 +23,9 @@ from fluxloom_lab.bench.lbm_choice import LbmOptions, choices_of
 from fluxloom_lab.problems.lbm_pack import packing
 
 
-def build(cells: str, condition: str = "bounce-back", streaming: str = "in-place", every: int = 0) -> LatticeRunner:
+def build(
+    cells: str, condition: str = "bounce-back", streaming: str = "in-place", every: int = 0
+) -> FlowRun[LatticeRun]:
     """Return a periodic box with a disk in it, driven by an acceleration."""
     tables: dict[str, Any] = {
         "case": {"name": "bed", "solver": "lattice"},
@@ -46,12 +49,12 @@ def test_same_numbers(tmp_path: Path) -> None:
     """A case gives the same history and fields with one word changed."""
     runners = [build("all"), build("fluid")]
     for runner in runners:
-        folder = tmp_path / runner.flow.memory.set.name
+        folder = tmp_path / runner.flow.solver.memory.set.name
         folder.mkdir()
         runner.begin(ResultFolder(folder))
         while not runner.finished:
             runner.advance()
-    one, other = (runner.flow for runner in runners)
+    one, other = (runner.flow.solver for runner in runners)
     assert other.cells < one.cells == 14 * 12
     np.testing.assert_allclose(other.velocity(), one.velocity(), rtol=0, atol=1e-14)
     assert one.velocity().max() > 1e-4

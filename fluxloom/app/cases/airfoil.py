@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -9,9 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from fluxloom.app.application import Estimate, Picture
+from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel, GuardTable, Table
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.cases.gas_watch import airfoil_watch
+from fluxloom.app.flow import Flow, Picture, Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.history import History, HistoryPanel
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.watch import Watch
 from fluxloom.core.activity import activity
@@ -19,17 +24,15 @@ from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
-from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 
-__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRunner", "airfoil_part", "mesh_sizes"]
+__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRun", "airfoil_part", "airfoil_run", "mesh_sizes"]
 
 _DEFAULTS = AirfoilConstants()
 _WINDOW = (-0.5, 1.5, -0.75, 0.75)
@@ -74,11 +77,12 @@ class FlowTable(Table):
     gamma: Annotated[float, Field(gt=1, le=2)] = _DEFAULTS.gamma
 
 
-class AirfoilCase(CaseModel):
+class AirfoilCase(FlowCase):
     """A case file of the Airfoil solver."""
 
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
+    history: HistoryTable = HistoryTable(every=0)
 
 
 def mesh_sizes(i: int, j: int) -> dict[str, int]:
@@ -112,49 +116,19 @@ def airfoil_part(
     return distribute(airfoil_slice(i, j, comm.rank, comm.size), comm, method=method, shares=shares)
 
 
-class AirfoilRunner:
+class AirfoilRun(Flow):
     """The Airfoil solver, ready to advance.
 
     Parameters
     ----------
-    context
-        Where it runs.
-    mesh
-        The mesh; on several ranks this rank's part, which is not kept.
+    solver
+        In its initial state.
     constants
         Gas and scheme.
-    schedule
-        For every loop.
-    fused
-        Whether loops may be fused.
-    layout
-        Of values with several components.
-    shape
-        The integers that a mesh in parts was made with; without them `mesh` is not there.
-
-    Attributes
-    ----------
-    partition
-        How the mesh is divided among several ranks; None on a rank alone.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        mesh: AirfoilMesh | RankedMesh,
-        constants: AirfoilConstants,
-        schedule: Schedule,
-        *,
-        fused: bool = True,
-        layout: Layout | None = None,
-        shape: tuple[int, int] | None = None,
-    ) -> None:
-        self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
-        self.constants = constants
-        ranked = isinstance(mesh, RankedMesh)
-        self.partition: PartitionReport | None = mesh.decomposition.report() if ranked else None
-        self._mesh = None if ranked else mesh
-        self._shape = shape
+    def __init__(self, solver: Airfoil, constants: AirfoilConstants) -> None:
+        self.solver, self.constants, self.context = solver, constants, solver.context
 
     @property
     def cells(self) -> int:
@@ -172,63 +146,103 @@ class AirfoilRunner:
         return self.solver.loops
 
     @property
-    def chain(self) -> Chain | None:
+    def chain(self) -> Chain | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """One iteration."""
         return self.solver.chain
 
     @property
-    def pictures(self) -> Sequence[Picture]:
-        """Pressure and Mach number around the section."""
-        where = f"NACA 0012 at Mach {self.constants.mach:.3g} (iteration {self.solver.iterations:,})"
-        return (
-            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdBu_r", 1.0),
-            Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
-        )
+    def steps(self) -> int:
+        """Iterations since the flow began."""
+        return self.solver.iterations
 
-    def advance(self) -> None:
-        """Run one iteration: two sub-steps."""
+    def advance(self, until: Until) -> float:
+        """Run one iteration, two sub-steps; return the root mean square change of the last one."""
         self.solver.iterate()
-
-    def residual(self) -> float:
-        """Return the root mean square change of the last sub-step."""
         return self.solver.rms()
+
+    def columns(self, history: History) -> dict[str, float]:
+        """Return the iteration and the root mean square change."""
+        return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return density, velocity, pressure, energy and Mach number in the owned cells."""
         with np.errstate(all="ignore"):
             return self.solver.fields()
 
-    def reports(self) -> Sequence[LoopReport]:
-        """Return the counters of each loop or fused group."""
-        return self.solver.reports()
-
-    def summary(self) -> Sequence[tuple[str, str]]:
+    def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return the residual and the extremes of pressure and Mach number."""
-        fields, comm = self.fields(), self.solver.context.comm
+        fields, comm = self.fields(), self.context.comm
         values = [fields[name] for name in ("pressure", "mach")]
         low = comm.reduce(np.array([v.min(initial=np.inf) for v in values]), "min")
         high = comm.reduce(np.array([v.max(initial=-np.inf) for v in values]), "max")
         return (
-            ("residual", f"{self.residual():.10e}"),
+            ("residual", f"{self.solver.rms():.10e}"),
             ("pressure", f"{low[0]:.4f} to {high[0]:.4f} (free stream 1)"),
             ("Mach number", f"{low[1]:.4f} to {high[1]:.4f} (free stream {self.constants.mach:.4g})"),
         )
 
-    def watch(self, table: GuardTable) -> Watch:
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return pressure and Mach number around the section."""
+        where = f"NACA 0012 at Mach {self.constants.mach:.3g} (iteration {self.steps:,})"
+        return (
+            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdBu_r", 1.0),
+            Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
+        )
+
+    def panels(self, history: History) -> tuple[str, Sequence[HistoryPanel]]:
+        """Return the residual."""
+        return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
+
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return airfoil_watch(self.solver, self.constants.gamma, table)
-
-    def mesh(self) -> MeshData:
-        """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""
-        if self._mesh is not None:
-            return self._mesh.to_mesh_data()
-        if self._shape is None:
-            raise MeshError("the mesh was given in parts without the integers it was made with: the whole is not known")
-        return airfoil_mesh(*self._shape).to_mesh_data()
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return f"lower flow.cfl (now {self.constants.cfl:.3g}) or raise flow.eps (now {self.constants.eps:.3g})"
+
+
+def airfoil_run(
+    context: Context, mesh: AirfoilMesh | RankedMesh, constants: AirfoilConstants, schedule: Schedule, *,
+    fused: bool = True, layout: Layout | None = None, shape: tuple[int, int] | None = None, name: str = "airfoil",
+    history: int = 0, snapshots: int = 0,
+) -> FlowRun[AirfoilRun]:  # fmt: skip
+    """Return the Airfoil solver, ready to be run. Collective.
+
+    Parameters
+    ----------
+    context
+        Where it runs.
+    mesh
+        The mesh; on several ranks this rank's part, which is not kept.
+    constants
+        Gas and scheme.
+    schedule
+        For every loop.
+    fused
+        Whether loops may be fused.
+    layout
+        Of values with several components.
+    shape
+        The integers that a mesh in parts was made with; without them the whole mesh is not there.
+    name, history, snapshots
+        As of `FlowRun`.
+    """
+    solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
+    kept = None if isinstance(mesh, RankedMesh) else mesh
+
+    def whole() -> MeshData:
+        """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""
+        if kept is not None:
+            return kept.to_mesh_data()
+        if shape is None:
+            raise MeshError("the mesh was given in parts without the integers it was made with: the whole is not known")
+        return airfoil_mesh(*shape).to_mesh_data()
+
+    return FlowRun(
+        AirfoilRun(solver, constants), name, Until(), whole, history=history, snapshots=snapshots,
+        partition=solver.partition,
+    )  # fmt: skip
 
 
 class AirfoilApplication:
@@ -252,20 +266,14 @@ class AirfoilApplication:
             rows=tuple((name.replace("_", " "), f"{count:,}") for name, count in sizes.items()),
         )
 
-    def build(self, case: AirfoilCase, context: Context) -> AirfoilRunner:
+    def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[AirfoilRun]:
         """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
-        partition = case.partition
-        shares = partition.given
-        if partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
-        return self._runner(case, context, shares)
-
-    def _runner(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None) -> AirfoilRunner:
         flow, shape = case.flow, (case.mesh.i, case.mesh.j)
         constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
         with activity("making the mesh", " x ".join(str(count) for count in shape)):
-            mesh = airfoil_part(context, *shape, case.partition.method, shares)
+            mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
         schedule = parse_schedule(case.run.schedule)
-        return AirfoilRunner(context, mesh, constants, schedule, fused=case.run.fused, shape=shape)
+        return airfoil_run(
+            context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
+            history=case.history.every, snapshots=case.snapshots.every,
+        )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
@@ -10,12 +11,11 @@ from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
     BalanceObserver,
-    SnapshotObserver,
     SurfaceObserver,
     probes_observer,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
-from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
     check_symmetry,
@@ -29,9 +29,12 @@ from fluxloom.app.cases.compressible_slow import warn_of_slow_flow
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
 from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.free_stream import FreeStream
@@ -68,7 +71,9 @@ class CompressibleApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: CompressibleCase, context: Context) -> CompressibleRunner:
+    def build(
+        self, case: CompressibleCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[CompressibleRun]:
         """Build the mesh, its geometry and the loops, and set the states at the start. Collective.
 
         Raises
@@ -76,15 +81,10 @@ class CompressibleApplication:
         CaseError
             For a patch without a table or a table without a patch, and what does not fit the mesh.
         """
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
-        return _runner(case, context, shares)
+        return _run(case, context, shares or case.partition.given)
 
 
-def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> CompressibleRunner:
+def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[CompressibleRun]:
     """Return the case at its start. Collective."""
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
     d, gas = domain.volumes.dimension, case.gas.value
@@ -98,32 +98,32 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     warn_of_slow_flow(case, flow, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
-    plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
+    until = Until(case.time.end, case.time.drop)
     mesh = domain.mesh
+    whole = cache(lambda: flow_mesh(case.mesh) if mesh is None else mesh)
+    run = CompressibleRun(flow, _steps(case, flow), bodies)
+    return run_of(case, run, until, whole, _observers(case, flow, stream, up, whole), domain.partition)
 
-    def whole() -> MeshData:
-        return flow_mesh(case.mesh) if mesh is None else mesh
 
-    def observers(runner: CompressibleRunner) -> Sequence[Observer]:
-        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
-        if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
-            found.append(OutletObserver(flow, outlets))
-        if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
-            found.append(InletObserver(flow, inlets))
-        if case.surface.patches:
-            found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
-        if case.probes.points:
-            try:
-                found.append(probes_observer(flow, case.probes, steady=not case.time.end))
-            except SolverError as error:
-                raise CaseError(f"probes: {error}") from None
-        if case.statistics.every:
-            found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
-        if case.snapshots.every:
-            found.append(SnapshotObserver(flow, case.snapshots.every, runner.fields, runner.mesh))
-        return found
-
-    return CompressibleRunner(flow, _steps(case, flow), whole, plan, observers, domain.partition)
+def _observers(
+    case: CompressibleCase, flow: CompressibleFlow, stream: FreeStream, up: int, mesh: Callable[[], MeshData]
+) -> list[Observer]:
+    """Return what looks at a flow. Collective."""
+    found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
+    if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
+        found.append(OutletObserver(flow, outlets))
+    if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
+        found.append(InletObserver(flow, inlets))
+    if case.surface.patches:
+        found.append(SurfaceObserver(flow, stream, case.surface, mesh))
+    if case.probes.points:
+        try:
+            found.append(probes_observer(flow, case.probes, steady=not case.time.end))
+        except SolverError as error:
+            raise CaseError(f"probes: {error}") from None
+    if case.statistics.every:
+        found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
+    return found
 
 
 def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
@@ -133,7 +133,7 @@ def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
     if time.integrator == "implicit":
         return ImplicitRun(flow, strategy_of(Implicit, case.implicit or ImplicitTable()))
     if time.integrator == "explicit":
-        return TimeRun(flow, ramp, time.end) if time.end else LocalRun(flow, ramp)
+        return TimeRun(flow, ramp) if time.end else LocalRun(flow, ramp)
     if flow.volumes.turned is not None:
         raise CaseError(
             'time.integrator = "multigrid": cells at sides that are joined by a rotation (mesh.sectors) are not fused; '

@@ -1,4 +1,4 @@
-"""Tables of compressible flow for what is looked at and kept: coefficients, values on patches, snapshots."""
+"""Tables of compressible flow for what is looked at and kept: coefficients, values on patches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from fluxloom.app.case import Table
 
-__all__ = ["CoefficientsTable", "SnapshotsTable", "SurfaceTable"]
+__all__ = ["CoefficientsTable", "SurfaceTable"]
 
 
 class CoefficientsTable(Table):
@@ -54,15 +54,3 @@ class SurfaceTable(Table):
         if len(set(self.patches)) < len(self.patches) or len(set(self.cuts)) < len(self.cuts):
             raise ValueError("a patch, or a cut, is named twice")
         return self
-
-
-class SnapshotsTable(Table):
-    """``[snapshots]``: the fields now and then, ``snapshot_000100.vtkhdf`` for step 100.
-
-    Attributes
-    ----------
-    every
-        Steps between two of them; 0: none.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0

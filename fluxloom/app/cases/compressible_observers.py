@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import numpy.typing as npt
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.files import atomic, fields_name, write_fields
-from fluxloom.app.gathering import gathered
+from fluxloom.app.files import write_table
+from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
@@ -22,7 +20,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "BalanceObserver", "Curve", "SnapshotObserver", "SurfaceObserver", "probes_observer",
+    "AveragesObserver", "BalanceObserver", "SurfaceObserver", "probes_observer",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -167,13 +165,6 @@ class AveragesObserver(SampleObserver):
         return (("averages", f"{found.samples:,} samples{over}"),)
 
 
-class Curve:
-    """Values along a patch or a cut, for a picture: a name, places along an axis, values."""
-
-    def __init__(self, name: str, along: Array, values: Array) -> None:
-        self.name, self.along, self.values = name, along, values
-
-
 class SurfaceObserver(Observer):
     """Pressure and friction along patches, in tables at the end of the run.
 
@@ -194,14 +185,14 @@ class SurfaceObserver(Observer):
         if table.cuts and flow.dimension != 3:
             raise CaseError("surface.cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
         self._flow, self._stream, self._table, self._mesh = flow, stream, table, mesh
-        self.curves: list[Curve] = []
-        """Of the pressure coefficient, on rank 0, after `finish`."""
+        self.curves: dict[str, tuple[Array, Array]] = {}
+        """Places along x and pressure coefficients of each patch or cut, on rank 0, after `finish`."""
 
     def finish(self) -> None:
         """Write the tables."""
         for name in self._table.patches:
             columns = self._columns([name])
-            self.folder.write(f"surface_{name}.csv", lambda path, columns=columns: _write(path, columns))
+            self.folder.write(f"surface_{name}.csv", lambda path, columns=columns: write_table(path, columns))
             if self.folder.here and self._flow.dimension == 2:
                 self._keep(name, columns)
         if self._table.cuts:
@@ -216,7 +207,16 @@ class SurfaceObserver(Observer):
 
     def _keep(self, name: str, columns: Mapping[str, Array]) -> None:
         if "cp" in columns:
-            self.curves.append(Curve(name, columns["x"], columns["cp"]))
+            self.curves[name] = columns["x"], columns["cp"]
+
+    def draw(self, name: str) -> None:
+        """Draw the pressure coefficients, upwards where they are negative."""
+        if not self.curves:
+            return
+        from fluxloom.app.pictures import draw_curves
+
+        names = "x", "pressure coefficient"
+        self.folder.write("pressure.png", lambda path: draw_curves(path, self.curves, names, name, upside_down=True))
 
     def _cut(self) -> None:
         """Write a table for each cut."""
@@ -230,44 +230,5 @@ class SurfaceObserver(Observer):
             cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
             found = {name: values[cut.face] for name, values in columns.items()}
             found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
-            self.folder.write(f"cut_{table.axis}_{station:g}.csv", lambda path, found=found: _write(path, found))
+            self.folder.write(f"cut_{table.axis}_{station:g}.csv", lambda path, found=found: write_table(path, found))
             self._keep(f"{table.axis} = {station:g}", found)
-
-
-class SnapshotObserver(Observer):
-    """The fields now and then, in files.
-
-    Parameters
-    ----------
-    flow, every
-        The flow, and steps between two files.
-    fields, mesh
-        Return the fields of this rank, and the whole mesh on rank 0.
-    """
-
-    name = "snapshots"
-
-    def __init__(
-        self,
-        flow: CompressibleFlow,
-        every: int,
-        fields: Callable[[], Mapping[str, npt.NDArray[Any]]],
-        mesh: Callable[[], MeshData],
-    ) -> None:
-        self._flow, self._every, self._fields, self._mesh = flow, every, fields, mesh
-    def stepped(self) -> None:
-        """Write a file, where one is due."""
-        flow = self._flow
-        if flow.steps % self._every:
-            return
-        name = fields_name("auto", f"snapshot_{flow.steps:06d}")
-        fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
-        time = flow.time or float(flow.steps)  # on the way to a steady flow there is no time: the steps
-        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
-
-
-def _write(path: Path, columns: Mapping[str, Array]) -> None:
-    """Write a table with a heading."""
-    with atomic(path) as temporary:
-        table = np.stack(list(columns.values()), axis=1)
-        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")

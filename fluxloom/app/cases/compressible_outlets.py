@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.observer import Observer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from math import nan
 from typing import Any, Protocol
 
-from fluxloom.app.cases.flow_reports import executables
+from fluxloom.app.reports import executables
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
@@ -62,17 +62,20 @@ class Steps(Protocol):
         What the norm of the residual is of, in words.
     explicit
         Whether steps are explicit ones: their CFL number has a limit, and stages clip states.
+    steady
+        Whether steps lead towards a steady flow: there is no time.
     """
 
     measure: str
     explicit: bool
+    steady: bool
 
     def begin(self) -> float:
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
         ...
 
-    def step(self) -> Taken:
-        """Make a step.
+    def step(self, end: float) -> Taken:
+        """Make a step, in time not beyond an end.
 
         Raises
         ------
@@ -112,7 +115,7 @@ class LocalRun:
     """Explicit steps towards a steady flow, each cell with its own."""
 
     measure = "balance of mass, over that of the first step"
-    explicit = True
+    explicit = steady = True
 
     def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
         self.flow, self.ramp = flow, ramp
@@ -121,7 +124,7 @@ class LocalRun:
         """Return 0: the norm is that of the last stage of a step."""
         return 0.0
 
-    def step(self) -> Taken:
+    def step(self, end: float) -> Taken:
         """Make a step."""
         _pace(self.flow, self.ramp)
         self.flow.iterate()
@@ -163,20 +166,21 @@ class LocalRun:
 class TimeRun(LocalRun):
     """Explicit steps in time, of one length for all cells; the last two are equal and hit the end."""
 
+    steady = False
     remembers = ("length",)
 
-    def __init__(self, flow: CompressibleFlow, ramp: Ramp, end: float) -> None:
+    def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
         super().__init__(flow, ramp)
-        self.end, self.length = end, 0.0
+        self.length = 0.0
 
-    def step(self) -> Taken:
+    def step(self, end: float) -> Taken:
         """Make a step."""
-        flow, left, last = self.flow, self.end - self.flow.time, self.length
+        flow, left, last = self.flow, end - self.flow.time, self.length
         _pace(flow, self.ramp)
         whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
         self.length = flow.advance(left if whole else 0.5 * left)
-        if abs(self.end - flow.time) <= _CLOSE * self.end:
-            flow.time = self.end
+        if abs(end - flow.time) <= _CLOSE * end:
+            flow.time = end
         return _taken(flow)
 
     def summary(self) -> Rows:
@@ -193,7 +197,7 @@ class ImplicitRun:
     """Implicit steps; see `fluxloom.solvers.compressible_implicit`."""
 
     measure = "all equations, over that of the start"
-    explicit = False
+    explicit, steady = False, True
     remembers = ("_products", "_refused", "memory")
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
@@ -218,7 +222,7 @@ class ImplicitRun:
         """Return the norm of the residual at the start, of all components over their sizes."""
         return self.steps.begin().total
 
-    def step(self) -> Taken:
+    def step(self, end: float) -> Taken:
         """Make a step, or try one."""
         last = self._last = self.steps.step()
         self._products += last.products
@@ -277,7 +281,7 @@ class MultigridRun:
     """Cycles of multigrid; see `fluxloom.solvers.compressible_multigrid`."""
 
     measure = "mass, momentum and energy, over that of the start"
-    explicit = False
+    explicit, steady = False, True
     remembers = ("_lessened",)
 
     def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:
@@ -292,7 +296,7 @@ class MultigridRun:
         self.steps.start()
         return found
 
-    def step(self) -> Taken:
+    def step(self, end: float) -> Taken:
         """Make a cycle."""
         total = self.steps.step()
         self._lessened += self.steps.lessened()

@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SnapshotsTable, SurfaceTable
+from fluxloom.app.case import Table
+from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
+from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
 from fluxloom.app.cases.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.core.errors import did_you_mean
@@ -262,7 +261,7 @@ class BoundaryTable(MotionTable):
         return self
 
 
-class CompressibleCase(CaseModel):
+class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
     gas: GasTable = GasTable()
@@ -275,12 +274,10 @@ class CompressibleCase(CaseModel):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
-    history: HistoryTable = HistoryTable()
     forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
     probes: ProbesTable = ProbesTable()
     statistics: AveragesTable = AveragesTable()
-    snapshots: SnapshotsTable = SnapshotsTable()
 
     @property
     def divided(self) -> str:

@@ -13,7 +13,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
+from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
@@ -21,12 +21,15 @@ from fluxloom.app.cases.flow_choices import (
     initial_velocity,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
@@ -69,7 +72,7 @@ class EdgeFlowApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeFlowCase, context: Context) -> EdgeFlowRunner:
+    def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlowRun]:
         """Build the mesh, the operators and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -90,10 +93,9 @@ class EdgeFlowApplication:
             solver.prepare(time.dt)
         else:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
-        plan = FlowPlan(
-            case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
-        )  # fmt: skip
-        return EdgeFlowRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
+        flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
+        until = Until(time.end, time.steady)
+        return run_of(case, flow, until, domain.whole, _observers(case, solver), domain.partition)
 
 
 def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture, Runner
 from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_change import Change
-from fluxloom.app.cases.flow_history import HistoryPanel
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
-from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.flow_in_time import FlowInTime
+from fluxloom.app.cases.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.app.cases.flow_watch import edge_flow_watch
-from fluxloom.app.gathering import gathered
+from fluxloom.app.flow import Picture, Until
+from fluxloom.app.history import History, HistoryPanel
 from fluxloom.app.watch import Watch
-from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
 
-__all__ = ["EdgeFlowRunner", "PointRunner", "means_of_cells", "volume_of"]
+__all__ = ["EdgeFlowRun", "FlowOnPoints", "volume_of"]
 
 _GRADIENT = 9
 
 
-class PointRunner(FlowRunner):
-    """A runner whose values are at the points of triangles or tetrahedra: a `fluxloom.app.application.Nodal`."""
+class FlowOnPoints(FlowInTime):
+    """A flow whose values are at the points of triangles or tetrahedra."""
 
     place = "point"
     domain: PointMesh
@@ -53,30 +48,23 @@ class PointRunner(FlowRunner):
         return self.domain.mesh.cells.total
 
     @property
-    def points(self) -> int:
+    def points(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Number of points, of all ranks."""
         return self.domain.points.total
 
 
-class EdgeFlowRunner(PointRunner):
-    """The solver of flow on edges, ready to advance by steps; see `FlowRunner` for the parameters."""
+class EdgeFlowRun(FlowOnPoints):
+    """The solver of flow on edges, ready to advance by steps; see `FlowInTime` for the parameters."""
 
-    panels = (
-        *FlowRunner.panels,
+    curves = (
+        *FlowInTime.curves,
         HistoryPanel("decay of energy", ("decay",)),
         HistoryPanel("iterations", ("iterations",)),
     )
 
-    def __init__(
-        self,
-        solver: EdgeFlow,
-        mesh: Callable[[], MeshData],
-        plan: FlowPlan,
-        observers: Sequence[Observer] = (),
-        partition: PartitionReport | None = None,
-    ) -> None:
+    def __init__(self, solver: EdgeFlow, lengths: StepLengths) -> None:
         self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
-        super().__init__(solver, Change(solver.u, mass, volume_of(mass)), mesh, plan, observers, partition)
+        super().__init__(solver, Change(solver.u, mass, volume_of(mass)), lengths)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
@@ -84,7 +72,7 @@ class EdgeFlowRunner(PointRunner):
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
-        dt = self.solver.stable_step(self.plan.courant)
+        dt = self.solver.stable_step(self.lengths.courant)
         if not math.isfinite(dt):
             raise SolverError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
         return dt
@@ -98,11 +86,12 @@ class EdgeFlowRunner(PointRunner):
     def _tolerance(self) -> float:
         return self.solver.stop.rtol
 
-    def _columns(self) -> dict[str, float]:
-        state, rows = self.solver.state(), self.history.rows
+    def columns(self, history: History) -> dict[str, float]:
+        """Return time, energy, its decay, the imbalance of mass, and the iterations of the pressure."""
+        state, rows = self.solver.state(), history.rows
         decay, left = math.nan, state.imbalance if state.steps else math.nan
         if rows and state.time > rows[-1][0]:
-            decay = (self.history.column("kinetic_energy")[-1] - state.kinetic_energy) / (state.time - rows[-1][0])
+            decay = (history.column("kinetic_energy")[-1] - state.kinetic_energy) / (state.time - rows[-1][0])
         return {
             "time": state.time, "kinetic_energy": state.kinetic_energy, "decay": decay, "imbalance": left,
             "iterations": float(self._last),
@@ -115,13 +104,13 @@ class EdgeFlowRunner(PointRunner):
         return [chain for chain in self.solver.chains if not any(chain is part for part in parts)]
 
     @property
-    def _chains(self) -> list[Chain]:
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of a step."""
         return [*self.solver.chains, self.solver.loops.limit, self._change.chain]
 
-    @property
-    def pictures(self) -> Sequence[Picture]:
-        """Speed, vorticity and pressure, of a plane flow."""
-        return flow_pictures(self.plan.name, self.solver.time) if self.solver.dimension == 2 else ()
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return speed, vorticity and pressure."""
+        return flow_pictures(name, self.solver.time)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, pressure, vorticity and, of a model, eddy viscosity, ``(n,)`` each.
@@ -147,10 +136,6 @@ class EdgeFlowRunner(PointRunner):
         if self.solver.dimension == 2:
             return z
         return np.sqrt((g[:, 2, 1] - g[:, 1, 2]) ** 2 + (g[:, 0, 2] - g[:, 2, 0]) ** 2 + z**2)
-
-    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the means of the corners of cells."""
-        return means_of_cells(self, self.solver.context.comm, name)
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         loops = self.solver.loops
@@ -185,26 +170,17 @@ class EdgeFlowRunner(PointRunner):
         device.synchronize()
         return time.perf_counter() - middle, middle - begin
 
-    def watch(self, table: GuardTable) -> Watch:
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return edge_flow_watch(self.solver, self.plan, table)
+        return edge_flow_watch(self.solver, self.lengths, until, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        if self.plan.dt:
-            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        if self.lengths.dt:
+            return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant, or give time.dt, a fixed step below those that were chosen"
 
 
 def volume_of(mass: Dat) -> float:
     """Return the sum of the lumped masses of all ranks. Collective."""
     return float(mass.set.context.comm.reduce(np.array([mass.read().sum()]), "sum")[0])
-
-
-def means_of_cells(runner: Runner, comm: Comm, name: str) -> npt.NDArray[Any] | None:
-    """Return the means over the corners of cells of a field at points on rank 0, None elsewhere. Collective."""
-    whole = gathered(comm, runner.part, runner.fields())
-    if comm.rank or not whole:
-        return None
-    (corners,) = runner.mesh().cells.values()
-    return whole[name][corners].mean(axis=1)

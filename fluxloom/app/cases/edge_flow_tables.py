@@ -8,9 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
 from fluxloom.app.cases.strategy_tables import strategy_table
@@ -116,7 +115,7 @@ class EdgeSchemeTable(strategy_table(EdgeScheme)):
     """``[scheme]``: see `fluxloom.solvers.edge_scheme.EdgeScheme`, whose names and defaults it has."""
 
 
-class EdgeFlowCase(CaseModel):
+class EdgeFlowCase(FlowCase):
     """A case file of incompressible flow on edges."""
 
     fluid: EdgeFluidTable
@@ -127,7 +126,6 @@ class EdgeFlowCase(CaseModel):
     time: EdgeTimeTable = EdgeTimeTable()
     scheme: EdgeSchemeTable = EdgeSchemeTable()
     les: LesTable = LesTable()
-    history: HistoryTable = HistoryTable()
     forces: dict[str, ForceColumnsTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
 

@@ -10,17 +10,19 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
+from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
+from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
@@ -57,7 +59,7 @@ class EdgeTransportApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeTransportCase, context: Context) -> EdgeTransportRunner:
+    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[EdgeTransportRun]:
         """Build the mesh, the operators and the loops, and set the scalar. Collective.
 
         Raises
@@ -71,10 +73,9 @@ class EdgeTransportApplication:
         solver = _solver(case, domain.mesh)
         if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
-        plan = FlowPlan(
-            case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
-        )  # fmt: skip
-        return EdgeTransportRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
+        flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
+        until = Until(time.end, time.steady)
+        return run_of(case, flow, until, domain.whole, _observers(case, solver), domain.partition)
 
 
 def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:

@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture
 from fluxloom.app.case import GuardTable
-from fluxloom.app.cases.edge_flow_run import PointRunner, means_of_cells, volume_of
+from fluxloom.app.cases.edge_flow_run import FlowOnPoints, volume_of
 from fluxloom.app.cases.flow_change import Change
-from fluxloom.app.cases.flow_history import HistoryPanel
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_watch import edge_transport_watch
+from fluxloom.app.flow import Picture, Until
+from fluxloom.app.history import History, HistoryPanel
 from fluxloom.app.watch import Watch
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
-__all__ = ["EdgeTransportRunner"]
+__all__ = ["EdgeTransportRun"]
 
 
-class EdgeTransportRunner(PointRunner):
-    """The solver of transport on edges, ready to advance by steps; see `FlowRunner` for the parameters.
+class EdgeTransportRun(FlowOnPoints):
+    """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
 
     The velocity stays as it is, so that the largest stable step is found once.
     """
 
-    remembers = (*PointRunner.remembers, "_limit")
+    remembers = (*FlowOnPoints.remembers, "_limit")
 
-    panels = (
+    curves = (
         HistoryPanel("least and most", ("least", "most")),
         HistoryPanel("amount", ("amount",)),
         HistoryPanel("square", ("square",)),
     )
     unknown, section = "c", "scalar"
 
-    def __init__(
-        self,
-        solver: EdgeTransport,
-        mesh: Callable[[], MeshData],
-        plan: FlowPlan,
-        observers: Sequence[Observer] = (),
-        partition: PartitionReport | None = None,
-    ) -> None:
+    def __init__(self, solver: EdgeTransport, lengths: StepLengths) -> None:
         self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
-        super().__init__(solver, Change(solver.c, mass, volume_of(mass)), mesh, plan, observers, partition)
+        super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)
         self._limit = 0.0
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
         if not self._limit:
-            self._limit = self.solver.stable_step(self.plan.courant)
+            self._limit = self.solver.stable_step(self.lengths.courant)
         return self._limit
 
     def _state(self) -> TransportState:
@@ -67,7 +57,8 @@ class EdgeTransportRunner(PointRunner):
         except SolverError:
             return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
 
-    def _columns(self) -> dict[str, float]:
+    def columns(self, history: History) -> dict[str, float]:
+        """Return time, amount, square and range of the scalar."""
         state = self._state()
         return {
             "time": state.time, "amount": state.amount, "square": state.square, "least": state.least,
@@ -76,27 +67,17 @@ class EdgeTransportRunner(PointRunner):
 
     # --------------------------------------------------------------------------------------- results
     @property
-    def _pressure_chains(self) -> Sequence[Chain]:
-        return ()
-
-    @property
-    def _chains(self) -> list[Chain]:
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of a step."""
         return [*self.solver.chains, self.solver.limit, self._change.chain]
 
-    @property
-    def pictures(self) -> Sequence[Picture]:
-        """The scalar in the plane."""
-        if self.solver.dimension == 3:
-            return ()
-        return (Picture("scalar", f"Scalar: {self.plan.name}, time {self.solver.time:.6g}", "scalar"),)
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return the scalar."""
+        return (Picture("scalar", f"Scalar: {name}, time {self.solver.time:.6g}", "scalar"),)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the scalar, ``(n,)``."""
         return {"scalar": self.solver.scalar()}
-
-    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the means of the corners of cells."""
-        return means_of_cells(self, self.solver.context.comm, name)
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""
@@ -113,12 +94,12 @@ class EdgeTransportRunner(PointRunner):
             *self.choices(),
         )
 
-    def watch(self, table: GuardTable) -> Watch:
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return edge_transport_watch(self.solver, self.plan, table)
+        return edge_transport_watch(self.solver, self.lengths, until, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        if self.plan.dt:
-            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        if self.lengths.dt:
+            return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant"

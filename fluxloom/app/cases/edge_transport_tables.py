@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.case import Table
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -98,7 +97,7 @@ class TransportSchemeTable(strategy_table(EdgeScheme, without=("stress", "pressu
     bounded: bool | None = None
 
 
-class EdgeTransportCase(CaseModel):
+class EdgeTransportCase(FlowCase):
     """A case file of convection and diffusion of a scalar on edges."""
 
     transport: TransportTable = TransportTable()
@@ -107,7 +106,6 @@ class EdgeTransportCase(CaseModel):
     boundary: dict[str, TransportBoundaryTable] = Field(default={})
     time: EdgeTimeTable = EdgeTimeTable()
     scheme: TransportSchemeTable = TransportSchemeTable()
-    history: HistoryTable = HistoryTable()
     probes: ProbesTable = ProbesTable()
 
     @model_validator(mode="after")

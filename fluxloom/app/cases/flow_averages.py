@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS
-from fluxloom.app.files import atomic
+from fluxloom.app.files import write_table
+from fluxloom.app.observer import Observer
 from fluxloom.solvers.flow_types import Profile
 
 __all__ = ["AveragesObserver", "SampleObserver"]
@@ -113,6 +113,4 @@ def _write_profile(path: Path, axis: str, profile: Profile) -> None:
     for name, scalar in profile.scalars.items():
         columns |= {name: scalar.mean, f"{name}_rms": np.sqrt(np.maximum(scalar.variance, 0.0))}
         columns |= {f"{names[k]}_{name}": scalar.flux[:, k] for k in range(len(names))}
-    table = np.stack(list(columns.values()), axis=1)
-    with atomic(path) as temporary:
-        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+    write_table(path, columns)

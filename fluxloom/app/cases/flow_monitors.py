@@ -1,29 +1,80 @@
-"""Tables and observers that cases of flow share: probes, and averages over time."""
+"""Tables and observers that cases of flow share: the history, probes, and averages over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import Table
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import Lines
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.mesh.mesh import MeshData
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
-__all__ = ["BLOCK", "AveragesTable", "ProbesObserver", "ProbesTable"]
+__all__ = [
+    "BLOCK", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "run_of",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
+
+
+class HistoryTable(Table):
+    """``[history]``: ``history.csv``, numbers over time.
+
+    Attributes
+    ----------
+    every
+        Steps between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 10
+
+
+class SnapshotsTable(Table):
+    """``[snapshots]``: the fields now and then, ``snapshot_000100.vtkhdf`` for step 100.
+
+    Attributes
+    ----------
+    every
+        Steps between two of them; 0: none.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class FlowCase(CaseModel):
+    """What cases of flow have in common."""
+
+    history: HistoryTable = HistoryTable()
+    snapshots: SnapshotsTable = SnapshotsTable()
+
+
+F = TypeVar("F", bound=Flow)
+
+
+def run_of(
+    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], observers: Sequence[Observer],
+    partition: PartitionReport | None = None,
+) -> FlowRun[F]:  # fmt: skip
+    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
+    return FlowRun(
+        flow, case.case.name, until, mesh, observers, partition=partition, history=case.history.every,
+        snapshots=case.snapshots.every,
+    )  # fmt: skip
 
 
 def _named(points: Any) -> Any:
@@ -79,7 +130,7 @@ class AveragesTable(Table):
 
 
 class _Flow(Protocol):
-    """What probes are of."""
+    """What is looked at."""
 
     context: Context
 

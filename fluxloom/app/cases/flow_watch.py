@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.case import GuardTable
-from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_plan import StepLengths
+from fluxloom.app.flow import Until
 from fluxloom.app.guard_rules import AtMost, Finite, Growth
 from fluxloom.app.watch import LOST, Numbers, Reduction, Rule, Watch
 from fluxloom.comm.base import Comm
@@ -62,7 +63,7 @@ def _energy(table: GuardTable, volume: float, speed: float, pull: Callable[[Numb
 
 
 def _steps(
-    table: GuardTable, plan: FlowPlan, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf),
+    table: GuardTable, lengths: StepLengths, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf),
     borne: float = 1.0,
 ) -> tuple[list[Rule], list[Host]]:
     """Return the rule of steps of a given length, and what finds how many times the largest stable one steps are.
@@ -73,27 +74,30 @@ def _steps(
 
     def host() -> Mapping[str, float]:
         """Return what the host knows."""
-        if plan.dt:
+        if lengths.dt:
             longest = stable()
-            times = plan.dt / longest if 0.0 < longest < inf else 0.0
+            times = lengths.dt / longest if 0.0 < longest < inf else 0.0
         else:
-            times = max(plan.courant / limits[0], plan.diffusion / limits[1])
+            times = max(lengths.courant / limits[0], lengths.diffusion / limits[1])
         return {"courant": times / borne, "times": times}
 
-    if not (plan.dt and table.courant):
+    if not (lengths.dt and table.courant):
         return [], [host]
 
     rule = AtMost("courant", "times", "time.dt over the largest stable step", "", table.courant,
-                  f"time.dt is {plan.dt:g}")  # fmt: skip
+                  f"time.dt is {lengths.dt:g}")  # fmt: skip
     return [rule], [host]
 
 
-def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable) -> Watch:
+def incompressible_watch(
+    flow: Incompressible, lengths: StepLengths, until: Until, table: GuardTable,
+    mean_velocity: Sequence[float],
+) -> Watch:  # fmt: skip
     """Return what guards look at in flow on finite volumes."""
     comm, cv = flow.context.comm, flow.volumes
     volume = float(comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
     given, start = flow.given.read(), flow.velocity()
-    speed = max(_largest(comm, given), _largest(comm, start), _largest(comm, [list(plan.mean_velocity) or [0.0]]))
+    speed = max(_largest(comm, given), _largest(comm, start), _largest(comm, [list(mean_velocity) or [0.0]]))
     heavy = [one for one in flow.scalars.all.values() if one.scalar.buoyancy is not None]
     looks, rules, hosts = [_energy_look(flow.u, flow.weight)], [Finite()] if table.finite else [], []
     force = float(np.linalg.norm(flow.force))
@@ -118,8 +122,8 @@ def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable
         looks.append(_eddy_look(flow.nut, None))
         rules.append(_eddy_rule(table, flow.viscosity, ""))
     limits = (0.35 * flow.scheme.longer, 0.2 * flow.scheme.longer)
-    more, host = _steps(table, plan, lambda: flow.stable_step(*limits), limits, _BORNE)
-    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0, bound=_BORNE)
+    more, host = _steps(table, lengths, lambda: flow.stable_step(*limits), limits, _BORNE)
+    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], until.steady > 0.0, bound=_BORNE)
 
 
 def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
@@ -151,7 +155,7 @@ def _eddy_rule(table: GuardTable, viscosity: float, field: str) -> Rule:
                   f"{table.viscosity:g} times the viscosity")  # fmt: skip
 
 
-def edge_flow_watch(flow: EdgeFlow, plan: FlowPlan, table: GuardTable) -> Watch:
+def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: GuardTable) -> Watch:
     """Return what guards look at in flow on edges."""
     comm, loops = flow.context.comm, flow.loops
     mass = flow.operators.mass
@@ -165,23 +169,23 @@ def edge_flow_watch(flow: EdgeFlow, plan: FlowPlan, table: GuardTable) -> Watch:
     if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
         looks.append(_eddy_look(loops.nu, loops.laminar))
         rules.append(_eddy_rule(table, least, "nu_t"))
-    more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
-    return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
+    more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
+    return Watch(_EVERY, looks, [*rules, *more], host, until.steady > 0.0)
 
 
-def edge_transport_watch(flow: EdgeTransport, plan: FlowPlan, table: GuardTable) -> Watch:
+def edge_transport_watch(flow: EdgeTransport, lengths: StepLengths, until: Until, table: GuardTable) -> Watch:
     """Return what guards look at in transport on edges."""
     comm = flow.context.comm
     given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
     source = _largest(comm, flow.source.read())
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _bounded(table, "scalar", given, source)
-    more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
+    more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
     looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
-    return Watch(_TRANSPORT, looks, [*rules, *more], host, plan.steady > 0.0)
+    return Watch(_TRANSPORT, looks, [*rules, *more], host, until.steady > 0.0)
 
 
-def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch:
+def staggered_watch(flow: Staggered, lengths: StepLengths, until: Until, table: GuardTable) -> Watch:
     """Return what guards look at in flow on a staggered grid."""
     comm, fields = flow.context.comm, flow.fields
     volume, start = flow.grid.volume, flow.velocity()
@@ -190,6 +194,6 @@ def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch
     force = float(np.linalg.norm(flow.force))
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _energy(table, volume, speed, lambda _: force)
-    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
+    more, host = _steps(table, lengths, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
     looks = [_energy_look(fields.u, fields.fluid)]
-    return Watch(_STAGGERED, looks, [*rules, *more], host, plan.steady > 0.0, bound=_STAGGERED_BORNE)
+    return Watch(_STAGGERED, looks, [*rules, *more], host, until.steady > 0.0, bound=_STAGGERED_BORNE)

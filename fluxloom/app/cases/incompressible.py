@@ -11,7 +11,8 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
-from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
@@ -20,12 +21,15 @@ from fluxloom.app.cases.incompressible_observers import (
     ScalarObserver,
     probes_observer,
 )
-from fluxloom.app.cases.incompressible_run import FlowPlan, IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
@@ -61,7 +65,9 @@ class IncompressibleApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: IncompressibleCase, context: Context) -> IncompressibleRunner:
+    def build(
+        self, case: IncompressibleCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[IncompressibleRun]:
         """Build the mesh, the matrices and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -70,15 +76,10 @@ class IncompressibleApplication:
             For a patch without a table or a table without a patch, velocities that do not fit the mesh or let more in
             than out, and what the preconditioner refuses.
         """
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
-        return _runner(case, context, shares)
+        return _run(case, context, shares or case.partition.given)
 
 
-def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> IncompressibleRunner:
+def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[IncompressibleRun]:
     """Return the case at its start. Collective."""
     comm, time, fluid = context.comm, case.time, case.fluid
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, _TYPES, shares)
@@ -92,12 +93,10 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     check_start(solver.initialise(start), case.pressure)
     if not time.dt and not fluid.viscosity:
         check_step(any(comm.allgather(bool(solver.us.read().any()))))
-    plan = FlowPlan(
-        case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
-        case.history.every,
-    )  # fmt: skip
+    lengths = StepLengths(time.dt, time.courant, time.diffusion)
+    flow = IncompressibleRun(solver, lengths, tuple(fluid.mean_velocity), budget=case.history.every > 0)
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
-    return IncompressibleRunner(solver, whole, plan, _observers(case, solver), domain.partition)
+    return run_of(case, flow, Until(time.end, time.steady), whole, _observers(case, solver), domain.partition)
 
 
 def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
+from fluxloom.app.observer import Observer
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Statistics

@@ -7,10 +7,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.case import Table
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import (
     ForcesTable,
     ScalarTable,
@@ -255,7 +254,7 @@ class SpaceTable(Table):
         return None if self.form == "auto" else self.form == "consistent"
 
 
-class IncompressibleCase(CaseModel):
+class IncompressibleCase(FlowCase):
     """A case file of incompressible flow."""
 
     fluid: FluidTable
@@ -266,7 +265,6 @@ class IncompressibleCase(CaseModel):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    history: HistoryTable = HistoryTable()
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()

@@ -18,10 +18,11 @@ from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_ranks import check_ranks
-from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
+from fluxloom.app.cases.lattice_run import LatticeRun, lattice_row, lattice_run
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
@@ -81,7 +82,7 @@ class LatticeApplication:
             rows=(*rows, *(("warning", text) for text in advices(case, units))),
         )
 
-    def build(self, case: LatticeCase, context: Context) -> LatticeRunner:
+    def build(self, case: LatticeCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[LatticeRun]:
         """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity. Collective.
 
         Raises
@@ -91,24 +92,15 @@ class LatticeApplication:
             what does not run on so many ranks.
         """
         check_ranks(case, context.comm.size)
-        shares = case.partition.given
-        if case.partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
-        return self._runner(case, context, shares)
-
-    def _runner(self, case: LatticeCase, context: Context, shares: Sequence[float] | None) -> LatticeRunner:
-        """Return a case at its start; each rank has its share of the cells. Collective."""
-        units = units_of(case)
+        given, units = shares or case.partition.given, units_of(case)
         check_length("fluid.force", len(case.fluid.force), units.dimension)
         boundary = immersed_of(case, units)
-        flow = _flow(case, context, units, shares if context.ranked else None, field=boundary is not None)
+        flow = _flow(case, context, units, given if context.ranked else None, field=boundary is not None)
         if boundary is not None:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return LatticeRunner(flow, case, units, boundary, shares)
+        return lattice_run(flow, case, units, boundary, given)
 
 
 def _flow(

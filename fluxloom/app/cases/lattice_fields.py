@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_pictures import new_figure
 from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.files import atomic
+from fluxloom.app.pictures import draw_image
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = [
@@ -23,8 +22,6 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-
-_GREY = "#3a3f47"
 
 
 @dataclass(frozen=True)
@@ -161,17 +158,8 @@ def draw_plane(
     ends = [units.lower["xyz".index(name)] for name in axes_names]
     rows, columns = values.shape
     extent = (ends[0], ends[0] + columns * units.dx, ends[1], ends[1] + rows * units.dx)
-    figure, canvas = new_figure(7.6, float(np.clip(6.2 * rows / columns + 0.9, 2.0, 9.0)))
-    axes = figure.add_subplot()
-    axes.set_facecolor(_GREY)
     shown = np.where(fluid & np.isfinite(values), values, np.nan)
     known = np.abs(shown[np.isfinite(shown)])
-    most = float(np.percentile(known, 99.0)) if known.size else 1.0
-    limits = {"vmin": -(most or 1.0), "vmax": most or 1.0, "cmap": "RdBu_r"} if signed else {"cmap": "viridis"}
-    drawn = axes.imshow(shown, origin="lower", extent=extent, interpolation="nearest", **limits)
-    figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, shrink=0.9).set_label(label)
-    axes.set(xlabel=axes_names[0], ylabel=axes_names[1])
-    axes.tick_params(labelsize=8)
-    axes.set_title(title, fontsize=11)
-    with atomic(path) as temporary:
-        canvas.print_png(str(temporary))
+    most = (float(np.percentile(known, 99.0)) if known.size else 1.0) or 1.0
+    limits = {"vmin": -most, "vmax": most, "cmap": "RdBu_r"} if signed else {}
+    draw_image(path, shown, extent, axes_names, title, label, **limits)

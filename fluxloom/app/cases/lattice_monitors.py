@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_history import History
+from fluxloom.app.history import History
 from fluxloom.app.watch import keep
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
@@ -147,19 +147,16 @@ class LatticeHistory(History):
 
     Parameters
     ----------
-    every, parts
-        As of `History`; the parts ask the monitors.
+    every
+        As of `History`.
     monitors
-        What they ask.
+        What the columns ask.
     notes
         Returns numbers of the host that belong to a line, by name.
     """
 
-    def __init__(
-        self, every: int, parts: Sequence[Callable[[], Mapping[str, float]]], monitors: Monitors,
-        notes: Callable[[], dict[str, float]],
-    ) -> None:  # fmt: skip
-        super().__init__(every, parts)
+    def __init__(self, every: int, monitors: Monitors, notes: Callable[[], dict[str, float]]) -> None:
+        super().__init__(every)
         self._monitors, self._notes, self._asked = monitors, notes, False
 
     @property

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.lattice_bodies import PARTICLE
 from fluxloom.app.cases.lattice_frames import LayerPicture, Picture, PlanePicture
 from fluxloom.app.cases.lattice_monitors import Monitors
@@ -17,6 +16,7 @@ from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeForcesTable, LatticeMovieTable
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.movies import Movie
+from fluxloom.app.observer import Observer
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.lbm.immersed import Fixed, ImmersedBoundary
 from fluxloom.solvers.lattice import LatticeBoltzmann

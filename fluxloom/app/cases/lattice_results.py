@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from fluxloom.app.cases.flow_history import History, HistoryPanel
-from fluxloom.app.cases.flow_pictures import draw_history
 from fluxloom.app.cases.lattice_fields import Fields, draw_plane, middle
 from fluxloom.app.cases.lattice_ranks import Pieces, places_of
 from fluxloom.app.cases.lattice_units import Units
@@ -16,9 +13,7 @@ from fluxloom.app.image_data import write_image
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["draw_fields", "draw_panels", "write_fields"]
-
-_FEW = 3
+__all__ = ["draw_fields", "write_fields"]
 
 
 def write_fields(
@@ -62,19 +57,3 @@ def draw_fields(
                 with folder.attempt(name):
                     signed = flat and field == "vorticity"
                     draw_plane(folder / name, plane, fluid, units, title, field, axes, signed=signed)
-
-
-def draw_panels(folder: ResultFolder, history: History, forces: Sequence[str], title: str) -> None:
-    """Draw the history of the energy and of coefficients, if it has some lines.
-
-    Parameters
-    ----------
-    forces
-        Names of what has coefficients.
-    """
-    if len(history.rows) <= _FEW:
-        return
-    panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
-    panels += [HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in forces]
-    shown = history.panels("time", panels)
-    folder.write("history.png", lambda path: draw_history(path, *shown, title))

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_monitors import ProbesObserver
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_reports import executables, merged_reports
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.lattice_fields import fields_of, look_at
 from fluxloom.app.cases.lattice_monitors import LatticeHistory, Monitors
@@ -21,11 +19,16 @@ from fluxloom.app.cases.lattice_observers import ForcesObserver, MotionObserver,
 from fluxloom.app.cases.lattice_probes import LatticeProbes
 from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
-from fluxloom.app.cases.lattice_results import draw_fields, draw_panels, write_fields
+from fluxloom.app.cases.lattice_results import draw_fields, write_fields
 from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.cases.lattice_watch import lattice_watch
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.history import History, HistoryPanel
+from fluxloom.app.observer import Observer
+from fluxloom.app.reports import executables, merged_reports
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.watch import Watch
 from fluxloom.core.errors import CaseError, Divergence, SolverError
@@ -43,14 +46,16 @@ from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["LatticeRunner"]
+__all__ = ["LatticeRun", "lattice_row", "lattice_run"]
 
 _CLOSE = 1e-9
 _COMPONENTS = ("u", "v", "w")
 
 
-class LatticeRunner:
+class LatticeRun(Flow):
     """The solver of lattice Boltzmann flow, ready to advance by steps.
+
+    Its pictures are drawn at the end from the lattice itself, not from an unstructured mesh.
 
     Parameters
     ----------
@@ -62,102 +67,64 @@ class LatticeRunner:
         Those of the case.
     boundary
         Immersed bodies, if there are any.
-    shares
-        What each of several ranks was to get of the cells; None: the same.
     """
 
     remembers = ("_residual", "_energy")
 
-    chain: Chain | None = None
-    pictures = ()
-    """Empty: they are drawn at the end from the lattice itself, not from an unstructured mesh."""
-
     def __init__(
-        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units,
-        boundary: ImmersedBoundary | None = None, shares: Sequence[float] | None = None,
-    ) -> None:  # fmt: skip
-        self.flow, self.case, self.units, self.boundary = flow, case, units, boundary
+        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None
+    ) -> None:
+        self.solver, self.case, self.units, self.boundary = flow, case, units, boundary
+        self.context = flow.context
         self.pieces = Pieces(flow)
         self.beside = Beside(flow, self.pieces.window)
-        self.partition = self.pieces.report(shares)
         self.monitors = Monitors(flow)
-        self.folder = ResultFolder(None)
-        self._mesh: MeshData | None = None
-        self._written: list[str] = []
         self._residual = 1.0
         self._energy: tuple[int, float] | None = None
-        self._first = 0  # steps done before this run
+        self._first: int | None = None  # steps done before this run
         self._rate = Rate(flow.cells)
-        self.observers = self._observers()
-        parts = (self._columns, *(one.columns for one in self.observers))
-        self.history = LatticeHistory(case.history.every, parts, self.monitors, self._notes)
-
-    def _observers(self) -> list[Observer]:
-        found: list[Observer] = []
-        for name, table in self.case.forces.items():
-            try:
-                column = lambda key: self.history.column(key)  # noqa: E731 - there is no history yet
-                found.append(ForcesObserver(self.monitors, name, table, self.units, column))
-            except SolverError as error:
-                raise CaseError(f"forces.{name}.of: {error}") from None
-        if self.boundary is not None and self.case.moves:
-            found.append(MotionObserver(self.boundary, self.units))
-        if self.case.probes.points:
-            with explained("probes"):
-                probes = LatticeProbes(self.flow, self.units, self.case.probes.points)
-            names = (*_COMPONENTS[: self.units.dimension], "p")
-            found.append(ProbesObserver(self.flow, probes, "time", names, self.case.probes.every))
-        if self.case.movie.every:
-            found.append(MovieObserver(self.flow, self.case.movie, self.units, self.pieces, self.beside))
-        return found
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, folder: ResultFolder) -> None:
-        """Hear where files go, before the first step."""
-        self.folder = folder
-        for observer in self.observers:
-            observer.begin(folder)
-        self.history.begin(folder)
-        self._first = self.flow.steps
-        if self._energy is None:  # of a run that begins
-            self._energy = (self._first, self._kinetic())
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self.units.dimension
+
+    @property
+    def steps(self) -> int:
+        """Steps since the flow began."""
+        return self.solver.steps
 
     @property
     def time(self) -> float:
         """In units of the case."""
-        return self.flow.steps * self.units.dt
+        return self.solver.steps * self.units.dt
 
-    @property
-    def finished(self) -> bool:
-        """Whether the end, a steady state or the last step has been reached."""
-        return any(goal.met for goal in self.goals()) or self.flow.steps >= self.case.run.iterations
-
-    def goals(self) -> Sequence[Goal]:
+    def goals(self, until: Until) -> Sequence[Goal]:
         """Return the end and the residual that the case names."""
-        table, time, residual = self.case.time, self.time, self._residual
-        ends = [Goal("time.end", "time", table.end, time, table.end <= time * (1.0 + _CLOSE))] if table.end else []
-        met = residual < table.steady
-        return [*ends, *([Goal("time.steady", "residual", table.steady, residual, met)] if table.steady else [])]
+        time, residual = self.time, self._residual
+        ends = [Goal("time.end", "time", until.time, time, until.time <= time * (1.0 + _CLOSE))] if until.time else []
+        met = residual < until.steady
+        return [*ends, *([Goal("time.steady", "residual", until.steady, residual, met)] if until.steady else [])]
 
-    def advance(self) -> None:
-        """Advance by one step.
+    def advance(self, until: Until) -> float:
+        """Advance by one step; return the relative change of the speed in the reference time.
+
+        It is that of when it was last measured, before that one.
 
         Raises
         ------
         SolverError
             If the flow is not finite any more.
         """
-        self.flow.step()
-        steps = self.flow.steps
-        if steps % self.case.time.look == 0:
+        if self._first is None:
+            self._first = self.steps
+        if self._energy is None:  # of a run that begins
+            self._energy = (self.steps, self._kinetic())
+        self.solver.step()
+        if self.steps % self.case.time.look == 0:
             self._look()
-        for observer in self.observers:
-            observer.stepped()
-        self.history.stepped(steps)
-        every = self.case.output.every
-        if every and steps % every == 0:
-            self.beside.ask(self.beside.snapshot, lambda: self._write_taken(f"fields_{steps:08d}.vti"))
-        self.beside.stepped()
+        return self._residual
 
     def _kinetic(self) -> float:
         """Return the sum of ``rho u^2 / 2``, on the lattice.
@@ -168,26 +135,22 @@ class LatticeRunner:
             If it is not finite.
         """
         with np.errstate(all="ignore"):
-            above, energy = self.flow.totals()
+            above, energy = self.solver.totals()
         if not (isfinite(above) and isfinite(energy)):
-            text = f"step {self.flow.steps}: the flow is not finite any more; {self.advice()}"
-            raise Divergence(text, step=self.flow.steps, time=self.time)
+            text = f"step {self.solver.steps}: the flow is not finite any more; {self.advice()}"
+            raise Divergence(text, step=self.solver.steps, time=self.time)
         return energy
 
     def _look(self) -> None:
         """Measure the residual and, as that waits for the device, the rate."""
-        (before, was), steps, energy = self._energy or (0, 0.0), self.flow.steps, self._kinetic()
+        (before, was), steps, energy = self._energy or (0, 0.0), self.solver.steps, self._kinetic()
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)
         self._energy = (steps, energy)
         self._rate.note(steps)
 
-    def residual(self) -> float:
-        """Return the relative change of the speed in the reference time, when it was last measured; before, one."""
-        return self._residual
-
     # --------------------------------------------------------------------------------------- results
-    def _columns(self) -> dict[str, float]:
+    def columns(self, history: History) -> dict[str, float]:
         """Return columns, of the step that the monitors look at."""
         units, seen = self.units, self.monitors
         above, energy = seen.totals()
@@ -198,37 +161,38 @@ class LatticeRunner:
             "speed_change": seen.noted("speed_change", self._residual),
         }
 
-    def _notes(self) -> dict[str, float]:
+    def notes(self) -> dict[str, float]:
         """Return what the host knows itself of a line of the history."""
         return {"speed_change": self._residual}
 
     @cached_property
     def _fluid_cells(self) -> int:
         """Cells of fluid, of all ranks; at least one."""
-        return max(1, int(np.count_nonzero(self.flow.fluid)))
+        return max(1, int(np.count_nonzero(self.solver.fluid)))
 
-    def finish(self, *, pictures: bool = True) -> None:
-        """Close ``history.csv``, write the fields, draw."""
-        folder = self.folder
-        self.history.finish()
-        self.beside.close()
-        for observer in self.observers:
-            observer.finish()
-        found = look_at(self.flow, self.units, self.pieces) if pictures or self.case.output.image else None
-        if found is not None and self.case.output.image:
-            write_fields(folder, f"{folder.stem}.vti", self.flow, self.units, self.pieces, found, self.time)
-        if found is not None and pictures:
-            name = self.case.case.name
+    def panels(self, history: History) -> tuple[str, Sequence[HistoryPanel]]:
+        """Return the energy, and the coefficients of bodies."""
+        panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
+        names = [column.removesuffix(".drag") for column in history.names if column.endswith(".drag")]
+        return "time", [*panels, *(HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in names)]
+
+    def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
+        """Write the fields, and draw them."""
+        image = self.case.output.image
+        if not (pictures or image):
+            return
+        found = look_at(self.solver, self.units, self.pieces)
+        if image:
+            write_fields(folder, f"{folder.stem}.vti", self.solver, self.units, self.pieces, found, self.time)
+        if pictures:
             text = f"{name}, time {self.time:.6g}"
-            draw_fields(folder, self.flow, self.units, self.pieces, found, text)
-            forces = [one.name for one in self.observers if isinstance(one, ForcesObserver)]
-            draw_panels(folder, self.history, forces, name)
+            draw_fields(folder, self.solver, self.units, self.pieces, found, text)
 
-    def _write_taken(self, name: str) -> None:
+    def write_taken(self, folder: ResultFolder, name: str) -> None:
         """Write the fields of the step at which they were taken. Collective."""
         taken, units, pieces = self.beside.snapshot, self.units, self.pieces
-        found = fields_of(taken.velocity(), taken.density(), self.flow.fluid, units, pieces)
-        write_fields(self.folder, name, self.flow, units, pieces, found, taken.step * units.dt, series=True)
+        found = fields_of(taken.velocity(), taken.density(), self.solver.fluid, units, pieces)
+        write_fields(folder, name, self.solver, units, pieces, found, taken.step * units.dt, series=True)
 
     @property
     def part(self) -> Part | None:
@@ -238,19 +202,19 @@ class LatticeRunner:
     @property
     def cells(self) -> int:
         """Number of cells of the box."""
-        return self.flow.box.cells
+        return self.solver.box.cells
 
     @property
-    def updates(self) -> int:
+    def updates(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Cells that a step of all ranks updates: progress shows them by the second."""
-        return self.flow.cells
+        return self.solver.cells
 
     @property
     def chains(self) -> Sequence[Chain]:
         """Every chain of a step, and those of steps that were done in another way before."""
-        steps = [self.flow.steps_of(parity) for parity in (0, 1)]
+        steps = [self.solver.steps_of(parity) for parity in (0, 1)]
         now = [chain for step in steps for chain in (step.chains if isinstance(step, Relay) else [step])]
-        return [*now, *self.flow.retired]
+        return [*now, *self.solver.retired]
 
     @property
     def loops(self) -> Sequence[Loop]:
@@ -259,13 +223,13 @@ class LatticeRunner:
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group, also of what looks at the flow; then of bodies."""
-        looks = [*self.monitors.chains, *executables(self.flow), *self.beside.loops]
+        looks = [*self.monitors.chains, *executables(self.solver), *self.beside.loops]
         loops = merged_reports(unique([*self.chains, *looks]))
         return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each."""
-        found = look_at(self.flow, self.units, self.pieces)
+        found = look_at(self.solver, self.units, self.pieces)
         velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(_COMPONENTS[: self.units.dimension])}
         return velocity | {
             "speed": found.speed.ravel(), "p": found.pressure.ravel(), "vorticity": found.vorticity.ravel(),
@@ -274,33 +238,31 @@ class LatticeRunner:
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""
-        if self._mesh is None:
-            counts, units = self.flow.box.shape[::-1], self.units
-            lengths = [n * units.dx for n in counts]
-            if units.dimension == 2:
-                self._mesh = box2d(counts[0], counts[1], lengths, origin=units.lower)
-            else:
-                self._mesh = box3d(counts[0], counts[1], counts[2], lengths, origin=units.lower)
-        return self._mesh
+        counts, units = self.solver.box.shape[::-1], self.units
+        lengths = [n * units.dx for n in counts]
+        if units.dimension == 2:
+            return box2d(counts[0], counts[1], lengths, origin=units.lower)
+        return box3d(counts[0], counts[1], counts[2], lengths, origin=units.lower)
 
-    def summary(self) -> Sequence[tuple[str, str]]:
+    def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return time, steps, sums, what the flow is on the lattice, and the rate."""
-        columns = self._columns()
+        above, energy = self.solver.totals()
+        units = self.units
+        energy *= units.density * units.dx**units.dimension * units.speed**2
         rows = [
-            ("time", f"{self.time:.6g}, {self.flow.steps:,} steps of {self.units.dt:.4g}"),
+            ("time", f"{self.time:.6g}, {self.solver.steps:,} steps of {self.units.dt:.4g}"),
             ("lattice", lattice_row(self.case, self.units)),
-            ("kinetic energy", f"{columns['kinetic_energy']:.9g}"),
-            ("mean density", f"{columns['density']:.9g}"),
+            ("kinetic energy", f"{energy:.9g}"),
+            ("mean density", f"{units.density * (1.0 + above / self._fluid_cells):.9g}"),
             ("speed change", f"{self._residual:.6e} (relative, in the reference time: that of time.steady)"),
         ]
-        rows += [row for observer in self.observers for row in observer.summary()]
         if self.boundary is not None:
             parts = [f"{name} {100 * part:.3g} %" for name, part in shares(self.reports()).items()]
             rows.append(("immersed", str(self.boundary)))
             rows += [("immersed, time", ", ".join(parts))] if parts else []
         if self.rate:
             rows.append(("rate", f"{self.rate / 1e6:.4g} MLUPS (million cells a second)"))
-        if self.flow.steps > self._first:
+        if self._first is not None and self.steps > self._first:
             each = self._bytes()
             reached = f", {self.rate * each / 1e9:.4g} GB/s" if self.rate else ""
             rows.append(("memory", f"{each:.4g} bytes a cell and step{reached}"))
@@ -313,18 +275,18 @@ class LatticeRunner:
 
     def _bytes(self) -> float:
         """Return the useful bytes of a cell and a step of this run. Collective."""
-        between = self.flow.loops if self.flow.context.ranked else ()  # beside bodies some run by themselves
+        between = self.solver.loops if self.solver.context.ranked else ()  # beside bodies some run by themselves
         rows = merged_reports([*self.chains, *between])
-        return bytes_of_step(self.pieces.comm, rows, self.flow.steps - self._first, self.flow.cells)
+        return bytes_of_step(self.pieces.comm, rows, self.steps - (self._first or 0), self.solver.cells)
 
     def bound(self, copy_gbs: float) -> Sequence[tuple[str, str]]:
         """Return the rate that the copy bandwidth of all ranks allows, as rows of the summary. Collective."""
         each = self._bytes()
         return (bound_row(self.rate, each, copy_gbs, self.pieces.comm.size),) if each else ()
 
-    def watch(self, table: GuardTable) -> Watch:
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return lattice_watch(self.flow, self.case, self.boundary, table)
+        return lattice_watch(self.solver, self.case, self.boundary, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
@@ -336,6 +298,66 @@ class LatticeRunner:
             f"lattice.collision (now {collision!r}) or a smagorinsky constant; the relaxation time "
             f"is {self.units.relaxation:.6g}, and 1/2 is the limit"
         )
+
+
+class _Files(Observer):
+    """Files of the fields now and then, and all that is done beside the steps: behind the others of a step."""
+
+    def __init__(self, run: LatticeRun) -> None:
+        self._run, self._every = run, run.case.output.every
+
+    def stepped(self) -> None:
+        """Ask for a file, where one is due, and do what is due."""
+        run, steps = self._run, self._run.steps
+        if self._every and steps % self._every == 0:
+            name = f"fields_{steps:08d}.vti"
+            run.beside.ask(run.beside.snapshot, lambda: run.write_taken(self.folder, name))
+        run.beside.stepped()
+
+    def finish(self) -> None:
+        """Do what is left."""
+        self._run.beside.close()
+
+
+def lattice_run(
+    flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None,
+    shares: Sequence[float] | None = None,
+) -> FlowRun[LatticeRun]:  # fmt: skip
+    """Return a flow as its case runs it. Collective.
+
+    Parameters
+    ----------
+    shares
+        What each of several ranks was to get of the cells; None: the same.
+    """
+    run = LatticeRun(flow, case, units, boundary)
+    history = LatticeHistory(case.history.every, run.monitors, run.notes)
+    until = Until(case.time.end, case.time.steady)
+    return FlowRun(
+        run, case.case.name, until, run.mesh, [*_observers(run, history), _Files(run)],
+        partition=run.pieces.report(shares), history=history,
+    )  # fmt: skip
+
+
+def _observers(run: LatticeRun, history: LatticeHistory) -> list[Observer]:
+    """Return what looks at a flow. Collective."""
+    found: list[Observer] = []
+    flow, case, units = run.solver, run.case, run.units
+    for name, table in case.forces.items():
+        try:
+            found.append(ForcesObserver(run.monitors, name, table, units, history.column))
+        except SolverError as error:
+            raise CaseError(f"forces.{name}.of: {error}") from None
+    if run.boundary is not None and case.moves:
+        found.append(MotionObserver(run.boundary, units))
+    if case.probes.points:
+        with explained("probes"):
+            probes = LatticeProbes(flow, units, case.probes.points)
+        names = (*_COMPONENTS[: units.dimension], "p")
+        found.append(ProbesObserver(flow, probes, "time", names, case.probes.every))
+    if case.movie.every:
+        found.append(MovieObserver(flow, case.movie, units, run.pieces, run.beside))
+    return found
 
 
 def lattice_row(case: LatticeCase, units: Units) -> str:

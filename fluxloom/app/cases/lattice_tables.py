@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_history import HistoryTable
-from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.flow_monitors import HistoryTable, ProbesTable
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import (
     LatticeMovieTable,

@@ -11,14 +11,17 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_choices import initial_velocity
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
-from fluxloom.app.cases.staggered_run import StaggeredRunner
+from fluxloom.app.cases.staggered_run import StaggeredRun
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.place_noise import place_noise
@@ -56,7 +59,7 @@ class StaggeredApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"),),
         )
 
-    def build(self, case: StaggeredCase, context: Context) -> StaggeredRunner:
+    def build(self, case: StaggeredCase, context: Context) -> FlowRun[StaggeredRun]:
         """Build the grid, the loops and the solver of the pressure, and the initial velocity free of divergence.
 
         Raises
@@ -72,10 +75,8 @@ class StaggeredApplication:
         solver.every = time.look
         if not time.dt:
             check_step(bool(np.isfinite(solver.stable_step(time.courant, time.diffusion))))
-        plan = FlowPlan(
-            case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, history=case.history.every
-        )
-        return StaggeredRunner(solver, plan, _observers(case, solver))
+        flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
+        return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _observers(case, solver))
 
 
 def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:

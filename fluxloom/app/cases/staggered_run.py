@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture
 from fluxloom.app.case import GuardTable
-from fluxloom.app.cases.flow_history import HistoryPanel
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
-from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.flow_in_time import FlowInTime
+from fluxloom.app.cases.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.app.cases.flow_watch import staggered_watch
+from fluxloom.app.flow import Picture, Until
+from fluxloom.app.history import History, HistoryPanel
 from fluxloom.app.watch import Watch
 from fluxloom.dsl.chain import Chain
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.staggered import Staggered
 
-__all__ = ["StaggeredRunner"]
+__all__ = ["StaggeredRun"]
 
 
 class _Residual:
@@ -40,33 +39,31 @@ class _Residual:
         return self._solver.residual
 
 
-class StaggeredRunner(FlowRunner):
+class StaggeredRun(FlowInTime):
     """The solver of flow on a staggered grid, ready to advance by steps.
 
     Parameters
     ----------
     solver
         In its initial state.
-    plan
-        How it runs.
-    observers
-        What looks at it.
+    lengths
+        Of the steps.
     """
 
-    panels = (
-        *FlowRunner.panels,
+    curves = (
+        *FlowInTime.curves,
         HistoryPanel("bulk velocity", ("bulk_u", "bulk_v")),
         HistoryPanel("residual", ("residual",), logarithmic=True),
     )
 
-    remembers = (*FlowRunner.remembers, "_stable")
+    remembers = (*FlowInTime.remembers, "_stable")
 
-    def __init__(self, solver: Staggered, plan: FlowPlan, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, solver: Staggered, lengths: StepLengths) -> None:
         self.solver = solver
-        super().__init__(solver, _Residual(solver), self._box, plan, observers)
+        super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
 
-    def _box(self) -> MeshData:
+    def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""
         faces, counts = self.solver.grid.faces, self.solver.grid.counts
         lengths = [float(f[-1] - f[0]) for f in faces]
@@ -79,11 +76,12 @@ class StaggeredRunner(FlowRunner):
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
-            self._stable = self.solver.stable_step(self.plan.courant, self.plan.diffusion)
+            self._stable = self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
         return self._stable
 
     # --------------------------------------------------------------------------------------- results
-    def _columns(self) -> dict[str, float]:
+    def columns(self, history: History) -> dict[str, float]:
+        """Return time, energy, imbalance, bulk velocity and force."""
         state = self.solver.state()
         found = {"time": state.time, "kinetic_energy": state.kinetic_energy, "imbalance": state.imbalance}
         bulk = state.momentum / self.solver.grid.volume
@@ -93,27 +91,18 @@ class StaggeredRunner(FlowRunner):
         return found | {"residual": self.solver.residual}
 
     @property
-    def part(self) -> None:
-        """None: there is one rank."""
-        return None
-
-    @property
     def cells(self) -> int:
         """Number of cells."""
         return self.solver.grid.cells
 
     @property
-    def _chains(self) -> list[Chain]:
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of a step."""
         return self.solver.chains
 
-    @property
-    def _pressure_chains(self) -> Sequence[Chain]:
-        return ()
-
-    @property
-    def pictures(self) -> Sequence[Picture]:
-        """Speed, vorticity and pressure, of a plane flow."""
-        return flow_pictures(self.plan.name, self.solver.time) if self.solver.dimension == 2 else ()
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return speed, vorticity and pressure."""
+        return flow_pictures(name, self.solver.time)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, kinematic pressure and vorticity of cells, ``(cells,)`` each.
@@ -125,12 +114,7 @@ class StaggeredRunner(FlowRunner):
         with np.errstate(all="ignore"):
             found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
             found["vorticity"] = self.solver.fields.vorticity().ravel()
-        for observer in self.observers:
-            found |= observer.fields()
         return found
-
-    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
-        return self.fields()[name]
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self.solver.state()
@@ -153,12 +137,12 @@ class StaggeredRunner(FlowRunner):
             text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
         return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
 
-    def watch(self, table: GuardTable) -> Watch:
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return staggered_watch(self.solver, self.plan, table)
+        return staggered_watch(self.solver, self.lengths, until, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        if self.plan.dt:
-            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        if self.lengths.dt:
+            return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"

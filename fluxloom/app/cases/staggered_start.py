@@ -19,7 +19,7 @@ __all__ = ["interpolated"]
 
 Array = npt.NDArray[np.float64]
 _CLOSE = 1e-9
-_BOX, _VELOCITY = "run.solver.box", "run.solver.fields.u"
+_BOX, _VELOCITY = "run.flow.solver.box", "run.flow.solver.fields.u"
 
 
 def _read(path: Path) -> tuple[StaggeredGrid, Array]:

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.flow_history import HistoryTable
-from fluxloom.app.cases.flow_monitors import AveragesTable
+from fluxloom.app.case import Table
+from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
 from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
@@ -207,7 +206,7 @@ class StaggeredStatisticsTable(AveragesTable):
     profile: Literal["", "x", "y", "z"] = ""
 
 
-class StaggeredCase(CaseModel):
+class StaggeredCase(FlowCase):
     """A case file of incompressible flow on a staggered grid."""
 
     fluid: StaggeredFluidTable
@@ -216,7 +215,6 @@ class StaggeredCase(CaseModel):
     boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()
-    history: HistoryTable = HistoryTable()
     forces: dict[str, StaggeredForcesTable] = Field(default={})
     statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
 

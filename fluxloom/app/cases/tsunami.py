@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,10 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
-from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRunner
+from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRun
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
+from fluxloom.app.flow import Until
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
@@ -29,7 +31,6 @@ __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 _MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
-_TRIAL_STEPS, _TRIAL_INTERVALS = 10, 20
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
@@ -57,7 +58,7 @@ class TsunamiApplication:
             rows=(("triangles or polygons", f"{cells:,}"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: TsunamiCase, context: Context) -> TsunamiRunner:
+    def build(self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[TsunamiRun]:
         """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
@@ -65,16 +66,9 @@ class TsunamiApplication:
         CaseError
             For a patch, field or file that does not exist, and a grid that does not cover the mesh.
         """
-        partition = case.partition
-        shares = partition.given
-        if partition.shares == "measured":
-            from fluxloom.app.balance import measured_shares
-
-            shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case))
-        solver = _solver(case, context, shares)
+        solver = _solver(case, context, shares or case.partition.given)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
-            name=case.case.name,
             end=case.run.time,
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
@@ -82,7 +76,9 @@ class TsunamiApplication:
             snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
-        return TsunamiRunner(solver, plan, lambda: _mesh_and_bed(case)[0])
+        whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
+        flow, partition = TsunamiRun(solver, plan, whole), solver.mesh.part.report()
+        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
 
 
 def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
@@ -100,12 +96,6 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
         fused=case.run.fused,
         dtype=flow.precision,
     )
-
-
-def _trial(solver: ShallowWater, case: TsunamiCase) -> TsunamiRunner:
-    """Return a run of a few steps an interval, to measure speeds with."""
-    steps = case.run.time / solver.next_step()
-    return TsunamiRunner(solver, Plan(case.case.name, case.run.time, max(_TRIAL_INTERVALS, ceil(steps / _TRIAL_STEPS))))
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:

@@ -1,32 +1,23 @@
-"""Pictures of the tsunami case: the surface with its shore, and the records of the gauges."""
+"""The picture of the tsunami case: the surface with its shore."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.figures import figure_classes
-from fluxloom.app.files import atomic
+from fluxloom.app.pictures import colour_bar, picture_file, titled
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["draw_gauges", "draw_water"]
+__all__ = ["draw_water"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_DPI = 160
 _LAND = ["#d8cba8", "#8a7a5a"]  # matplotlib 3.8.0 takes a pair for a colour and its opacity
-
-
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    """Return a figure and its canvas, without a window system."""
-    Figure, FigureCanvasAgg = figure_classes()
-    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-    return figure, FigureCanvasAgg(figure)
 
 
 def draw_water(
@@ -64,27 +55,24 @@ def draw_water(
 
     low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
     ratio = (high[1] - low[1]) / (high[0] - low[0])
-    figure, canvas = _figure(8.0, float(np.clip(6.6 * ratio + 0.9, 2.4, 9.0)))
-    axes = figure.add_subplot()
-    triangles, owner = _triangles(mesh)
-    wet = fields["depth"] > 1e3 * thin
-    x, y = mesh.points[:, 0], mesh.points[:, 1]
-    if not wet.all():
-        land = LinearSegmentedColormap.from_list("land", _LAND)
-        dry = ~wet[owner]
-        axes.tripcolor(x, y, triangles[dry], facecolors=fields["bed"][owner][dry], cmap=land, rasterized=True)
-    if wet.any():
-        drawn = _draw_surface(axes, mesh, triangles, owner, fields["elevation"], wet)
-        figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, shrink=0.9).set_label("surface elevation [m]")
-    _draw_shore(axes, mesh, triangles, owner, wet)
-    for label, at in gauges.items():
-        axes.plot(*at, "k^", markersize=4)
-        axes.annotate(label, at, xytext=(3, 3), textcoords="offset points", fontsize=7)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="x [m]", ylabel="y [m]")
-    axes.tick_params(labelsize=8)
-    axes.set_title(title, fontsize=11)
-    with atomic(path) as temporary:
-        canvas.print_png(str(temporary))
+    with picture_file(path, 8.0, float(np.clip(6.6 * ratio + 0.9, 2.4, 9.0))) as figure:
+        axes = figure.add_subplot()
+        triangles, owner = _triangles(mesh)
+        wet = fields["depth"] > 1e3 * thin
+        x, y = mesh.points[:, 0], mesh.points[:, 1]
+        if not wet.all():
+            land = LinearSegmentedColormap.from_list("land", _LAND)
+            dry = ~wet[owner]
+            axes.tripcolor(x, y, triangles[dry], facecolors=fields["bed"][owner][dry], cmap=land, rasterized=True)
+        if wet.any():
+            drawn = _draw_surface(axes, mesh, triangles, owner, fields["elevation"], wet)
+            colour_bar(figure, axes, drawn, "surface elevation [m]")
+        _draw_shore(axes, mesh, triangles, owner, wet)
+        for label, at in gauges.items():
+            axes.plot(*at, "k^", markersize=4)
+            axes.annotate(label, at, xytext=(3, 3), textcoords="offset points", fontsize=7)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="x [m]", ylabel="y [m]")
+        titled(axes, title)
 
 
 def _draw_surface(
@@ -121,33 +109,3 @@ def _triangles(mesh: MeshData) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
             parts.append(corners[:, [0, k, k + 1]])
             owners.append(cells)
     return np.concatenate(parts), np.concatenate(owners)
-
-
-def draw_gauges(path: Path, names: Sequence[str], times: FloatArray, values: FloatArray, title: str) -> None:
-    """Draw the surface over time, one panel a gauge.
-
-    Parameters
-    ----------
-    path
-        A PNG file.
-    names
-        Of the gauges.
-    times : (n,)
-        Seconds.
-    values : (n, gauges, 4)
-        Depth, surface, velocity.
-    title
-        Above the panels.
-    """
-    figure, canvas = _figure(7.0, 1.2 + 1.5 * len(names))
-    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
-    for k, (axes, name) in enumerate(zip(panels, names, strict=True)):
-        axes.plot(times, values[:, k, 1], color="#1f4e79", linewidth=1.2)
-        axes.set_ylabel(f"{name} [m]", fontsize=8)
-        axes.grid(True, color="0.88", linewidth=0.5)
-        axes.tick_params(labelsize=8)
-        axes.margins(x=0)
-    panels[0].set_title(f"{title}: surface at the gauges", fontsize=11)
-    panels[-1].set_xlabel("time [s]")
-    with atomic(path) as temporary:
-        canvas.print_png(str(temporary))

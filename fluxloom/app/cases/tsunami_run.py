@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture
 from fluxloom.app.case import GuardTable
-from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
+from fluxloom.app.cases.tsunami_pictures import draw_water
 from fluxloom.app.cases.water_watch import tsunami_watch
-from fluxloom.app.files import atomic, fields_name, write_fields
+from fluxloom.app.files import fields_name, write_fields, write_table
+from fluxloom.app.flow import Flow, Picture, Until
 from fluxloom.app.gathering import gathered
+from fluxloom.app.history import HistoryPanel
+from fluxloom.app.observer import Observer
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.watch import Watch
-from fluxloom.core.errors import MeshError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
@@ -30,9 +29,12 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
-__all__ = ["Event", "Plan", "TsunamiRunner"]
+__all__ = ["Event", "Plan", "TsunamiRun"]
 
 FloatArray = npt.NDArray[np.float64]
+
+_CLOSE = 1e-9
+_TRIAL_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,6 @@ class Plan:
 
     Attributes
     ----------
-    name
-        Of the case.
     end, intervals
         The run has so many equal intervals, with a report after each.
     gauges, sampling
@@ -69,7 +69,6 @@ class Plan:
         In order of time.
     """
 
-    name: str
     end: float
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -78,8 +77,94 @@ class Plan:
     events: tuple[Event, ...] = ()
 
 
-class TsunamiRunner:
-    """The shallow-water solver, ready to advance from report to report.
+class WaterFiles(Observer):
+    """Gauges in ``gauges.csv``, and the fields now and then.
+
+    Parameters
+    ----------
+    solver, plan
+        The water, and what is done when.
+    mesh
+        Returns the whole mesh, on rank 0.
+    """
+
+    name, remembers = "gauges", ("memory",)
+
+    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
+        self.solver, self.plan, self._mesh = solver, plan, mesh
+        self.gauges = Gauges(solver, plan.gauges)
+        self.rows: list[tuple[float, FloatArray]] = []
+        """Times, and what `Gauges.read` returned."""
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """The rows so far."""
+        times, values = self.series()
+        return {"gauges": list(self.gauges.names), "times": times, "values": values}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
+        names, before = self.gauges.names, list(memory["gauges"])
+        values = np.full((len(memory["times"]), len(names), 4), np.nan)
+        for k, name in enumerate(names):
+            if name in before:
+                values[:, k] = memory["values"][:, before.index(name)]
+        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
+
+    @property
+    def intervals(self) -> list[float]:
+        """Seconds between two samples, and between two files."""
+        plan = self.plan
+        return [*([plan.sampling] if plan.gauges else []), *([plan.end / plan.snapshots] if plan.snapshots else [])]
+
+    def at(self, time: float) -> None:
+        """Take what is due at a time."""
+        plan, close = self.plan, _CLOSE * self.plan.end
+        if plan.gauges and _due(time, plan.sampling, close):
+            self.rows.append((time, self.gauges.read()))
+        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
+            self._snapshot(round(time * plan.snapshots / plan.end))
+
+    def _snapshot(self, number: int) -> None:
+        """Write the fields."""
+        solver = self.solver
+        fields = gathered(solver.context.comm, solver.mesh.cells.part, solver.fields())
+        name, time = fields_name("auto", f"snapshot_{number:04d}"), solver.time
+        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
+
+    def series(self) -> tuple[FloatArray, FloatArray]:
+        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
+        times = np.array([time for time, _ in self.rows])
+        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write the table."""
+        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
+            self.rows.append((self.solver.time, self.gauges.read()))
+        if not self.rows:
+            return
+        times, values = self.series()
+        parts = ("depth", "elevation", "velocity_x", "velocity_y")
+        columns = {f"{name}.{part}": values[:, k, i] for k, name in enumerate(self.gauges.names)
+                   for i, part in enumerate(parts)}  # fmt: skip
+        self.folder.write("gauges.csv", lambda path: write_table(path, {"time": times, **columns}))
+
+    def draw(self, name: str) -> None:
+        """Draw the surface at the gauges over time."""
+        if len(self.rows) < 2:
+            return
+        from fluxloom.app.pictures import draw_history
+
+        times, values = self.series()
+        panels = [(HistoryPanel(f"{gauge} [m]", (gauge,)), values[:, k, 1:2])
+                  for k, gauge in enumerate(self.gauges.names)]  # fmt: skip
+        title = f"{name}: surface at the gauges"
+        self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
+
+
+class TsunamiRun(Flow):
+    """The shallow-water solver, ready to advance from report to report: these are the steps of the run.
 
     Parameters
     ----------
@@ -87,51 +172,27 @@ class TsunamiRunner:
         In its initial state.
     plan
         What is done when.
-    whole
-        Returns the whole mesh, for rank 0 of several; without it `mesh` is not there.
-
-    Attributes
-    ----------
-    partition
-        How the mesh is divided among several ranks; None on a rank alone.
+    mesh
+        Returns the whole mesh, on rank 0.
     """
 
     remembers = ("_events", "memory")
 
-    def __init__(self, solver: ShallowWater, plan: Plan, whole: Callable[[], MeshData] | None = None) -> None:
-        self.solver, self.plan = solver, plan
-        self._comm, self._whole = solver.context.comm, whole
-        self._made: MeshData | None = None
-        self.partition: PartitionReport | None = solver.mesh.part.report()
-        self.gauges = Gauges(solver, plan.gauges)
-        self.rows: list[tuple[float, FloatArray]] = []
-        """Times, and what `Gauges.read` returned."""
+    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
+        self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
+        self.files = WaterFiles(solver, plan, mesh)
         self._done, self._events = 0, 0
-        self.folder = ResultFolder(None)
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
-        self._last = solver.survey()
+        self.last = solver.survey()
+        """What the water was at the report before."""
 
     # ------------------------------------------------------------------------------------------ state
     @property
-    def done(self) -> int:
-        """Intervals that are done."""
-        return self._done
-
-    @property
-    def time(self) -> float:
-        """Of the water, seconds."""
-        return self.solver.time
-
-    @property
     def memory(self) -> dict[str, Any]:
-        """How far the run is, what `ShallowWater.survey` returned last, and the rows of the gauges."""
-        times, values = self.series()
-        last = self._last
-        return {
-            "done": self._done, "intervals": self.plan.intervals, "end": self.plan.end, "last": dict(vars(last)),
-            "gauges": list(self.gauges.names), "times": times, "values": values,
-        }  # fmt: skip
+        """How far the run is, and what `ShallowWater.survey` returned last."""
+        plan = self.plan
+        return {"done": self._done, "intervals": plan.intervals, "end": plan.end, "last": dict(vars(self.last))}
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
@@ -140,109 +201,57 @@ class TsunamiRunner:
         self._done = memory["done"]
         if (memory["intervals"], memory["end"]) != (plan.intervals, plan.end):  # intervals of another length
             time = memory["end"] * memory["done"] / memory["intervals"]
-            self._done = min(plan.intervals, int(time * plan.intervals / plan.end * (1.0 + 1e-9)))
-        self._last = Survey(**memory["last"])
-        names, before = self.gauges.names, list(memory["gauges"])
-        values = np.full((len(memory["times"]), len(names), 4), np.nan)
-        for k, name in enumerate(names):
-            if name in before:
-                values[:, k] = memory["values"][:, before.index(name)]
-        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
+            self._done = min(plan.intervals, int(time * plan.intervals / plan.end * (1.0 + _CLOSE)))
+        self.last = Survey(**memory["last"])
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, folder: ResultFolder) -> None:
-        """Hear where files go, before the first iteration."""
-        self.folder = folder
-
-    def goals(self) -> Sequence[Goal]:
-        """Return the time of the end."""
-        return [Goal("run.time", "time", self.plan.end, self.solver.time, self.plan.end <= self.solver.time)]
+    @property
+    def steps(self) -> int:
+        """Intervals that are done."""
+        return self._done
 
     @property
-    def finished(self) -> bool:
-        """Whether the end has been reached."""
-        return self.plan.end <= self.solver.time
+    def time(self) -> float:
+        """Of the water, seconds."""
+        return self.solver.time
 
-    def advance(self) -> None:
-        """Run to the next report."""
-        if self.plan.end <= self.solver.time:
-            return
-        self._done += 1
-        target = self.plan.end * self._done / self.plan.intervals
-        for time in self._stops(self.solver.time, min(target, self.plan.end)):
-            self.solver.advance_to(time)
-            self._handle(time)
-        self._last = self.solver.survey()
+    def goals(self, until: Until) -> Sequence[Goal]:
+        """Return the time of the end."""
+        return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
+
+    def advance(self, until: Until) -> float:
+        """Run to the next report; return the root mean square change of the depth; NaN: it is lost."""
+        plan = self.plan
+        if self.time < plan.end:
+            self._done += 1
+            for time in self._stops(self.time, min(plan.end * self._done / plan.intervals, plan.end)):
+                self.solver.advance_to(time)
+                self._handle(time)
+            self.last = self.solver.survey()
+        return self.last.change
+
+    def trial_step(self, until: Until) -> None:
+        """Make a few steps of the water, less than the way to a report."""
+        self.solver.advance_to(min(self.time + _TRIAL_STEPS * self.solver.next_step(), until.time))
 
     def _stops(self, begin: float, end: float) -> list[float]:
         """Return the times in ``(begin, end]`` at which something happens, the end among them."""
-        plan = self.plan
-        times = {end} | {e.time for e in plan.events if begin < e.time <= end}
-        steps = [plan.sampling] if plan.gauges else []
-        steps += [plan.end / plan.snapshots] if plan.snapshots else []
-        for step in steps:
+        times = {end} | {e.time for e in self.plan.events if begin < e.time <= end}
+        for step in self.files.intervals:
             first, last = int(begin / step), int(end / step) + 1
             times |= {k * step for k in range(first, last + 1) if begin < k * step <= end}
         ordered = sorted(times)
-        close = 1e-9 * plan.end
+        close = _CLOSE * self.plan.end
         kept = [t for t, following in zip(ordered, [*ordered[1:], np.inf], strict=True) if following - t > close]
         return [t for t in kept if t - begin > close]
 
     def _handle(self, time: float) -> None:
         """Do what is due at a time."""
-        plan, close = self.plan, 1e-9 * self.plan.end
-        while self._events < len(plan.events) and plan.events[self._events].time <= time + close:
-            self.solver.displace(plan.events[self._events].rise)
+        events, close = self.plan.events, _CLOSE * self.plan.end
+        while self._events < len(events) and events[self._events].time <= time + close:
+            self.solver.displace(events[self._events].rise)
             self._events += 1
-        if plan.gauges and _due(time, plan.sampling, close):
-            self.rows.append((time, self.gauges.read()))
-        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
-            self._snapshot(round(time * plan.snapshots / plan.end))
-
-    def _snapshot(self, number: int) -> None:
-        """Write the fields."""
-        fields = self._gathered()
-        name = fields_name("auto", f"snapshot_{number:04d}")
-        time = self.time
-        self.folder.write_at(time, name, lambda path: write_fields(path, self.mesh(), fields, time=time))
-
-    def _gathered(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the fields of all cells on rank 0."""
-        return gathered(self._comm, self.part, self.fields())
-
-    def finish(self, *, pictures: bool = True) -> None:
-        """Write what belongs to the whole run."""
-        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
-            self.rows.append((self.solver.time, self.gauges.read()))
-        if self.rows:
-            self.folder.write("gauges.csv", self._write_gauges)
-        lost = np.array([not np.isfinite(self.solver.u.read()).all()], dtype=np.int64)
-        if pictures and not self._comm.reduce(lost, "max")[0]:
-            self._draw()
-
-    def _draw(self) -> None:
-        """Draw the water and the gauges."""
-        fields, thin = self._gathered(), self.solver.thin
-        title = f"{self.plan.name}: surface after {self.solver.time:.6g} s"
-        self.folder.write(
-            "elevation.png", lambda path: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=thin)
-        )
-        if len(self.rows) > 1:
-            series = self.series()
-            self.folder.write("gauges.png", lambda path: draw_gauges(path, self.gauges.names, *series, self.plan.name))
-
-    def series(self) -> tuple[FloatArray, FloatArray]:
-        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
-        times = np.array([time for time, _ in self.rows])
-        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
-
-    def _write_gauges(self, path: Path) -> None:
-        parts = ("depth", "elevation", "velocity_x", "velocity_y")
-        heading = ",".join(["time", *(f"{name}.{part}" for name in self.gauges.names for part in parts)])
-        times, values = self.series()
-        table = np.concatenate([times[:, None], values.reshape(len(times), -1)], axis=1)
-        with atomic(path) as temporary:
-            np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=heading, comments="")
+        self.files.at(time)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -261,18 +270,25 @@ class TsunamiRunner:
         return self.solver.loops
 
     @property
-    def chain(self) -> Chain | None:
+    def chain(self) -> Chain | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """One time step."""
         return self.solver.chain
 
-    @property
-    def pictures(self) -> Sequence[Picture]:
-        """Depth of the water; the surface with its shore is drawn by `finish`."""
-        return (Picture("depth", f"Depth after {self.solver.time:.6g} s", "depth [m]", None, "Blues"),)
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return the depth of the water; the surface with its shore is drawn by `finish`."""
+        return (Picture("depth", f"Depth after {self.time:.6g} s", "depth [m]", None, "Blues"),)
 
-    def residual(self) -> float:
-        """Return the root mean square change of the depth since the report before; NaN once a state is not finite."""
-        return self._last.change
+    def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
+        """Draw the water, where it is not lost."""
+        comm, solver = self.context.comm, self.solver
+        lost = np.array([not np.isfinite(solver.u.read()).all()], dtype=np.int64)
+        if not pictures or comm.reduce(lost, "max")[0]:
+            return
+        fields, title = gathered(comm, self.part, self.fields()), f"{name}: surface after {self.time:.6g} s"
+        folder.write(
+            "elevation.png",
+            lambda path: draw_water(path, self._mesh(), fields, self.plan.gauges, title, thin=solver.thin),
+        )
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return depth, velocity, surface, bed and highest surface in the owned cells."""
@@ -287,9 +303,9 @@ class TsunamiRunner:
         found = highest_cell(self.solver.mesh, np.where(self._dry, self.solver.highest_surface(), np.nan))
         return None if found is None else (found[0], found[1].x, found[1].y)
 
-    def summary(self) -> Sequence[tuple[str, str]]:
+    def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return time, steps, mass balance, the highest surface and the run-up."""
-        last, solver = self._last, self.solver
+        last, solver = self.last, self.solver
         rows = [
             ("time", f"{solver.time:.6g} s, {solver.steps:,} steps"),
             ("volume", f"{last.volume:.9g} m3 (came in {last.inflow:.3g} m3, balance off by {last.defect:.1e})"),
@@ -305,22 +321,7 @@ class TsunamiRunner:
             rows.append(("run-up", f"{found[0]:.6g} m at ({found[1]:.6g}, {found[2]:.6g})"))
         return tuple(rows)
 
-    def mesh(self) -> MeshData:
-        """Return the whole mesh; on several ranks it is made anew, once, and then kept."""
-        if self.part is None:
-            return self.solver.mesh.data
-        if self._whole is None:
-            raise MeshError("the mesh was given in parts without the way to make it: the whole is not known")
-        if self._made is None:
-            self._made = self._whole()
-        return self._made
-
-    @property
-    def last(self) -> Survey:
-        """What the water was at the report before."""
-        return self._last
-
-    def watch(self, table: GuardTable) -> Watch:
+    def watch(self, table: GuardTable, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return tsunami_watch(self.solver, lambda: self.last, self.plan.intervals, table)
 

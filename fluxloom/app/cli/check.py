@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.application import Application, Choosing, Estimate
+from fluxloom.app.application import Application, Estimate
+from fluxloom.app.balance import built
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checks import check_directory, check_ranks, missing_packages
@@ -93,14 +94,15 @@ def _context(file: str, case: CaseModel, application: Application, threads: int 
 def _built(file: str, case: CaseModel, application: Application, context: Context) -> list[tuple[str, str]]:
     """Build what a run builds and describe it."""
     with placed(file), activity("building", case.case.name):
-        runner = application.build(case, context)
+        run = built(application, case, context)
+    flow = run.flow
     if case.run.tune == "startup":
-        check_tunable(runner, application.name)
-    rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
-    if runner.chain is not None and context.device.native:
-        first, *more = runner.chain.describe().splitlines()
+        check_tunable(flow, application.name)
+    rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in flow.loops))]
+    if flow.chain is not None and context.device.native:
+        first, *more = flow.chain.describe().splitlines()
         rows += [("chain", first.partition(": ")[2]), *(("", line.strip()) for line in more)]
-    return rows + (list(runner.choices()) if isinstance(runner, Choosing) else [])
+    return rows + list(run.choices())
 
 
 def _unchecked(cells: int) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
 from fluxloom.app.cli.listening import Listening
@@ -61,14 +62,14 @@ def command(
         model = model.with_run(device=device, threads=threads, schedule=schedule)
         context = _context(model.run.device, dialect, model.run.threads, blind=getattr(application, "blind", False))
         with placed(what), activity("building", model.case.name):
-            runner = application.build(model, context)
-        if chain and runner.chain is None:
+            flow = built(application, model, context).flow
+        if chain and flow.chain is None:
             raise CaseError(f"{what}: the solver {model.case.solver} has no chain of loops")
-        text = runner.chain.source if chain and runner.chain is not None else ""
+        text = flow.chain.source if chain and flow.chain is not None else ""
     if chain:
         typer.echo(text)
         return
-    for chosen in select(runner.loops, loop):
+    for chosen in select(flow.loops, loop):
         typer.echo(f"/* ---- {chosen.name}: {schedule_words(chosen.schedule)} ---- */")
         typer.echo(chosen.source)
 

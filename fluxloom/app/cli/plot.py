@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fluxloom.app.application import Picture
 from fluxloom.app.cli.console import directory as to_directory
 from fluxloom.app.cli.console import messages
+from fluxloom.app.flow import Picture
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.results.tables import read_residuals
 from fluxloom.core.errors import CaseError, did_you_mean

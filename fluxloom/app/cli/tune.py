@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
@@ -65,15 +66,15 @@ def command(
         model, application = load_case(case)
         model = model.with_run(device=device, threads=threads)
         with placed(str(case)), activity("building", model.case.name):
-            runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
-        chain = runner.chain
-        target = chain if loop is None and chain is not None else select(runner.loops, loop)
+            flow = built(application, model, Context(model.run.device, threads=model.run.threads, tuning=False)).flow
+        chain = flow.chain
+        target = chain if loop is None and chain is not None else select(flow.loops, loop)
         if carry is not None:
-            target = carry_tunings(select(runner.loops, loop), _there(carry), records)
-            ear.tell(f"{carry}: records of {len(select(runner.loops, loop)) - len(target)} loops taken over")
+            target = carry_tunings(select(flow.loops, loop), _there(carry), records)
+            ear.tell(f"{carry}: records of {len(select(flow.loops, loop)) - len(target)} loops taken over")
             if not target:
                 return
-        ear.tell(f"measuring {runner.cells:,} cells; this takes a while on large meshes")
+        ear.tell(f"measuring {flow.cells:,} cells; this takes a while on large meshes")
         report = tune(target, method=method, budget=budget, tell=ear.tell)
     _report(report)
 

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
+from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d
 
 CASE = """
@@ -32,27 +35,27 @@ threads = 1
 """
 
 
-class FakeRunner:
+class FakeFlow(Flow):
     """Halves its residual at every step; may lose its solution or be interrupted at one."""
-
-    loops: tuple[Any, ...] = ()
-    pictures: tuple[Any, ...] = ()
-    chain = None
-    part = None
-    partition = None
 
     def __init__(self, *, lost_at: int = 0, stop_at: int = 0, signals: int = 1) -> None:
         self.lost_at, self.stop_at, self.signals = lost_at, stop_at, signals
         self.step = 0
-        self.cells = 12
+        self.context = Context("reference")
 
-    def advance(self) -> None:
+    @property
+    def cells(self) -> int:
+        return 12
+
+    @property
+    def steps(self) -> int:
+        return self.step
+
+    def advance(self, until: Until) -> float:
         self.step += 1
         if self.step == self.stop_at:
             for _ in range(self.signals):
                 signal.raise_signal(signal.SIGINT)
-
-    def residual(self) -> float:
         return float("nan") if self.step == self.lost_at else 0.5**self.step
 
     def fields(self) -> dict[str, np.ndarray]:
@@ -61,22 +64,21 @@ class FakeRunner:
             pressure[7:9] = np.nan
         return {"density": np.ones(self.cells), "pressure": pressure}
 
-    def reports(self) -> list[Any]:
-        return []
-
-    def summary(self) -> list[tuple[str, str]]:
-        return [("residual", f"{self.residual():.3e}")]
-
-    def mesh(self) -> Any:
-        return box2d(4, 3)
+    def summary(self, until: Until) -> list[tuple[str, str]]:
+        return [("residual", f"{0.5**self.step:.3e}")]
 
     def advice(self) -> str:
         return "lower flow.cfl"
 
 
+def fake_run(**how: Any) -> FlowRun[FakeFlow]:
+    """Return a run of it."""
+    return FlowRun(FakeFlow(**how), "fake", Until(), lambda: box2d(4, 3))
+
+
 @pytest.fixture
-def fake_runner() -> Callable[..., FakeRunner]:
-    return FakeRunner
+def fake_runner() -> Callable[..., FlowRun[FakeFlow]]:
+    return fake_run
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from fluxloom.app.flow import Flow
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
@@ -31,7 +33,7 @@ class _Advances(Protocol):
     def advance(self) -> None: ...
 
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Flow)
 A = TypeVar("A", bound=_Advances)
 
 
@@ -50,11 +52,11 @@ def writer(case: str, path: Path) -> Write:
     return write_case
 
 
-def built(kind: type[R], path: Path, device: str = "cpu", comm: Comm | None = None) -> R:
-    """Return the runner of a case, which is of a kind."""
+def built(kind: type[R], path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[R]:
+    """Return the run of a case, whose flow is of a kind."""
     case, application = load_case(path)
     runner = application.build(case, Context(device, threads=1, tuning=False, comm=comm))
-    assert isinstance(runner, kind)
+    assert isinstance(runner.flow, kind)
     return runner
 
 

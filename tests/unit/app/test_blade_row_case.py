@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
@@ -66,8 +66,8 @@ def volumes_of(path: Path, *changes: tuple[str, str]) -> ControlVolumes:
     file.write_text(text)
     case, application = load_case(file)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
-    return runner.flow.volumes
+    assert isinstance(runner.flow, CompressibleRun)
+    return runner.flow.solver.volumes
 
 
 def test_a_passage_of_a_ring(tmp_path: Path) -> None:

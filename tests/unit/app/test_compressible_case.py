@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -66,8 +67,8 @@ def stream(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "stream.toml")
 
 
-def build(path: Path, device: str = "cpu") -> CompressibleRunner:
-    return built(CompressibleRunner, path, device)
+def build(path: Path, device: str = "cpu") -> FlowRun[CompressibleRun]:
+    return built(CompressibleRun, path, device)
 
 
 def test_registered() -> None:
@@ -104,10 +105,10 @@ def test_free_stream_at_the_start(stream: Write) -> None:
 def test_steady_end(stream: Write) -> None:
     """A run ends when the residual has dropped so far."""
     runner = build(stream(("[run]", "[time]\ndrop = 0.5\n[run]")))
-    while not runner.finished and runner.flow.steps < 100:
+    while not runner.finished and runner.flow.solver.steps < 100:
         advanced(runner, 1)
     assert runner.residual() < 0.5
-    assert 3 < runner.flow.steps < 100
+    assert 3 < runner.flow.solver.steps < 100
 
 
 def test_time_end(stream: Write) -> None:
@@ -115,10 +116,10 @@ def test_time_end(stream: Write) -> None:
     runner = build(stream(("[run]", "[time]\nend = 1e-3\n[run]")))
     lengths = []
     while not runner.finished:
-        before = runner.flow.time
+        before = runner.flow.solver.time
         advanced(runner, 1)
-        lengths.append(runner.flow.time - before)
-    assert runner.flow.time == 1e-3
+        lengths.append(runner.flow.solver.time - before)
+    assert runner.flow.solver.time == 1e-3
     assert len(lengths) > 3
     assert lengths[-1] == pytest.approx(lengths[-2], rel=1e-9)
 
@@ -143,7 +144,7 @@ def test_formulas(stream: Write) -> None:
 def test_reynolds(stream: Write) -> None:
     """The density follows from the Reynolds number, and the pressure from it."""
     runner = build(stream(AIR, ("alpha = 2.0", "reynolds = 5000.0\nlength = 0.5")))
-    fields, gas = runner.fields(), runner.flow.gas
+    fields, gas = runner.fields(), runner.flow.solver.gas
     assert gas.viscosity is not None
     mu = float(gas.viscosity.at(288.15))
     assert fields["rho"] * fields["u"] * 0.5 / mu == pytest.approx(5000.0)
@@ -155,10 +156,10 @@ def test_friction_and_turbulence(stream: Write) -> None:
     """With walls and the model of Spalart and Allmaras: its variable is a field, and tables have friction."""
     runner = advanced(build(stream(WALL, MODEL)), 3)
     assert runner.fields()["nu_tilde"].min() > 0.0
-    assert runner.flow.distance.read().min() > 0.0
-    rho, u, v, p, _ = runner.flow.states().T
-    wanted = np.array([rho, rho * u, rho * v, p / 0.4 + 0.5 * rho * (u**2 + v**2)]) @ runner.flow.volumes.volumes
-    assert runner.flow.totals() == pytest.approx(wanted, rel=1e-12)
+    assert runner.flow.solver.distance.read().min() > 0.0
+    rho, u, v, p, _ = runner.flow.solver.states().T
+    wanted = np.array([rho, rho * u, rho * v, p / 0.4 + 0.5 * rho * (u**2 + v**2)]) @ runner.flow.solver.volumes.volumes
+    assert runner.flow.solver.totals() == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", BOUNDARY_KEYS)
@@ -208,7 +209,7 @@ def test_a_shock_at_a_supersonic_inlet_is_told(stream: Write, end: str, told: bo
 def test_a_turbulence_variable_below_0_is_told(stream: Write) -> None:
     """The model goes on with it, and it comes back."""
     runner = build(stream(MODEL, WALL))
-    flow = runner.flow
+    flow = runner.flow.solver
     states = flow.states()
     states[5, -1] = -1e-4
     flow.start(states)
@@ -315,7 +316,7 @@ def test_run_on_two_ranks(stream: Write, tmp_path: Path, fluxloom: Callable[...,
 def test_mesh_from_a_file(stream: Write, tmp_path: Path) -> None:
     write(tmp_path / "box.su2", box2d(4, 4))
     changes = (("x = [0.0, 2.0]\nnx = 12\nny = 6", f'file = "{tmp_path / "box.su2"}"'),)
-    assert build(stream(*changes)).cells == 16
+    assert build(stream(*changes)).flow.cells == 16
 
 
 def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
@@ -323,9 +324,9 @@ def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNames
     runner = build(stream())
     runner.begin(ResultFolder(tmp_path))
     advanced(runner, 3)
-    states = runner.flow.w.read()
+    states = runner.flow.solver.w.read()
     states[17, 0] = np.nan
-    runner.flow.w.write(states)
+    runner.flow.solver.w.write(states)
     with pytest.raises(SolverError) as error:
         advanced(runner, 2)
     text = str(error.value)

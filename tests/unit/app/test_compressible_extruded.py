@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.app.cases.compressible_observers import BalanceObserver
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from tests.unit.app.flow_cases import built
 
 Array = npt.NDArray[np.float64]
@@ -59,10 +59,10 @@ def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, pe
         point="0.25, 0.0, 0.0" if cells else "0.25, 0.0",
     )  # fmt: skip
     path.write_text(text)
-    runner = built(CompressibleRunner, path)
+    runner = built(CompressibleRun, path)
     while not runner.finished:
         runner.advance()
-        assert runner.flow.steps < 100
+        assert runner.flow.solver.steps < 100
     observer = next(item for item in runner.observers if isinstance(item, BalanceObserver))
     found = observer.coefficients()["airfoil"]
     return np.array([found.drag, found.lift, found.moment])

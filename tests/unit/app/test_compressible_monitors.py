@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.app.results.folder import ResultFolder
@@ -62,17 +63,17 @@ threads = 1
 """
 
 
-def build(text: str, folder: Path) -> CompressibleRunner:
+def build(text: str, folder: Path) -> FlowRun[CompressibleRun]:
     folder.mkdir(exist_ok=True)
     path = folder / "case.toml"
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
+    assert isinstance(runner.flow, CompressibleRun)
     return runner
 
 
-def run(text: str, folder: Path, steps: int = 0) -> CompressibleRunner:
+def run(text: str, folder: Path, steps: int = 0) -> FlowRun[CompressibleRun]:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     runner = build(text, folder)
     runner.begin(ResultFolder(folder))
@@ -107,14 +108,14 @@ def test_averages(tmp_path: Path) -> None:
     states, weights, before = [], [], 0.0
     while not runner.finished:
         runner.advance()
-        if runner.flow.steps % 2 == 0:
-            if runner.flow.time >= 0.12:
-                states.append(runner.flow.states().copy())
-                weights.append(runner.flow.time - before)
-            before = runner.flow.time
+        if runner.flow.solver.steps % 2 == 0:
+            if runner.flow.solver.time >= 0.12:
+                states.append(runner.flow.solver.states().copy())
+                weights.append(runner.flow.solver.time - before)
+            before = runner.flow.solver.time
     fields = runner.fields()
     w, weight = np.array(states), np.array(weights) / np.sum(weights)
-    assert 2 < len(weights) < runner.flow.steps // 2
+    assert 2 < len(weights) < runner.flow.solver.steps // 2
     mean = np.einsum("s,sck->ck", weight, w)
     product = np.einsum("s,sci,sck->cik", weight, w - mean, w - mean)
     for k, name in enumerate(("rho", "u", "v", "p")):

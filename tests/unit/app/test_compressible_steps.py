@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
-from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.app.results.folder import ResultFolder
@@ -68,16 +69,16 @@ centre = [1.0, 0.5]
 BOX = re.sub(r'type = ".*"', 'type = "slip"\nvelocity = "mesh"', CASE.replace("mach = 0.5\nalpha = 2.0", "")) + TURNING
 
 
-def build(text: str, folder: Path) -> CompressibleRunner:
+def build(text: str, folder: Path) -> FlowRun[CompressibleRun]:
     path = folder / "case.toml"
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
+    assert isinstance(runner.flow, CompressibleRun)
     return runner
 
 
-def run(text: str, folder: Path, steps: int = 0) -> CompressibleRunner:
+def run(text: str, folder: Path, steps: int = 0) -> FlowRun[CompressibleRun]:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     folder.mkdir(exist_ok=True)
     runner = build(text, folder)
@@ -148,14 +149,14 @@ def test_ramp(tmp_path: Path) -> None:
     runner = run(growing.replace("ramp = 4", "ramp = 4\nend = 2e-3"), tmp_path / "time")
     lengths = np.diff(runner.history.column("time"))
     assert lengths[1:4] / lengths[0] == pytest.approx([1.25, 1.5, 1.75], rel=0.05)
-    assert runner.flow.time == 2e-3
+    assert runner.flow.solver.time == 2e-3
 
 
 def test_steps_that_double_hit_the_end(tmp_path: Path) -> None:
     """The step before the last may be less than half of what comes next."""
     text = CASE.replace("drop = 1e-9", "cfl = 0.8\nramp = 1\ncfl_start = 0.01\nend = 1e-4")
     runner = run(text, tmp_path)
-    assert runner.flow.time == 1e-4
+    assert runner.flow.solver.time == 1e-4
 
 
 def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
@@ -166,10 +167,10 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
     change = []
     for start in ("[initial]\n" + turning, ""):
         runner = build(BOX + start, tmp_path)
-        before = runner.flow.states().copy()
+        before = runner.flow.solver.states().copy()
         for _ in range(5):
             runner.advance()
-        change.append(np.abs(runner.flow.states() - before)[:, 1:3].max())
+        change.append(np.abs(runner.flow.solver.states() - before)[:, 1:3].max())
     assert change[0] < 0.2
     assert change[1] > 1.0
 

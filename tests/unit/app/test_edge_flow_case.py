@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Nodal
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
+from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cli.main import main
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
@@ -77,25 +77,25 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> EdgeFlowRunner:
-    return built(EdgeFlowRunner, path, device, comm)
+def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeFlowRun]:
+    return built(EdgeFlowRun, path, device, comm)
 
 
 def test_channel(channel: Write) -> None:
     """Poiseuille flow: the pressure falls by ``8 nu`` a length, and friction takes what it pushes."""
     assert "edge_flow" in applications().names()
     runner = build(channel(("dt = 0.01", "dt = 0.02"), ("perturb = 0.2", "perturb = 0.0")))
-    assert isinstance(runner, Nodal)
+    assert runner.flow.points
     assert np.isnan(runner.residual())
     first = advanced(runner, 1).residual()
     assert advanced(runner, 150).residual() < 1e-2 * first
     fields, points = runner.fields(), runner.mesh().points
     assert set(fields) == {"u", "v", "p", "speed", "vorticity"}
-    assert all(values.shape == (runner.points,) for values in fields.values())
+    assert all(values.shape == (runner.flow.points,) for values in fields.values())
     low, high = (np.abs(points - [x, 0.5]).sum(axis=1).argmin() for x in (0.5, 1.5))
     assert fields["p"][low] - fields["p"][high] == pytest.approx(0.8, rel=0.02)
     assert fields["vorticity"][low] == pytest.approx(0.0, abs=0.05)
-    force = runner.solver.force("ymin", "ymax")
+    force = runner.flow.solver.force("ymin", "ymax")
     assert force[0] == pytest.approx(1.6, rel=0.03)
     summary = dict(runner.summary())
     assert list(summary) == ["time", "steps", "kinetic energy", "imbalance", "pressure", "residual", "split", "copies",
@@ -106,9 +106,9 @@ def test_channel(channel: Write) -> None:
 
 def test_residual_is_that_of_its_definition(channel: Write) -> None:
     runner = advanced(build(channel()), 2)
-    before, mass = runner.solver.velocity(), runner.solver.operators.mass.read()
+    before, mass = runner.flow.solver.velocity(), runner.flow.solver.operators.mass.read()
     runner.advance()
-    rate = (runner.solver.velocity() - before) / 0.01
+    rate = (runner.flow.solver.velocity() - before) / 0.01
     assert runner.residual() == pytest.approx(np.sqrt(((rate**2).sum(axis=1) @ mass) / mass.sum()), rel=1e-9)
 
 
@@ -117,13 +117,13 @@ def test_steps_chosen(channel: Write) -> None:
     runner = build(
         channel(("dt = 0.01", "courant = 0.5\nend = 0.21"), ("viscosity = 0.1", 'viscosity = "0.1 + 0 * x"'))
     )
-    limit = runner.solver.stable_step(0.5)
+    limit = runner.flow.solver.stable_step(0.5)
     runner.advance()
-    assert 0.9 * limit < runner.solver.dt <= limit
-    assert runner.solver.dt == pytest.approx(0.21 / 12)
+    assert 0.9 * limit < runner.flow.solver.dt <= limit
+    assert runner.flow.solver.dt == pytest.approx(0.21 / 12)
     while not runner.finished:
         runner.advance()
-    assert runner.solver.time == pytest.approx(0.21, rel=1e-12)
+    assert runner.flow.solver.time == pytest.approx(0.21, rel=1e-12)
 
 
 def test_devices(channel: Write) -> None:
@@ -200,7 +200,7 @@ def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = Non
     if steps is not None:
         return {}
     runner.finish(pictures=False)
-    return gathered(runner.solver.context.comm, runner.part, runner.fields())
+    return gathered(runner.flow.solver.context.comm, runner.flow.part, runner.fields())
 
 
 def _made(path: Path) -> Path:
@@ -244,9 +244,9 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
     )
     assert case.run.tune == "startup"
 
-    def made() -> EdgeFlowRunner:
+    def made() -> FlowRun[EdgeFlowRun]:
         runner = application.build(case, Context("cpu", threads=1))
-        assert isinstance(runner, EdgeFlowRunner)
+        assert isinstance(runner.flow, EdgeFlowRun)
         return advanced(runner, 1)
 
     runner = made()
@@ -276,8 +276,8 @@ def test_tuning_refused(channel: Write) -> None:
 
 def test_pressure_that_does_not_converge(channel: Write) -> None:
     runner = build(channel(("rtol = 1e-8", "rtol = 1e-8\niterations = 400")))
-    runner.solver.stop = type(runner.solver.stop)(rtol=1e-8, iterations=1)
-    runner.solver.prepare(0.01)
+    runner.flow.solver.stop = type(runner.flow.solver.stop)(rtol=1e-8, iterations=1)
+    runner.flow.solver.prepare(0.01)
     with pytest.raises(SolverError, match=r"step 1: the pressure has not converged, .* raise pressure.iterations"):
         runner.advance()
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Nodal
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
+from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
@@ -94,15 +94,15 @@ def plume(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "plume.toml")
 
 
-def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> EdgeTransportRunner:
-    return built(EdgeTransportRunner, path, device, comm)
+def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeTransportRun]:
+    return built(EdgeTransportRun, path, device, comm)
 
 
 def test_solver_of_the_tables(plume: Write) -> None:
     """A case is the solver of its numbers and formulas, bit by bit."""
     assert "edge_transport" in applications().names()
     runner = advanced(build(plume()), 3)
-    assert isinstance(runner, Nodal)
+    assert runner.flow.points
     mesh = point_mesh(Context("cpu", threads=1, tuning=False), box2d(10, 8, kind="triangle", perturb=0.2))
     solver = EdgeTransport(
         mesh, (1.0, 0.25), lambda p: 0.01 * (1 + p[:, 0]), {"xmin": lambda p: np.sin(np.pi * p[:, 1]), "ymin": 0.5},
@@ -120,22 +120,22 @@ def test_solver_of_the_tables(plume: Write) -> None:
 
 def test_residual_is_that_of_its_definition(plume: Write) -> None:
     runner = advanced(build(plume()), 2)
-    before, mass = runner.solver.scalar(), runner.solver.operators.mass.read()
+    before, mass = runner.flow.solver.scalar(), runner.flow.solver.operators.mass.read()
     runner.advance()
-    rate = (runner.solver.scalar() - before) / 0.01
+    rate = (runner.flow.solver.scalar() - before) / 0.01
     assert runner.residual() == pytest.approx(np.sqrt((rate**2 @ mass) / mass.sum()), rel=1e-9)
 
 
 def test_steps_chosen(plume: Write) -> None:
     """Without dt each step is the largest stable one, or the last ones are equal and hit the end."""
     runner = build(plume(("dt = 0.01", "courant = 0.5\nend = 0.21"), FORMULAS))
-    limit = runner.solver.stable_step(0.5)
+    limit = runner.flow.solver.stable_step(0.5)
     runner.advance()
-    assert 0.9 * limit < runner.solver.dt <= limit
-    assert runner.solver.dt == pytest.approx(0.21 / 6)
+    assert 0.9 * limit < runner.flow.solver.dt <= limit
+    assert runner.flow.solver.dt == pytest.approx(0.21 / 6)
     while not runner.finished:
         runner.advance()
-    assert runner.solver.time == pytest.approx(0.21, rel=1e-12)
+    assert runner.flow.solver.time == pytest.approx(0.21, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = Non
     if steps is not None:
         return {}
     runner.finish(pictures=False)
-    return gathered(runner.solver.context.comm, runner.part, runner.fields())
+    return gathered(runner.flow.solver.context.comm, runner.flow.part, runner.fields())
 
 
 @pytest.mark.parametrize("changes", [(FORMULAS,), pytest.param(BOX, marks=pytest.mark.long)])

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Ending, Writer
 from fluxloom.app.checkpoint import RunCheckpoint
+from fluxloom.app.flow import Flow, Until
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.guard_rules import Balance, Clipped
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.loading import load_case
 from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.watch import Numbers
+from fluxloom.app.watch import Numbers, Watch
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
+from fluxloom.mesh import box2d
 
 HEAD = '[case]\nname = "guarded"\nsolver = "{}"\n[run]\niterations = {}\nthreads = 1\n'
 
@@ -148,16 +150,14 @@ class Run:
         case, application = load_case(path)
         context = Context(device, threads=1, tuning=False)
         self.runner: Any = application.build(case, context)
-        writer: object = self.runner
-        if isinstance(writer, Writer):
-            writer.begin(ResultFolder(folder))
+        self.runner.begin(ResultFolder(folder))
         self.guards = Guards(case.guards, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
 
     def go(self) -> Violation | None:
         """Return what ended it; None: it came to its end."""
-        step, ending = 0, isinstance(self.runner, Ending)
+        step = 0
         for step in range(1, self.limit + 1):
             try:
                 self.runner.advance()
@@ -166,7 +166,7 @@ class Run:
             found = self.guards.stepped(step, None, self.runner.residual())
             if found is not None:
                 return found
-            if ending and self.runner.finished:
+            if self.runner.finished:
                 break
         return self.guards.look(step, None, last=True)
 
@@ -176,9 +176,9 @@ class Run:
 
 def test_mass_that_appears_in_a_closed_box(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[77, 0] *= 1.2
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "balance"
@@ -251,9 +251,9 @@ def test_a_step_far_too_long_is_named(tmp_path: Path) -> None:
 
 def test_energy_that_grows_without_bound(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc") + "[guards]\nbalance = 0\ngrowth = 2\n")
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[:, 3] *= 3.0
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "growth"
@@ -261,9 +261,9 @@ def test_energy_that_grows_without_bound(tmp_path: Path) -> None:
 
 def test_a_gas_that_is_lost_is_a_divergence(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[77, 0] = np.nan
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     found = run.go()
     assert found is not None
     assert found.guard == "finite"
@@ -274,9 +274,9 @@ def test_a_gas_that_is_lost_is_a_divergence(tmp_path: Path) -> None:
 
 def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
     run = Run(tmp_path, PULSE.replace("FLUX", "hllc"))
-    states = run.runner.flow.w.read()
+    states = run.runner.flow.solver.w.read()
     states[21, 3] = -0.25
-    run.runner.flow.w.write(states)
+    run.runner.flow.solver.w.write(states)
     with pytest.raises(CaseError, match=r"pressure -0.25 in cell 21 at \(-0.425, -0.425\)"):
         run.guards.begin()
 
@@ -284,12 +284,12 @@ def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
 def test_a_file_with_nan_is_refused(tmp_path: Path) -> None:
     staggered = CAVITY.replace('"incompressible"', '"staggered"')
     run = Run(tmp_path, staggered)
-    u = run.runner.solver.fields.u
+    u = run.runner.flow.solver.fields.u
     values = u.read()
     values[..., 0] = np.nan
     u.write(values)
     case, _ = load_case(tmp_path / "case.toml")
-    RunCheckpoint(case.checkpoint, case, run.runner, run.runner.solver.context, tmp_path).save()
+    RunCheckpoint(case.checkpoint, case, run.runner, run.runner.flow.solver.context, tmp_path).save()
     with pytest.raises(CaseError, match=r"checkpoint\.h5: velocity_x is nan at \("):
         Run(tmp_path, staggered + f'[initial]\nfile = "{tmp_path / "checkpoint.h5"}"\n')
 
@@ -415,18 +415,16 @@ def test_wrong_keys_are_refused(tmp_path: Path, line: str, words: str) -> None:
         load_case(path)
 
 
-class Steady:
-    """A steady run of made-up residuals."""
+class Steady(Flow):
+    """A steady flow of made-up residuals."""
 
-    part = None
     cells = 4
 
     def __init__(self) -> None:
-        from fluxloom.app.watch import Watch
-
+        self.context = Context("reference")
         self.watched = Watch(10, (), (), steady=True)
 
-    def watch(self, table: object) -> Any:
+    def watch(self, table: object, until: Until) -> Any:
         return self.watched
 
     def fields(self) -> dict[str, Any]:
@@ -447,7 +445,7 @@ class Steady:
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
     from fluxloom.app.case import GuardTable
 
-    runner: Any = Steady()
+    runner = FlowRun(Steady(), "steady", Until(), lambda: box2d(2, 2))
     guards = Guards(GuardTable(), runner, Context("reference"))
     guards.begin()
     for number, residual in enumerate(residuals, start=1):

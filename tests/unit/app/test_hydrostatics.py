@@ -110,9 +110,10 @@ def test_probes_and_forces_beside_an_outflow_know_its_pressure(tmp_path: Path, m
     found = []
     for fluid, more in (("", ""), given):
         runner = after(tmp_path / "case.toml", channel("incompressible", mesh, fluid, more))
-        probes = Probes(runner.solver, PLACES)
+        probes = Probes(runner.flow.solver, PLACES)
         probes.sample()
-        found.append((probes.series().pressure[-1], [Forces(runner.solver, side).now().pressure[1] for side in WALLS]))
+        forces = [Forces(runner.flow.solver, side).now().pressure[1] for side in WALLS]
+        found.append((probes.series().pressure[-1], forces))
     (free, before), (forced, weight) = found
     assert forced - free == pytest.approx(np.array([0.4, 0.94, -0.5]), abs=1e-6)
     assert np.array(weight) - before == pytest.approx(np.array([-2.0, -2.0]), abs=1e-6)

@@ -64,8 +64,8 @@ def test_heat_of_couette_flow(tmp_path: Path, cells: int, mu: float, speed: floa
         runner.advance()
         steps += 1
         assert steps <= 60
-    states = runner.flow.states()
-    y = runner.flow.volumes.centres[: len(states), 1]
+    states = runner.flow.solver.states()
+    y = runner.flow.solver.volumes.centres[: len(states), 1]
     found = states[:, 3] / (287.0 * states[:, 0])
     want = 300.0 + 0.72 * speed**2 * (1.0 - y**2) / (2.0 * SPECIFIC_HEAT)
     np.testing.assert_allclose(found, want, atol=0.005 * (want.max() - 300.0))

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, PreconditionerError, SolverError
 from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
@@ -50,8 +51,8 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path, device: str = "cpu") -> IncompressibleRunner:
-    return built(IncompressibleRunner, path, device)
+def build(path: Path, device: str = "cpu") -> FlowRun[IncompressibleRun]:
+    return built(IncompressibleRun, path, device)
 
 
 def test_registered() -> None:
@@ -78,18 +79,18 @@ def test_channel(channel: Write) -> None:
 
 def test_residual_is_that_of_its_definition(channel: Write) -> None:
     runner = advanced(build(channel()), 2)
-    before = runner.solver.velocity()
+    before = runner.flow.solver.velocity()
     runner.advance()
-    rate = (runner.solver.velocity() - before) / 0.01
+    rate = (runner.flow.solver.velocity() - before) / 0.01
     assert runner.residual() == pytest.approx(np.sqrt((rate**2).sum(axis=1).mean()), rel=1e-9)
 
 
 def test_steps_chosen(channel: Write) -> None:
     """Without dt each step is the largest stable one; the flow stays bounded."""
     runner = build(channel(("dt = 0.01", "dt = 0")))
-    limit = runner.solver.stable_step()
+    limit = runner.flow.solver.stable_step()
     runner.advance()
-    assert runner.solver.dt == limit > 0
+    assert runner.flow.solver.dt == limit > 0
     assert np.abs(advanced(runner, 20).fields()["u"]).max() < 1.5
 
 
@@ -109,9 +110,9 @@ def test_vortices_without_boundaries(channel: Write) -> None:
     start = '[initial]\nvelocity_x = "sin(x) * cos(y)"\nvelocity_y = "-cos(x) * sin(y)"\n'
     changes = (("x = [0.0, 2.0]", f"x = [0.0, {end}]\ny = [0.0, {end}]"), ("ny = 8", pairs), (INITIAL, start))
     runner = build(channel(*changes, (XMIN + XMAX + WALLS, "")))
-    before = runner.solver.state().kinetic_energy
+    before = runner.flow.solver.state().kinetic_energy
     assert before == pytest.approx(np.pi**2, rel=1e-9)
-    after = advanced(runner, 50).solver.state().kinetic_energy
+    after = advanced(runner, 50).flow.solver.state().kinetic_energy
     assert np.log(before / after) == pytest.approx(4 * 0.1 * 0.5, rel=0.03)
 
 
@@ -151,7 +152,7 @@ def test_box(channel: Write) -> None:
     text = channel(*changes)
     case, application = load_case(text)
     runner = advanced(build(text), 3)
-    assert runner.cells == application.estimate(case).cells == 16 * 4 * 3 * 6
+    assert runner.flow.cells == application.estimate(case).cells == 16 * 4 * 3 * 6
     fields = runner.fields()
     assert fields["u"] == pytest.approx(1.0, abs=1e-9)
     assert fields["w"] == pytest.approx(0.0, abs=1e-9)
@@ -180,10 +181,10 @@ def test_reference_device(channel: Write) -> None:
 def test_loops_and_reports(channel: Write) -> None:
     """A name a loop, of the pressure's iterations one; the time of all is there."""
     runner = advanced(build(channel()), 3)
-    names = [loop.name for loop in runner.loops]
+    names = [loop.name for loop in runner.flow.loops]
     assert names.count("poisson.product_dot") == 1
     assert {"transport", "predict", "correct", "change"} <= set(names)
-    reports = {report.name: report for report in runner.reports()}
+    reports = {report.name: report for report in runner.flow.reports()}
     assert reports["change"].calls == reports["predict"].calls == 3
     assert reports["poisson.product_dot"].calls >= 3
 
@@ -314,8 +315,8 @@ def test_a_preconditioner_that_makes_no_numbers_is_blamed_for_them(channel: Writ
 def test_scheme_and_model(channel: Write) -> None:
     les = ("[run]", '[les]\nmodel = "smagorinsky"\nconstant = 0.2\n[run]')
     runner = build(channel(("dt = 0.01", 'dt = 0.01\nscheme = "runge-kutta"'), les))
-    assert runner.solver.scheme == RungeKutta()
-    assert runner.solver.model == Smagorinsky(0.2)
+    assert runner.flow.solver.scheme == RungeKutta()
+    assert runner.flow.solver.model == Smagorinsky(0.2)
     runner.advance()
-    assert runner.solver.nut.read().max() > 0
+    assert runner.flow.solver.nut.read().max() > 0
     assert runner.residual() > 0

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.app.results.folder import ResultFolder
@@ -59,14 +60,14 @@ def case(tmp_path: Path, **parts: str) -> Path:
     return path
 
 
-def build(path: Path) -> IncompressibleRunner:
+def build(path: Path) -> FlowRun[IncompressibleRun]:
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, IncompressibleRunner)
+    assert isinstance(runner.flow, IncompressibleRun)
     return runner
 
 
-def run(tmp_path: Path, **parts: str) -> tuple[IncompressibleRunner, Path]:
+def run(tmp_path: Path, **parts: str) -> tuple[FlowRun[IncompressibleRun], Path]:
     """Return a runner after its run, and where its files are."""
     runner, out = build(case(tmp_path, **parts)), tmp_path / "out"
     out.mkdir()
@@ -88,8 +89,8 @@ def test_end(tmp_path: Path, time: str, steps: int) -> None:
     """The run ends at the time; the last two steps share what is left."""
     runner, out = run(tmp_path, time=time, fluid="force = [1.0, 0.0]", more="[history]\nevery = 1")
     found = table(out / "history.csv")
-    assert found["time"][-1] == pytest.approx(runner.plan.end, rel=1e-12)
-    assert runner.solver.steps == steps
+    assert found["time"][-1] == pytest.approx(runner.until.time, rel=1e-12)
+    assert runner.flow.solver.steps == steps
     gaps = np.diff(found["time"])
     assert gaps[:3] == pytest.approx([0.01] * 3)
     assert gaps[-1] == pytest.approx(gaps[-2])
@@ -99,7 +100,7 @@ def test_steady(tmp_path: Path) -> None:
     """Poiseuille's flow under a force: the run ends when it no longer changes."""
     runner, _ = run(tmp_path, **PERIODIC, fluid="force = [1.0, 0.0]", time="dt = 0.02\nsteady = 1e-3")
     assert runner.finished
-    assert 20 < runner.solver.steps < 500
+    assert 20 < runner.flow.solver.steps < 500
     assert runner.fields()["u"].max() == pytest.approx(1.25, rel=0.05)
 
 
@@ -110,7 +111,7 @@ def test_history_and_energy(tmp_path: Path) -> None:
     )
     found = table(out / "history.csv")
     assert len(found["time"]) == 1 + 400 // 3 + 1
-    mean = runner.solver.state().momentum[0]
+    mean = runner.flow.solver.state().momentum[0]
     assert found["dissipation"][-1] == pytest.approx(mean, rel=1e-3)
     expected = -np.diff(found["kinetic_energy"]) / np.diff(found["time"])
     assert found["decay"][1:] == pytest.approx(expected, rel=1e-6, abs=1e-9)
@@ -125,7 +126,7 @@ def test_mean_velocity(tmp_path: Path) -> None:
         time="dt = 0.02\nend = 6.0",
         more="[history]\nevery = 1",
     )
-    assert runner.solver.state().momentum == pytest.approx([0.5, 0.0], abs=1e-12)
+    assert runner.flow.solver.state().momentum == pytest.approx([0.5, 0.0], abs=1e-12)
     assert table(out / "history.csv")["force_x"][-1] == pytest.approx(0.6 / (1 + 2 / 36), rel=1e-5)
     assert "force" in dict(runner.summary())
 
@@ -143,11 +144,11 @@ def test_noise() -> None:
 
 
 def test_noise_of_a_case(tmp_path: Path) -> None:
-    still = build(case(tmp_path)).solver.state().kinetic_energy
+    still = build(case(tmp_path)).flow.solver.state().kinetic_energy
     runner = build(case(tmp_path, more="[initial]\nnoise = 0.2\nseed = 5"))
     assert still == 0.0
     assert 0.0 < np.abs(runner.fields()["u"]).max() < 0.4
-    assert runner.solver.state().imbalance < 1e-6
+    assert runner.flow.solver.state().imbalance < 1e-6
 
 
 def test_forces_probes_and_averages(tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ profile = "y"
     assert found["ymin.drag"][-1] == pytest.approx(0.5, rel=1e-3)
     probes = table(out / "probes.csv")
     assert list(probes) == ["time", "middle.u", "middle.v", "middle.p"]
-    assert len(probes["time"]) == runner.solver.steps // 2
+    assert len(probes["time"]) == runner.flow.solver.steps // 2
     profile = table(out / "profile.csv")
     assert profile["y"] == pytest.approx((np.arange(6) + 0.5) / 6)
     assert profile["u"] == pytest.approx(runner.fields()["u"].reshape(6, 8).mean(axis=1), rel=1e-3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
@@ -62,11 +62,11 @@ def fields(comm: Comm, path: Path) -> dict[str, np.ndarray]:
     """Return fields after some steps in the order of the places of the cells, and these."""
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, comm=comm, tuning=False))
-    assert isinstance(runner, IncompressibleRunner)
+    assert isinstance(runner.flow, IncompressibleRun)
     for _ in range(5):
         runner.advance()
         assert np.isfinite(runner.residual())
-    cv = runner.solver.volumes
+    cv = runner.flow.solver.volumes
     found = {"places": cv.centres[: cv.owned]} | dict(runner.fields())
     whole = {name: np.concatenate(comm.allgather(values)) for name, values in found.items()}
     order = np.lexsort(np.round(whole["places"], 9).T)
@@ -99,8 +99,8 @@ def test_neighbours_have_near_numbers(tmp_path: Path) -> None:
         )
         model, application = load_case(path)
         runner = application.build(model, Context("cpu", threads=1, tuning=False))
-        assert isinstance(runner, IncompressibleRunner)
-        cv = runner.solver.volumes
+        assert isinstance(runner.flow, IncompressibleRun)
+        cv = runner.flow.solver.volumes
         pairs = cv.faces[: cv.interior]
         farthest[name] = int(np.abs(pairs[:, 0] - pairs[:, 1]).max())
         data = runner.mesh()

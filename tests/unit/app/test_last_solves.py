@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
+from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.march import March, march
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.comm.base import Comm
@@ -39,8 +39,8 @@ iterations = 9
 threads = 1
 """
 KINDS: dict[str, tuple[Any, dict[str, str]]] = {
-    "incompressible": (IncompressibleRunner, {"pressure": 'preconditioner = "jacobi"', "dt": "0.01", "mesh": ""}),
-    "edge_flow": (EdgeFlowRunner, {"mesh": 'kind = "triangle"', "dt": "0.01", "pressure": ""}),
+    "incompressible": (IncompressibleRun, {"pressure": 'preconditioner = "jacobi"', "dt": "0.01", "mesh": ""}),
+    "edge_flow": (EdgeFlowRun, {"mesh": 'kind = "triangle"', "dt": "0.01", "pressure": ""}),
 }
 WEAK = 1e4
 """Times the tolerance, at which the recurrence of a solve that is not checked ends."""
@@ -75,8 +75,8 @@ def runner_of(path: Path, solver: str, time: str, comm: Comm | None = None, **pa
 
 def left(runner: Any) -> float:
     """Return ``|b - A x| / |b|`` of the last solve, from its numbers."""
-    flow = runner.solver
-    if isinstance(runner, EdgeFlowRunner):
+    flow = runner.flow.solver
+    if isinstance(runner.flow, EdgeFlowRun):
         matrix, b, x = flow.loops.matrix, flow.loops.b, flow.loops.rise
     else:
         matrix, b, x = flow.poisson, flow.b, flow.phi
@@ -114,7 +114,7 @@ def test_the_last_solve_is_true(solver: str, name: str, tmp_path: Path) -> None:
     assert end.outcome.goal is not None
     assert (end.outcome.goal.key, end.iterations < 8) == (ended_by, True)
     assert left(runner) <= 1e-8
-    assert runner.unsolved() == ""
+    assert runner.flow.unsolved() == ""
     assert runner.finished == (name != "steps")
 
 
@@ -133,8 +133,8 @@ def test_the_last_solve_on_ranks(solver: str, tmp_path: Path) -> None:
     def rank(comm: Comm) -> tuple[int, str, str]:
         runner = runner_of(tmp_path / "case.toml", solver, time, comm, dt=dt)
         runner.advance()
-        first = runner.unsolved()
-        return march(runner, most, ResidualLog(), comm=comm, first=1).steps, first[:12], runner.unsolved()
+        first = runner.flow.unsolved()
+        return march(runner, most, ResidualLog(), comm=comm, first=1).steps, first[:12], runner.flow.unsolved()
 
     found = run_threads(2, rank)
     assert found == [(found[0][0], "the pressure", "")] * 2

@@ -13,10 +13,10 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
-from fluxloom.perf.les_model import ITERATION
 from fluxloom_lab.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
 from fluxloom_lab.bench.les import LesBench, _built
 from fluxloom_lab.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
+from fluxloom_lab.bench.les_model import ITERATION
 from fluxloom_lab.bench.les_products import LesOptions, lattice_of, rows_from_text
 from fluxloom_lab.bench.registry import benches
 

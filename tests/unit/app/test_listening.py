@@ -136,7 +136,7 @@ def test_a_cold_start_names_what_is_compiled(
     with Listening(told, every=0.05):
         model, application = load_case(case_file())
         runner = application.build(model, Context("cpu", threads=1))
-        assert runner.chain is not None
-        runner.chain.build()
+        assert runner.flow.chain is not None
+        runner.flow.chain.build()
     assert any("compiling: " in line and ", number " in line for line in told.lines), told.lines
     assert any(line.startswith("preparing loops: 5 of ") or "loops: " in line for line in told.lines), told.lines

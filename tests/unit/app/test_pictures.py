@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.app.application import Picture
+from fluxloom.app.flow import Picture
 from fluxloom.app.pictures import draw_field
 from fluxloom.mesh import box2d
 

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.staggered_run import StaggeredRunner
+from fluxloom.app.cases.staggered_run import StaggeredRun
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.checkpoint import RunCheckpoint
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
 from fluxloom.app.results.folder import ResultFolder
@@ -64,11 +65,11 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path) -> StaggeredRunner:
-    return built(StaggeredRunner, path)
+def build(path: Path) -> FlowRun[StaggeredRun]:
+    return built(StaggeredRun, path)
 
 
-def ran(path: Path, out: Path, steps: int) -> StaggeredRunner:
+def ran(path: Path, out: Path, steps: int) -> FlowRun[StaggeredRun]:
     """Return a runner behind some steps, with its files."""
     runner = build(path)
     out.mkdir(exist_ok=True)
@@ -93,10 +94,10 @@ def test_channel(channel: Write) -> None:
 def test_residual_is_that_of_its_definition(channel: Write) -> None:
     """The root mean square of ``du/dt`` over the faces, measured in the first step and every ``look`` steps."""
     runner = build(channel(('velocity_x = "4 * y * (1 - y)"\n\n', 'velocity_x = "sin(3 * x) + y"\n\n')))
-    before = runner.solver.faces()
+    before = runner.flow.solver.faces()
     first = advanced(runner, 1).residual()
-    change = sum(((new - old) ** 2).sum() for new, old in zip(runner.solver.faces(), before, strict=True))
-    inside = (np.abs(runner.solver.faces()[0][:, -1] - before[0][:, -1]) ** 2).sum()
+    change = sum(((new - old) ** 2).sum() for new, old in zip(runner.flow.solver.faces(), before, strict=True))
+    inside = (np.abs(runner.flow.solver.faces()[0][:, -1] - before[0][:, -1]) ** 2).sum()
     assert first == pytest.approx(np.sqrt((change - inside) / 72) / 0.01, rel=1e-2)
     second = advanced(runner, 1).residual()
     assert second != first
@@ -108,10 +109,10 @@ def test_steps_chosen(channel: Write) -> None:
     runner = build(channel(("dt = 0.01", "end = 0.1\ndiffusion = 0.1")))
     finest = (12 / 2.0) ** 2 + 6**2
     advanced(runner, 1)
-    assert runner.solver.dt == pytest.approx(0.1 / (0.1 * finest))
+    assert runner.flow.solver.dt == pytest.approx(0.1 / (0.1 * finest))
     while not runner.finished:
         runner.advance()
-    assert runner.solver.time == pytest.approx(0.1, rel=1e-12)
+    assert runner.flow.solver.time == pytest.approx(0.1, rel=1e-12)
 
 
 def test_command_line(channel: Write, fluxloom: Callable[..., SimpleNamespace], tmp_path: Path) -> None:
@@ -142,9 +143,9 @@ def test_command_line(channel: Write, fluxloom: Callable[..., SimpleNamespace], 
 def test_tuned_at_the_start(channel: Write) -> None:
     """Loops may be timed before the first step; the velocity is as it was."""
     runner = build(channel())
-    before = runner.solver.faces()
+    before = runner.flow.solver.faces()
     tune_at_start(runner, "staggered", lambda line: None)
-    for one, other in zip(before, runner.solver.faces(), strict=True):
+    for one, other in zip(before, runner.flow.solver.faces(), strict=True):
         assert np.array_equal(one, other)
     assert np.isfinite(advanced(runner, 2).residual())
 
@@ -166,14 +167,14 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     base = channel(linear, *closed, slip, ('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"'))
     runner = build(base)
     case, _ = load_case(base)
-    RunCheckpoint(case.checkpoint, case, runner, runner.solver.context, tmp_path).save()
+    RunCheckpoint(case.checkpoint, case, runner, runner.flow.solver.context, tmp_path).save()
     file = tmp_path / "checkpoint.h5"
     grid = StaggeredGrid((np.linspace(0, 2, 10), np.linspace(0, 1, 8)), (True, False))
     u, v = interpolated(file, grid)
     assert u == pytest.approx(np.broadcast_to(1 + grid.centres(1)[:, None], u.shape), abs=1e-12)
     assert np.abs(v).max() < 1e-12
     again = build(channel((linear[0], f'file = "{file}"\n\n'), *closed, name="again.toml"))
-    assert again.solver.faces()[0] == pytest.approx(runner.solver.faces()[0], abs=1e-12)
+    assert again.solver.faces()[0] == pytest.approx(runner.flow.solver.faces()[0], abs=1e-12)
     with pytest.raises(CaseError, match="the box is from 0 to 2 along x, that of the mesh from 0 to 3"):
         interpolated(file, StaggeredGrid((np.linspace(0, 3, 10), grid.faces[1]), (True, False)))
 

@@ -138,6 +138,6 @@ def test_runs_say_why(tmp_path: Path, text: str, why: str) -> None:
     for _ in range(case.run.iterations):
         runner.advance()
         values.append(runner.residual())
-    told = unconverged(values, 1e-13, runner)
+    told = unconverged(values, 1e-13, runner.flow)
     assert "stopped falling" in told or "grown since" in told
     assert why in told

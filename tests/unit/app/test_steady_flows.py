@@ -50,7 +50,7 @@ def run(path: Path, text: str, **parts: str) -> tuple[Any, list[float], list[flo
     times, residuals = [0.0], []
     while not runner.finished and len(residuals) < case.run.iterations:
         runner.advance()
-        times.append(runner.time)
+        times.append(runner.flow.time)
         residuals.append(runner.residual())
     return runner, times, residuals
 

@@ -11,7 +11,8 @@ import pytest
 from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
-from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.cases.tsunami_run import TsunamiRun
+from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError
@@ -71,10 +72,10 @@ def pond(tmp_path: Path) -> Write:
     return write_case
 
 
-def build(path: Path) -> TsunamiRunner:
+def build(path: Path) -> FlowRun[TsunamiRun]:
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner, TsunamiRunner)
+    assert isinstance(runner.flow, TsunamiRun)
     return runner
 
 
@@ -88,7 +89,7 @@ def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
     runner.begin(ResultFolder(tmp_path))
     for _ in range(2):
         runner.advance()
-    assert runner.solver.time == 0.2
+    assert runner.flow.solver.time == 0.2
     assert np.isfinite(runner.residual())
     runner.finish()
     files = runner.folder.written
@@ -98,20 +99,20 @@ def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
     table = np.genfromtxt(tmp_path / "gauges.csv", delimiter=",", names=True, deletechars="")
     assert table["time"] == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
     assert table["a.elevation"][0] > table["a.elevation"][-1] > -0.1
-    assert abs(runner.solver.survey().defect) < 1e-13
+    assert abs(runner.flow.solver.survey().defect) < 1e-13
     summary = dict(runner.summary())
     assert summary["time"].startswith("0.2 s, ")
     assert set(runner.fields()) == {"depth", "velocity", "elevation", "bed", "highest"}
     runner.advance()
-    assert runner.solver.time == 0.2
+    assert runner.flow.solver.time == 0.2
 
 
 def test_events_lift_the_bed_in_order(pond: Write) -> None:
     events = '[[event]]\ntime = 0.1\nexpression = "0.2"\n[[event]]\ntime = 0.05\nexpression = "0.1"\n\n[run]'
     runner = build(pond(("[run]", events)))
-    before = runner.solver.zb.read()
+    before = runner.flow.solver.zb.read()
     runner.advance()
-    assert runner.solver.zb.read() - before == pytest.approx(0.3)
+    assert runner.flow.solver.zb.read() - before == pytest.approx(0.3)
 
 
 def test_other_run_options_keep_the_case(pond: Write) -> None:
@@ -183,8 +184,8 @@ def test_bed_from_the_mesh_file(pond: Write, tmp_path: Path) -> None:
     text = f'file = "{tmp_path / "m.vtu"}"'
     block = ("x = [0.0, 4.0]\ny = [0.0, 2.0]\nnx = 12\nny = 6", text)
     runner = build(pond(block, ('expression = "-0.5 + 0.2 * x"', 'field = "z"')))
-    x = runner.solver.mesh.centroids.read()[:, 0]
-    assert runner.solver.zb.read() == pytest.approx(-1.0 - x)
+    x = runner.flow.solver.mesh.centroids.read()[:, 0]
+    assert runner.flow.solver.zb.read() == pytest.approx(-1.0 - x)
     with pytest.raises(CaseError, match=r"has no field 'zz'; did you mean 'z'"):
         build(pond(block, ('expression = "-0.5 + 0.2 * x"', 'field = "zz"')))
 
@@ -300,4 +301,4 @@ def test_series_from_a_file(pond: Write, tmp_path: Path) -> None:
     assert values.tolist() == [0.0, 0.05, 0.05]
     runner = build(pond(('type = "outflow"', f'type = "incident"\nfile = "{path}"')))
     runner.advance()
-    assert runner.solver.survey().inflow > 0.0
+    assert runner.flow.solver.survey().inflow > 0.0

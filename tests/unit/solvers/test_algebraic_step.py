@@ -21,11 +21,11 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.perf.les_model import ITERATION as PUBLISHED_ITERATION
-from fluxloom.perf.les_model import OUTSIDE
 from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.incompressible import Incompressible
+from fluxloom_lab.bench.les_model import ITERATION as PUBLISHED_ITERATION
+from fluxloom_lab.bench.les_model import OUTSIDE
 from fluxloom_lab.problems.matrices import lattice_laplacian
 
 Array = np.ndarray

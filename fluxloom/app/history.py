@@ -5,32 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
-from fluxloom.app.case import Table
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import Lines
 
-__all__ = ["History", "HistoryPanel", "HistoryTable"]
+__all__ = ["History", "HistoryPanel"]
 
 Array = npt.NDArray[np.float64]
 Columns = Callable[[], Mapping[str, float]]
-
-
-class HistoryTable(Table):
-    """``[history]``: ``history.csv``, numbers over time.
-
-    Attributes
-    ----------
-    every
-        Steps between two lines; 0: there is no such file.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 10
 
 
 @dataclass(frozen=True)
@@ -59,15 +45,14 @@ class History:
     ----------
     every
         Steps between two lines; 0: never a line.
-    parts
-        Each returns some columns, always the same ones; on several ranks all of them are collective.
     """
 
     monitor = True
     remembers = ("memory",)
 
-    def __init__(self, every: int, parts: Sequence[Columns]) -> None:
-        self.every, self._parts = every, tuple(parts)
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self._columns: Columns = dict
         self.names: tuple[str, ...] = ()
         self.rows: list[tuple[float, ...]] = []
         self._lines: Lines | None = None
@@ -90,8 +75,17 @@ class History:
         """Take the rows that `memory` had."""
         self._before = tuple(memory["names"]), [tuple(row) for row in memory["rows"]]
 
-    def begin(self, folder: ResultFolder) -> None:
-        """Open the file, and write what there is."""
+    def begin(self, folder: ResultFolder, columns: Columns) -> None:
+        """Open the file, and write what there is.
+
+        Parameters
+        ----------
+        folder
+            Of the results.
+        columns
+            Returns the columns now, always the same ones; on several ranks collective.
+        """
+        self._columns = columns
         if self.every:
             self._sample()
             if self._before is not None:
@@ -127,9 +121,7 @@ class History:
         return over, self.column(over), found
 
     def _sample(self) -> None:
-        found: dict[str, float] = {}
-        for part in self._parts:
-            found |= part()
+        found = self._columns()
         self.names = tuple(found)
         self.rows.append(tuple(found.values()))
 

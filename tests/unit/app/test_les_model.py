@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.les_model import (
+from fluxloom.perf.model import Roofline
+from fluxloom_lab.bench.les_model import (
     KernelTimes,
     Part,
     gflops_per_joule,
@@ -17,7 +18,6 @@ from fluxloom.perf.les_model import (
     spmv_read_bytes,
     total,
 )
-from fluxloom.perf.model import Roofline
 
 
 def test_published_counts() -> None:

@@ -1,38 +1,31 @@
-"""A case of incompressible flow in time as it runs: steps and their lengths, history, files."""
+"""Flows that go in time by steps of a given length, or of one that is stable: their steps, and when they end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-import numpy.typing as npt
-
-from fluxloom.app.cases.flow_history import History, HistoryPanel
-from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_pictures import draw_history, draw_section
-from fluxloom.app.cases.flow_plan import FlowPlan
-from fluxloom.app.cases.flow_reports import merged_reports
-from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.cases.flow_plan import StepLengths
+from fluxloom.app.flow import Flow, Section, Until
+from fluxloom.app.history import History, HistoryPanel
+from fluxloom.app.reports import merged_reports
 from fluxloom.app.stall import Stall
 from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.linalg.status import Status
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.flow_types import FlowState
 
-__all__ = ["FlowRunner"]
+__all__ = ["FlowInTime"]
 
 _CLOSE = 1e-9
 _OF_TOLERANCE = 1e3
 """Times the tolerance of the pressure, below which the residual is made by it."""
-_FEW = 3
 _STRETCHED = 20
 """Steps before the end that are equal, where each is chosen anew."""
 _SHORTER = 0.95
@@ -40,7 +33,7 @@ _SHORTER = 0.95
 _ROUNDING = 1e-13
 
 
-class _Flow(Protocol):
+class _Solver(Protocol):
     """A solver of flow, or of what flow carries, in time."""
 
     context: Context
@@ -79,8 +72,8 @@ class _Measure(Protocol):
         ...
 
 
-class FlowRunner:
-    """What runners of incompressible flow in time have in common; a solver's own adds what it alone knows.
+class FlowInTime(Flow):
+    """What flows that go in time have in common; a solver's own adds what it alone knows.
 
     Parameters
     ----------
@@ -88,52 +81,26 @@ class FlowRunner:
         In its initial state.
     change
         Measures the residual.
-    mesh
-        Returns the whole mesh; on several ranks called on rank 0 alone, once.
-    plan
-        How it runs.
-    observers
-        What looks at it.
-    partition
-        How the mesh is divided; None on a rank alone.
+    lengths
+        Of the steps.
     """
-
-    chain: Chain | None = None
-    """None: how many iterations the pressure takes is known only when it is solved."""
-
-    panels: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
-    """Of ``history.png``."""
 
     remembers = ("_iterations", "_largest", "_last", "_residual")
 
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
 
-    def __init__(
-        self,
-        solver: _Flow,
-        change: _Measure,
-        mesh: Callable[[], MeshData],
-        plan: FlowPlan,
-        observers: Sequence[Observer] = (),
-        partition: PartitionReport | None = None,
-    ) -> None:
-        self._flow, self.plan, self.observers = solver, plan, tuple(observers)
-        self.partition = partition
-        self._make, self._change = mesh, change
-        self._mesh: MeshData | None = None
+    curves: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
+    """Panels of ``history.png``."""
+
+    def __init__(self, solver: _Solver, change: _Measure, lengths: StepLengths) -> None:
+        self._flow, self.lengths, self._change, self.context = solver, lengths, change, solver.context
         self._iterations, self._last, self._residual = 0, 0, float("nan")
         self._largest = 0.0
         self._unsolved = False
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
-        self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
-        self.folder = ResultFolder(None)
 
     # ----------------------------------------------------------------------- what solvers say themselves
-    def _columns(self) -> dict[str, float]:
-        """Return the columns of ``history.csv`` that every flow has."""
-        raise NotImplementedError
-
     def _largest_step(self) -> float:
         """Return the largest stable step."""
         raise NotImplementedError
@@ -142,64 +109,42 @@ class FlowRunner:
         """Do what comes before a step."""
 
     @property
-    def _chains(self) -> list[Chain]:
-        """Everything that runs, the iterations of the pressure too."""
-        raise NotImplementedError
-
-    @property
     def _pressure_chains(self) -> Sequence[Chain]:
         """What the solver of the pressure runs."""
-        raise NotImplementedError
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return values of the elements that this rank owns."""
-        raise NotImplementedError
-
-    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
-        """Return a field of the cells of the whole mesh on rank 0, None elsewhere. Collective."""
-        raise NotImplementedError
-
-    def advice(self) -> str:
-        """Return what to change when the solution is lost."""
-        raise NotImplementedError
+        return ()
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, folder: ResultFolder) -> None:
-        """Hear where files go, before the first step."""
-        self.folder = folder
-        for observer in self.observers:
-            observer.begin(folder)
-        self.history.begin(folder)
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self._flow.dimension
+
+    @property
+    def steps(self) -> int:
+        """Steps since the flow began."""
+        return self._flow.steps
 
     @property
     def time(self) -> float:
         """Of the flow."""
         return self._flow.time
 
-    @property
-    def finished(self) -> bool:
-        """Whether the end, or a steady state, has been reached."""
-        plan = self.plan
-        if plan.steady and self._residual <= self._steady_below() and not self._unsolved:
-            return True
-        return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE)
-
-    def _steady_below(self) -> float:
+    def _steady_below(self, until: Until) -> float:
         """Return the residual of a steady state: a part of the largest so far, or what rounding makes of it."""
         speed, dt = getattr(self._change, "speed", 0.0), self._flow.dt
-        return max(self.plan.steady * self._largest, _ROUNDING * speed / dt if dt else 0.0)
+        return max(until.steady * self._largest, _ROUNDING * speed / dt if dt else 0.0)
 
-    def _next_step(self) -> float:
+    def _next_step(self, until: Until) -> float:
         """Return the length of the next step.
 
         In time all steps of a given length are made equal such that a whole number of them hits the end, of others the
         last ones, by a twentieth at most; where that is too little the last two share what is left. A run towards a
         steady state goes past the end.
         """
-        plan = self.plan
-        dt = plan.dt or self._largest_step()
-        left = plan.end - self._flow.time if plan.end and not plan.steady else math.inf
-        if math.isinf(left) or (not plan.dt and left > _STRETCHED * dt):
+        given = self.lengths.dt
+        dt = given or self._largest_step()
+        left = until.time - self._flow.time if until.time and not until.steady else math.inf
+        if math.isinf(left) or (not given and left > _STRETCHED * dt):
             return dt
         count = max(1, math.ceil(left / dt * (1.0 - _CLOSE)))
         fits = abs(left / dt - count) <= _CLOSE * count
@@ -218,8 +163,8 @@ class FlowRunner:
             return ""
         return f"the pressure of the last step has not converged, |r|/|b| = {status.relative:.2e}"
 
-    def advance(self) -> None:
-        """Advance by one step.
+    def advance(self, until: Until) -> float:
+        """Advance by one step; return the root mean square of ``du/dt`` over the volume.
 
         Raises
         ------
@@ -227,9 +172,9 @@ class FlowRunner:
             If the velocity is not finite, or the pressure does not converge.
         """
         flow = self._flow
-        dt = self._next_step()
+        dt = self._next_step(until)
         self._before(dt)
-        ends = 0.0 < self.plan.end <= (flow.time + dt) * (1.0 + _CLOSE)
+        ends = 0.0 < until.time <= (flow.time + dt) * (1.0 + _CLOSE)
         if ends or self._unsolved:
             self.check_next()
         try:
@@ -245,11 +190,9 @@ class FlowRunner:
             self._solved(status)
         self._residual = self._change.measured(flow.dt)
         self._largest = max(self._largest, self._residual)
-        steady = self.plan.steady and self._residual <= self._steady_below()
+        steady = until.steady and self._residual <= self._steady_below(until)
         self._unsolved = bool(steady and self.unsolved())
-        for observer in self.observers:
-            observer.stepped()
-        self.history.stepped(flow.steps)
+        return self._residual
 
     def _solved(self, status: Status) -> None:
         """Count the iterations of the pressure; raise `SolverError` where they have not converged."""
@@ -278,49 +221,27 @@ class FlowRunner:
         """Of the solver of the pressure, relative; 0: it has none."""
         return 0.0
 
-    def residual(self) -> float:
-        """Return the root mean square of ``du/dt`` over the volume, in the last step."""
-        return self._residual
-
     # --------------------------------------------------------------------------------------- results
-    def goals(self) -> Sequence[Goal]:
+    def goals(self, until: Until) -> Sequence[Goal]:
         """Return the end and the residual, relative to its largest value, that the case names."""
-        plan, time, residual = self.plan, self._flow.time, self._residual
-        ends = [Goal("time.end", "time", plan.end, time, plan.end <= time * (1.0 + _CLOSE))] if plan.end else []
-        if not plan.steady:
+        time, residual = self._flow.time, self._residual
+        ends = [Goal("time.end", "time", until.time, time, until.time <= time * (1.0 + _CLOSE))] if until.time else []
+        if not until.steady:
             return ends
-        scale, below = self._largest or 1.0, self._steady_below()
-        if plan.steady * scale < residual <= below:  # a flow that begins as the steady one: its largest is round-off
-            return [*ends, Goal("time.steady", "du/dt, which is round-off,", below, residual, True)]
-        return [*ends, Goal("time.steady", "residual", plan.steady, residual / scale, residual <= below, scale)]
+        scale, below = self._largest or 1.0, self._steady_below(until)
+        met = residual <= below and not self._unsolved
+        if until.steady * scale < residual <= below:  # a flow that begins as the steady one: its largest is round-off
+            return [*ends, Goal("time.steady", "du/dt, which is round-off,", below, residual, met)]
+        return [*ends, Goal("time.steady", "residual", until.steady, residual / scale, met, scale)]
 
-    def finish(self, *, pictures: bool = True) -> None:
-        """Close ``history.csv``, draw it, and sections through a volume."""
-        self.history.finish()
-        for observer in self.observers:
-            observer.finish()
-        if pictures:
-            self._draw()
+    def panels(self, history: History) -> tuple[str, Sequence[HistoryPanel]]:
+        """Return what is drawn over time."""
+        return "time", self.curves
 
-    def _draw(self) -> None:
-        """Draw what is not a plane field."""
-        values = self._volume_field(self.section) if self._flow.dimension == 3 else None
-        if len(self.history.rows) > _FEW:
-            panels = self.history.panels("time", self.panels)
-            self.folder.write("history.png", lambda path: draw_history(path, *panels, self.plan.name))
-        if values is None:
-            return
-        title = f"{self.section.capitalize()}: {self.plan.name}, time {self._flow.time:.6g}"
-        for normal in (1, 2):
-            self.folder.write(
-                f"section_{'xyz'[normal]}.png",
-                lambda path, normal=normal: draw_section(path, self.mesh(), values, normal, title, self.section),
-            )
-
-    @property
-    def chains(self) -> Sequence[Chain]:
-        """Every chain of a step."""
-        return self._chains
+    def sections(self, name: str) -> Sequence[Section]:
+        """Return one field, across y and z."""
+        title = f"{self.section.capitalize()}: {name}, time {self._flow.time:.6g}"
+        return [Section(self.section, title, self.section)]
 
     @property
     def loops(self) -> Sequence[Loop]:
@@ -328,7 +249,7 @@ class FlowRunner:
         pressure = {id(loop) for chain in self._pressure_chains for loop in chain.loops}
         kept: list[Loop] = []
         names: set[str] = set()
-        for loop in unique(loop for chain in self._chains for loop in chain.loops):
+        for loop in unique(loop for chain in self.chains for loop in chain.loops):
             if id(loop) in pressure and loop.name in names:
                 continue
             names.add(loop.name)
@@ -337,23 +258,19 @@ class FlowRunner:
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""
-        return merged_reports(self._chains)
+        return merged_reports(self.chains)
 
-    def summary(self) -> Sequence[tuple[str, str]]:
+    def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return time, steps, sums and the residual."""
-        end = f" of {self.plan.end:.6g}" if self.plan.end and not self.finished else ""
-        rows = (
+        over = any(goal.met for goal in self.goals(until))
+        end = f" of {until.time:.6g}" if until.time and not over else ""
+        return (
             ("time", f"{self._flow.time:.6g}{end}, the last step {self._flow.dt:.3g}"),
             ("steps", f"{self._flow.steps:,}"),
             *self._sums(),
             ("residual", f"{self._residual:.6e} (root mean square of d{self.unknown}/dt)"),
             *self._rows(),
         )
-        return (*rows, *(row for observer in self.observers for row in observer.summary()))
-
-    def choices(self) -> Sequence[tuple[str, str]]:
-        """Return what was chosen that the case leaves open."""
-        return tuple(row for observer in self.observers for row in observer.choices())
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         """Return rows of the summary: energy, the imbalance of mass, the iterations of the pressure."""
@@ -369,9 +286,3 @@ class FlowRunner:
     def _rows(self) -> Sequence[tuple[str, str]]:
         """Return rows of the summary that a solver adds."""
         return ()
-
-    def mesh(self) -> MeshData:
-        """Return the whole mesh; on several ranks it is made anew, once, and then kept."""
-        if self._mesh is None:
-            self._mesh = self._make()
-        return self._mesh

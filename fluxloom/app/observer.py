@@ -1,4 +1,4 @@
-"""What a case of flow looks at while it runs: forces, probes, averages are observers."""
+"""What looks at a flow while it runs: forces, probes, averages are observers."""
 
 from __future__ import annotations
 
@@ -51,3 +51,6 @@ class Observer:
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write what belongs to the whole run."""
+
+    def draw(self, name: str) -> None:
+        """Draw what is worth it, of a case of a name; behind `finish`."""
