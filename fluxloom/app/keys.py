@@ -75,7 +75,8 @@ def key_tables(model: type[BaseModel], path: str = "") -> list[KeyTable]:
     """
     keys: list[Key] = []
     inner: list[KeyTable] = []
-    for name, field in model.model_fields.items():
+    own = model.__annotations__ if issubclass(model, CaseModel) else model.model_fields
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] not in own):  # then inherited ones
         here = f"{path}.{name}" if path else name
         tables = [*_tables(field, here)]
         for place, table in tables:

@@ -76,7 +76,7 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     """Run a case to its end, and return what a rank knows of it."""
     runner = build(comm, case, device)
     runner.begin(ResultFolder(folder if comm.rank == 0 else None))
-    while not runner.finished:
+    while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
         runner.advance()
     fields = gathered(comm, runner.flow.part, runner.fields())
     runner.finish(pictures=pictures)
@@ -274,7 +274,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
             assert len(runner.history.rows) == 2, "the line of step 8 has been asked for"
     event.set()
     runner.advance()
-    assert runner.finished
+    assert runner.flow.steps == case.run.iterations
     runner.finish(pictures=False)
     fields = wanted[8][0]
     data = (tmp_path / "fields_00000008.vti").read_bytes().partition(b"   _")[2]
@@ -308,7 +308,7 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
         runner = build(comm, case_of("cylinder"))
         runner.flow.beside._ahead = 3
         runner.begin(ResultFolder(tmp_path if comm.rank == 0 else None))
-        while not runner.finished:
+        while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
             runner.advance()
             steps = runner.flow.solver.steps
             assert bool(runner.flow.beside._waiting) == (steps % 7 < 3 or steps % 8 < 3)

@@ -60,7 +60,7 @@ def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -
         folder = tmp_path / str(every)
         folder.mkdir()
         runner.begin(ResultFolder(folder))
-        while not runner.finished:
+        while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
             runner.advance()
         runner.finish(pictures=False)
         lines = np.genfromtxt(folder / "history.csv", delimiter=",", names=True)

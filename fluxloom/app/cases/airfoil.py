@@ -77,12 +77,24 @@ class FlowTable(Table):
     gamma: Annotated[float, Field(gt=1, le=2)] = _DEFAULTS.gamma
 
 
+class AirfoilHistoryTable(HistoryTable):
+    """``[history]``: ``history.csv``, the residual over the iterations.
+
+    Attributes
+    ----------
+    every
+        Iterations between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
 class AirfoilCase(FlowCase):
     """A case file of the Airfoil solver."""
 
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
-    history: HistoryTable = HistoryTable(every=0)
+    history: AirfoilHistoryTable = AirfoilHistoryTable()
 
 
 def mesh_sizes(i: int, j: int) -> dict[str, int]:
