@@ -12,8 +12,6 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.perf.shares import shares_from_weights, weights_from_run
 
 __all__ = ["built", "equal_shares", "measured_shares"]
 
@@ -59,6 +57,9 @@ def measured_shares(
     comm = context.comm
     if comm.size == 1:
         return (1.0,)
+    from fluxloom.dsl.hybrid import RankedProgram, TimedComm
+    from fluxloom.perf.shares import shares_from_weights, weights_from_run
+
     timed = TimedComm(comm)
     trial = Context(
         context.device, schedule=context.schedule, tuning=context.tuning, comm=timed, transport=context.transport,

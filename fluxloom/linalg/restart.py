@@ -251,9 +251,10 @@ class Restart:
         )
 
     def blame(self) -> None:
-        """Raise where the preconditioner makes NaN or infinity of finite numbers. Collective.
+        """Raise where the preconditioner makes NaN or infinity of finite numbers, and the matrix does not. Collective.
 
-        They are signs, and the right-hand side divided by its largest number, where that is finite.
+        They are signs, and the right-hand side divided by its largest number, where that is finite. A matrix that makes
+        them too is that of a flow that is lost, and so are the numbers of a preconditioner that follows it.
 
         Raises
         ------
@@ -264,6 +265,8 @@ class Restart:
         b = m.b.read().astype(np.float64)
         most = float(m.context.comm.reduce(np.array([_largest(b)]), "max")[0])
         vectors = [self._signs(), *([b / most] if 0.0 < most < np.inf else [])]
+        if not np.isfinite(self._images(lambda x, y: list(steps_of(m.matrix.product(x, y))), vectors)).all():
+            return
         if not np.isfinite(self._images(lambda r, z: applied(m.preconditioner, r, z, m.name), vectors)).all():
             kind = type(m.recipe)
             raise PreconditionerError(

@@ -55,7 +55,7 @@ class Space:
 
     def __init__(self, context: Context, name: str, part: Part, order: Index | None = None) -> None:
         self.set: Set = context.set(part, name)
-        if order is not None and np.array_equal(order, np.arange(order.size)):
+        if order is not None and order.size == self.set.size and np.array_equal(order, np.arange(order.size)):
             order = None  # as on one rank
         self.context, self.order = context, order
         self.place: Index | None = None

@@ -10,7 +10,7 @@ from fluxloom.core.errors import DeviceUnavailable, SolverError
 from fluxloom.lbm.collisions import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.solvers.lattice_devices import DividedLattice, balance_lattice
-from tests.lattice_names import lattice_flow
+from tests.lattice_names import lattice_flow, values
 
 
 def start(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -34,7 +34,7 @@ def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...], counts: tuple[
     one.step(sum(counts))
     names = ["cpu:1"] * len(shares)
     with DividedLattice(names, shape, shares=shares, viscosity=0.02, lattice=lattice, dtype="float64",
-                        collision=TRT(), streaming=streaming) as flow:  # fmt: skip
+                        collision=TRT(), **values({"streaming": streaming})) as flow:  # fmt: skip
         flow.initialise(*start(shape))
         for count in counts:
             flow.step(count)
@@ -78,7 +78,7 @@ def test_a_processor_beside_another_device(other: str, streaming: str) -> None:
     one = lattice_flow(fl.Context("cpu", threads=1), shape, **options)
     one.initialise(*start(shape))
     one.step(5)
-    with DividedLattice(["cpu:1", other], shape, shares=(0.4, 0.6), **options) as flow:
+    with DividedLattice(["cpu:1", other], shape, shares=(0.4, 0.6), **values(options)) as flow:
         flow.initialise(*start(shape))
         flow.step(5)
         np.testing.assert_allclose(flow.velocity(), one.velocity(), atol=2e-7)

@@ -45,21 +45,21 @@ def test_times_and_lengths_are_those_of_the_case() -> None:
     """Ramps in steps, sponges in cells, velocities in cells a step."""
     sponge = {"width": 0.5, "strength": 0.2, "velocity": [1.0, 0.0]}
     flow = build(xmin=INLET | {"ramp": 0.05}, xmax=OUTLET | {"absorbing": False, "sponge": sponge}).flow
-    inlet, outlet = flow.conditions.given["xmin"], flow.conditions.given["xmax"]
+    inlet, outlet = flow.solver.conditions.given["xmin"], flow.solver.conditions.given["xmax"]
     assert isinstance(inlet, Velocity)
     assert isinstance(outlet, Pressure)
     assert inlet.ramp == 8
     assert outlet.scheme == AntiBounceBack(absorbing=False)
-    for loop in flow.conditions.parts["xmax sponge"].loops(0):
+    for loop in flow.solver.conditions.parts["xmax sponge"].loops(0):
         loop()
     share = 0.2 * np.maximum(0.0, 1.0 - (7.5 - np.arange(8)) / 4.0) ** 2
-    np.testing.assert_allclose(flow.velocity()[1, :, 1], 0.05 * share, atol=1e-7)
+    np.testing.assert_allclose(flow.solver.velocity()[1, :, 1], 0.05 * share, atol=1e-7)
 
 
 def test_pressures_absorb_where_they_can() -> None:
     """Unless told otherwise."""
     given = (OUTLET, OUTLET | {"scheme": "zou-he"})
-    first, second = (build(xmax=table).flow.conditions.given["xmax"] for table in given)
+    first, second = (build(xmax=table).flow.solver.conditions.given["xmax"] for table in given)
     assert isinstance(first, Pressure)
     assert isinstance(second, Pressure)
     assert first.scheme == AntiBounceBack()
@@ -69,7 +69,7 @@ def test_pressures_absorb_where_they_can() -> None:
 def test_keys_of_before_are_read() -> None:
     """``scheme = ""`` was the first one, and ``absorbing`` a key beside the scheme."""
     given = ({"scheme": ""}, {"absorbing": False}, {"scheme": {"type": "anti-bounce-back", "rate": 0.01}})
-    schemes = [build(xmax=OUTLET | table).flow.conditions.given["xmax"].scheme for table in given]  # type: ignore[union-attr]
+    schemes = [build(xmax=OUTLET | table).flow.solver.conditions.given["xmax"].scheme for table in given]  # type: ignore[union-attr]
     assert schemes == [AntiBounceBack(), AntiBounceBack(absorbing=False), AntiBounceBack(rate=0.01)]
 
 

@@ -48,7 +48,7 @@ def runner_of(every: int, streaming: str, device: str) -> FlowRun[LatticeRun]:
 )
 def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -> None:
     """Every step, every third one, every fourth: forces are those of that step, even or odd; the last is there."""
-    flow = runner_of(0, streaming, device).flow
+    flow = runner_of(0, streaming, device).flow.solver
     forces, energies = [np.zeros(2)], [flow.totals()[1]]
     for _ in range(STEPS):
         flow.step()

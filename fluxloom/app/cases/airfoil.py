@@ -94,7 +94,7 @@ class AirfoilCase(FlowCase):
 
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
-    history: AirfoilHistoryTable = AirfoilHistoryTable()
+    history: AirfoilHistoryTable = AirfoilHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 def mesh_sizes(i: int, j: int) -> dict[str, int]:

@@ -251,7 +251,7 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
 
     runner = made()
     before = {name: values.copy() for name, values in runner.fields().items()}
-    rows = tune_at_start(runner, "edge_flow")
+    rows = tune_at_start(runner.flow, "edge_flow")
     names = [row.name for row in rows]
     assert {"edges.convection", "edges.stage", "edges.fill", "edges.continuity", "edges.correct", "pressure.norms",
             "neighbours.product_dot"} <= set(names)  # fmt: skip
@@ -261,7 +261,7 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
     recorded = json.loads((tmp_path / "tuning.json").read_text())
     assert {row.key for row in rows} == set(recorded)
     other = made()
-    again = tune_at_start(other, "edge_flow")
+    again = tune_at_start(other.flow, "edge_flow")
     assert all(row.seconds is None for row in again)
     assert {row.key for row in again} == set(recorded)
     steps = [advanced(each, 2).fields()["u"] for each in (runner, other)]
@@ -271,7 +271,7 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
 def test_tuning_refused(channel: Write) -> None:
     runner = build(channel(("nx = 12", "nx = 3"), ("ny = 6", "ny = 2")), "reference")
     with pytest.raises(CaseError, match=r"run\.tune: the device reference runs kernels as Python"):
-        tune_at_start(runner, "edge_flow")
+        tune_at_start(runner.flow, "edge_flow")
 
 
 def test_pressure_that_does_not_converge(channel: Write) -> None:

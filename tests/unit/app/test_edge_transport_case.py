@@ -240,7 +240,7 @@ def test_tuned_at_the_start(plume: Write, tmp_path: Path, monkeypatch: pytest.Mo
     runner = application.build(case, Context("cpu", threads=1))
     runner.advance()
     before = runner.fields()["scalar"].copy()
-    rows = tune_at_start(runner, "edge_transport")
+    rows = tune_at_start(runner.flow, "edge_transport")
     assert {"edges.prepare", "edges.projection", "edges.transport_stage", "edges.time_limit", "change"} <= {
         row.name for row in rows
     }

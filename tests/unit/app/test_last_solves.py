@@ -60,7 +60,7 @@ class Hopeful(ConjugateGradient):
 
 @pytest.fixture(autouse=True)
 def _hopeful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.solvers.incompressible.ConjugateGradient", Hopeful)
+    monkeypatch.setattr("fluxloom.solvers.flow_pressure.ConjugateGradient", Hopeful)
     monkeypatch.setattr("fluxloom.app.cases.edge_flow._KRYLOV", {"cg": Hopeful})
 
 
@@ -145,7 +145,7 @@ def test_a_steady_state_that_is_solved_takes_no_further_step(tmp_path: Path, mon
     """Only where the solve that is at hand is not true one more is made."""
     counts = []
     for method in (ConjugateGradient, Hopeful):
-        monkeypatch.setattr("fluxloom.solvers.incompressible.ConjugateGradient", method)
+        monkeypatch.setattr("fluxloom.solvers.flow_pressure.ConjugateGradient", method)
         runner, log = runner_of(tmp_path / "case.toml", "incompressible", "steady = 0.7"), ResidualLog()
         march(runner, 9, log)
         counts.append(sum(value <= 0.7 * max(log.values) for value in log.values))

@@ -144,7 +144,7 @@ def test_tuned_at_the_start(channel: Write) -> None:
     """Loops may be timed before the first step; the velocity is as it was."""
     runner = build(channel())
     before = runner.flow.solver.faces()
-    tune_at_start(runner, "staggered", lambda line: None)
+    tune_at_start(runner.flow, "staggered", lambda line: None)
     for one, other in zip(before, runner.flow.solver.faces(), strict=True):
         assert np.array_equal(one, other)
     assert np.isfinite(advanced(runner, 2).residual())
@@ -174,7 +174,7 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     assert u == pytest.approx(np.broadcast_to(1 + grid.centres(1)[:, None], u.shape), abs=1e-12)
     assert np.abs(v).max() < 1e-12
     again = build(channel((linear[0], f'file = "{file}"\n\n'), *closed, name="again.toml"))
-    assert again.solver.faces()[0] == pytest.approx(runner.flow.solver.faces()[0], abs=1e-12)
+    assert again.flow.solver.faces()[0] == pytest.approx(runner.flow.solver.faces()[0], abs=1e-12)
     with pytest.raises(CaseError, match="the box is from 0 to 2 along x, that of the mesh from 0 to 3"):
         interpolated(file, StaggeredGrid((np.linspace(0, 3, 10), grid.faces[1]), (True, False)))
 
