@@ -242,7 +242,7 @@ class Restart:
         vectors = [np.ones((m.x.set.size, *m.x.shape)), self._signs()]
         b = m.b.read().reshape(m.x.set.size, -1).astype(np.float64)
         mean = m.context.comm.reduce(b.sum(axis=0), "sum") / m.total**0.5
-        sizes = self._images(lambda probe, image: list(steps_of(m.matrix.product(probe, image))), vectors)
+        sizes = self._images(m.matrix.product, vectors)
         if sizes[0] > _NULL[m.x.scalar.size] * sizes[1] or not (abs(mean) > limits).any():
             return ""
         return (
@@ -265,13 +265,11 @@ class Restart:
         b = m.b.read().astype(np.float64)
         most = float(m.context.comm.reduce(np.array([_largest(b)]), "max")[0])
         vectors = [self._signs(), *([b / most] if 0.0 < most < np.inf else [])]
-        if not np.isfinite(self._images(lambda x, y: list(steps_of(m.matrix.product(x, y))), vectors)).all():
-            return
-        if not np.isfinite(self._images(lambda r, z: applied(m.preconditioner, r, z, m.name), vectors)).all():
-            kind = type(m.recipe)
+        makers = m.matrix.product, lambda r, z: applied(m.preconditioner, r, z, m.name)
+        if [bool(np.isfinite(self._images(make, vectors)).all()) for make in makers] == [True, False]:
             raise PreconditionerError(
-                f"{m.name}: the preconditioner {kind.__name__} ({place_of(kind)}) makes NaN or infinity of finite "
-                "numbers: look at its formula, and at what `build` made of the matrix"
+                f"{m.name}: the preconditioner {type(m.recipe).__name__} ({place_of(type(m.recipe))}) makes NaN or infinity of "
+                "finite numbers: look at its formula, and at what `build` made of the matrix"
             )
 
     def _signs(self) -> Reals:
@@ -280,11 +278,11 @@ class Restart:
         signs = np.random.default_rng(x.context.comm.rank).choice([-1.0, 1.0], x.set.size)
         return np.broadcast_to(signs.reshape(-1, *[1] * len(x.shape)), (x.set.size, *x.shape))
 
-    def _images(self, make: Callable[[Dat, Dat], Sequence[Step]], vectors: Sequence[Reals]) -> Reals:
+    def _images(self, make: Callable[[Dat, Dat], Step | Sequence[Step]], vectors: Sequence[Reals]) -> Reals:
         """Return the largest number of what steps make of each of some vectors, infinity for NaN. Collective."""
         m, sizes = self.method, []
         probe, image = m.work("probe"), m.work("image")
-        run = sequence(make(probe, image), f"{m.name}.probe")
+        run = sequence(list(steps_of(make(probe, image))), f"{m.name}.probe")
         for vector in vectors:
             probe.write(vector)
             run()
