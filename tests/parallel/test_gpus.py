@@ -49,8 +49,8 @@ def several() -> None:
 def on_gpus(work: Any, transport: str) -> list[Any]:
     """Return what each rank's work returns; it is given a context.
 
-    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet, also when the
-    collector frees memory of another thread's GPU.
+    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet. So may a copy from
+    the other GPU, when the collector frees memory of it in the thread that is to send: it is off while they run.
     """
 
     def rank(comm: Comm) -> Any:
@@ -60,12 +60,10 @@ def on_gpus(work: Any, transport: str) -> list[Any]:
             assert context.links.peer is not None
         return found
 
-    if transport != "nccl":
-        return run_threads(count(), rank)
     gc.collect()
     gc.disable()
     try:
-        return run_threads(min(2, count()), rank)
+        return run_threads(min(2, count()) if transport == "nccl" else count(), rank)
     finally:
         gc.enable()
 
