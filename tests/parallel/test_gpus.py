@@ -49,8 +49,8 @@ def several() -> None:
 def on_gpus(work: Any, transport: str) -> list[Any]:
     """Return what each rank's work returns; it is given a context.
 
-    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet. So may a copy from
-    the other GPU, when the collector frees memory of it in the thread that is to send: it is off while they run.
+    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet. So may a copy
+    from the other GPU, when the collector frees memory of it in the thread that is to send: it is off while they run.
     """
 
     def rank(comm: Comm) -> Any:
