@@ -268,8 +268,8 @@ class Restart:
         makers = m.matrix.product, lambda r, z: applied(m.preconditioner, r, z, m.name)
         if [bool(np.isfinite(self._images(make, vectors)).all()) for make in makers] == [True, False]:
             raise PreconditionerError(
-                f"{m.name}: the preconditioner {type(m.recipe).__name__} ({place_of(type(m.recipe))}) makes NaN or infinity "
-                "of finite numbers: look at its formula, and at what `build` made of the matrix"
+                f"{m.name}: the preconditioner {type(m.recipe).__name__} ({place_of(type(m.recipe))}) makes NaN or "
+                "infinity of finite numbers: look at its formula, and at what `build` made of the matrix"
             )
 
     def _signs(self) -> Reals:
