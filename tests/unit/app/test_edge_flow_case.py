@@ -395,3 +395,20 @@ def test_mistakes_found_when_building(channel: Write, changes: tuple[Change, ...
     with pytest.raises(FluxloomError) as caught:
         build(channel(*changes))
     assert expected in str(caught.value)
+
+
+def test_snapshots(channel: Write, tmp_path: Path) -> None:
+    """Fields at points now and then, with their times, in a solver that has no files of its own."""
+    path = channel(("dt = 0.01", "dt = 0.02"))
+    path.write_text(path.read_text() + "\n[snapshots]\nevery = 2\n")
+    runner = build(path)
+    runner.begin(ResultFolder(tmp_path))
+    advanced(runner, 5)
+    assert sorted(tmp_path.glob("snapshot_*.vtk*")) == [tmp_path / f"snapshot_00000{k}.vtkhdf" for k in (2, 4)]
+    again = build(channel(("dt = 0.01", "dt = 0.02"), name="again.toml"))
+    wanted = advanced(again, 4).fields()
+    found = read_fields(tmp_path / "snapshot_000004.vtkhdf").point_data
+    assert set(found) == set(wanted)
+    np.testing.assert_array_equal(found["u"], wanted["u"])
+    times = json.loads((tmp_path / "snapshot.vtkhdf.series").read_text())["files"]
+    assert [one["time"] for one in times] == pytest.approx([0.04, 0.08])
