@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from fluxloom.app.results.folder import ResultFolder
 
-__all__ = ["Observer"]
+__all__ = ["Observer", "Sampler", "Stepping"]
 
 
 class Observer:
@@ -54,3 +54,42 @@ class Observer:
 
     def draw(self, name: str) -> None:
         """Draw what is worth it, of a case of a name; behind `finish`."""
+
+
+class Stepping(Protocol):
+    """What makes steps."""
+
+    @property
+    def steps(self) -> int:
+        """Since it began."""
+        ...
+
+
+class Sampler(Observer):
+    """Takes a sample of a flow every some steps, and behind the last one.
+
+    Parameters
+    ----------
+    flow
+        What is sampled.
+    every
+        Steps between two samples.
+    """
+
+    def __init__(self, flow: Stepping, every: int) -> None:
+        self._sampled, self._every, self._due = flow, every, True
+
+    def _sample(self) -> None:
+        """Take a sample."""
+        raise NotImplementedError
+
+    def stepped(self) -> None:
+        """Sample, where it is due."""
+        self._due = self._sampled.steps % self._every == 0
+        if self._due:
+            self._sample()
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet."""
+        if not self._due:
+            self._sample()

@@ -58,7 +58,7 @@ class RankSpec:
     Parameters
     ----------
     device
-        As `fluxloom.dsl.context.open_device` takes it: ``"cuda:1"``, ``"cpu"``, ``"opencl:0"``.
+        As `fluxloom.dsl.runtime.open_device` takes it: ``"cuda:1"``, ``"cpu"``, ``"opencl:0"``.
     threads
         Threads of a CPU rank; 0: not said.
     """

@@ -23,7 +23,7 @@ _SIGN = np.uint64(1 << 63)
 def parallel_rcb(
     comm: Comm, points: Floats, first: int, shares: Floats, weights: Floats | None = None
 ) -> npt.NDArray[np.int32]:
-    """Partition points as `fluxloom.graph.partition_rcb` does, without bringing them together. Collective.
+    """Partition points as `fluxloom.graph.partition.partition_rcb` does, without bringing them together. Collective.
 
     All groups of a level are cut at once. The cut is found by histograms of the leading bits of the coordinates,
     then of the next bits of what fell into the bin that holds the cut, and so on, and in the end of the global

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.files import write_table
-from fluxloom.app.observer import Observer
+from fluxloom.app.observer import Sampler, Stepping
 from fluxloom.solvers.flow_types import Profile
 
 __all__ = ["AveragesObserver", "SampleObserver"]
@@ -19,34 +19,18 @@ __all__ = ["AveragesObserver", "SampleObserver"]
 Array = npt.NDArray[np.float64]
 
 
-class _Flow(Protocol):
+class _Flow(Stepping, Protocol):
     time: float
-    steps: int
 
 
-class SampleObserver(Observer):
-    """Takes samples of a flow every some steps, and at the end; they count with the time since the look before."""
+class SampleObserver(Sampler):
+    """Samples that count with the time since the look before."""
 
     name, remembers = "statistics", ("_before",)
 
     def __init__(self, flow: _Flow, every: int) -> None:
-        self._flow, self._every = flow, every
-        self._before, self._due = flow.time, True
-
-    def _sample(self) -> None:
-        """Take a sample."""
-        raise NotImplementedError
-
-    def stepped(self) -> None:
-        """Sample, where it is due."""
-        self._due = self._flow.steps % self._every == 0
-        if self._due:
-            self._sample()
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet."""
-        if not self._due:
-            self._sample()
+        super().__init__(flow, every)
+        self._flow, self._before = flow, flow.time
 
 
 class _Statistics(Protocol):

@@ -12,10 +12,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.flow import Flow, Until
 from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
+from fluxloom.app.observer import Observer, Sampler, Stepping
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import Lines
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 
@@ -129,17 +128,6 @@ class AveragesTable(Table):
         return self
 
 
-class _Flow(Protocol):
-    """What is looked at."""
-
-    context: Context
-
-    @property
-    def steps(self) -> int:
-        """Steps done."""
-        ...
-
-
 class _Probes(Protocol):
     """What samples."""
 
@@ -149,7 +137,7 @@ class _Probes(Protocol):
     def sample(self) -> None: ...
 
 
-class ProbesObserver(Observer):
+class ProbesObserver(Sampler):
     """Points whose values are written to ``probes.csv``.
 
     Parameters
@@ -166,12 +154,12 @@ class ProbesObserver(Observer):
 
     name, remembers = "probes", ("memory",)
 
-    def __init__(self, flow: _Flow, probes: _Probes, over: str, values: Sequence[str], every: int) -> None:
-        self._flow, self._probes, self._every = flow, probes, every
+    def __init__(self, flow: Stepping, probes: _Probes, over: str, values: Sequence[str], every: int) -> None:
+        super().__init__(flow, every)
+        self._probes, self._kept = probes, 0
         self._names = [over, *(f"{name}.{value}" for name in probes.names for value in values)]
         self._lines: Lines | None = None
         self._rows: list[Array] = []
-        self._kept, self._due = 0, True
 
     @property
     def memory(self) -> dict[str, Any]:
@@ -194,12 +182,6 @@ class ProbesObserver(Observer):
         """Open the file, and write what there is."""
         super().begin(folder)
         self._lines = folder.lines("probes.csv", ",".join(self._names), [_line(r) for rows in self._rows for r in rows])
-
-    def stepped(self) -> None:
-        """Sample, where it is due."""
-        self._due = self._flow.steps % self._every == 0
-        if self._due:
-            self._sample()
 
     def _sample(self) -> None:
         self._probes.sample()
@@ -224,8 +206,8 @@ class ProbesObserver(Observer):
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write what is left."""
-        if self._lines is not None and not self._due:
-            self._sample()
+        if self._lines is not None:
+            super().finish()
         self._fetch()
         self.folder.closed("probes.csv", self._lines)
 
