@@ -52,6 +52,8 @@ class Taken:
         What has set the dats.
     """
 
+    forgets = ("loops",)
+
     loops: Sequence[Loop]
 
     def __init__(self, flow: LatticeBoltzmann, above: Dat, u: Dat) -> None:

@@ -52,7 +52,7 @@ def ran(ranks: int, *arguments: Any, **options: Any) -> Leg:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("airfoil", "edge_transport") else pytest.param(name, marks=pytest.mark.long)
+    "name", [name if name in ("airfoil", "edge_transport", "lattice pull") else pytest.param(name, marks=pytest.mark.long)
              for name in RANKS],
 )  # fmt: skip
 def test_ranks(name: str, tmp_path: Path) -> None:
