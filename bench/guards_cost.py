@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.application import Writer
-from fluxloom.app.guards import Guards
+from fluxloom.run.guards import Guards
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 HEAD = '[case]\nname = "cost"\nsolver = "{solver}"\n[run]\niterations = 100000000\n'

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.checkpoint import Resumed, RunCheckpoint
 from fluxloom.app.loading import parse_case
-from fluxloom.app.march import march
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.run.checkpoint import Resumed, RunCheckpoint
+from fluxloom.run.march import march
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 
 __all__ = ["Leg", "changed", "leg", "same"]
 
@@ -95,10 +95,11 @@ def leg(
     runner = application.build(model, context)
     first, told = ranks.rank == 0, list[str]()
     log = ResidualLog()
-    checkpoint = RunCheckpoint(model.checkpoint, model, runner, context, directory, {"log": log}, told.append)
+    every, case = model.checkpoint.value, model.model_dump()
+    checkpoint = RunCheckpoint(every, case, runner, context, directory, {"log": log}, told.append)
     if poison:
         _poison(context, checkpoint)
-    resumed = checkpoint.resume()
+    resumed = checkpoint.resume() if model.checkpoint.resume else None
     folder = ResultFolder(directory if first else None)
     runner.begin(folder)
     if first:

@@ -24,7 +24,9 @@ LAYERS = {
     "mesh": 4, "linalg": 4,
     "fv": 5, "fe": 5, "lbm": 5, "time": 5,
     "solvers": 6,
-    "app": 7,
+    "run": 7,
+    "flows": 8, "monitors": 8,
+    "app": 9,
 }  # fmt: skip
 LABORATORY_LAYERS = {
     "options": 0,
@@ -43,7 +45,9 @@ OPTIONAL = frozenset({
     "vtk", "pyfftw", "pyvkfft", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
     "trimesh", "manifold3d", "imageio_ffmpeg", "lbmpy", "pystencils", "xlb", "jax", "warp",
 })  # fmt: skip
-OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph", "lbm"})
+OPTIONAL_IN = frozenset({
+    "device", "comm", "mesh", "run", "flows", "monitors", "app", "linalg", "graph", "lbm",
+})  # fmt: skip
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4
 FOREIGN = frozenset(f"{LABORATORY}.peers.{name}" for name in ("kratos_peer", "lbm_peer_lbmpy", "lbm_peer_xlb"))
 """Programs of interpreters that have what they compare with."""
@@ -257,7 +261,7 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
         ("codegen__printer", "def f():\n    from fluxloom.dsl import loop", "higher layer (3)"),
         ("codegen__printer", "from ..device.cpu import build", "of a sibling"),
         ("fv__flux", f"{TYPES}    from fluxloom.time import euler", "of a sibling"),
-        ("solvers__euler", "importlib.import_module('fluxloom.app.case')", "higher layer (7)"),
+        ("solvers__euler", "importlib.import_module('fluxloom.app.case')", "higher layer (9)"),
         ("dsl__loop", "from importlib import import_module\nimport_module(name)", "computed name"),
         ("fv__flux", "import fluxloom", "whole package"),
         ("mesh__mesh", "from fluxloom import Loop", "whole package"),

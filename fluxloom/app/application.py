@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
 
 if TYPE_CHECKING:
     from fluxloom.app.case import CaseModel

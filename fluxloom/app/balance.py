@@ -9,9 +9,9 @@ import numpy as np
 
 from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
 
 __all__ = ["built", "equal_shares", "measured_shares"]
 

@@ -6,85 +6,31 @@ A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described her
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError
 
 from fluxloom.app.case_errors import describe_errors
 from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.app.strategy_tables import strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
-from fluxloom.core.strategies import Strategy, strategy_words
 from fluxloom.dsl.runtime import device_registry
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.run.checkpoint import Every
+from fluxloom.run.guard_limits import GuardLimits
 
 __all__ = [
     "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputFormat", "OutputTable", "PartitionTable",
-    "RunTable", "Table", "parse_shares",
+    "RunTable", "parse_shares",
 ]  # fmt: skip
 
 _LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
-
-
-class Table(BaseModel):
-    """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-    described: ClassVar[type[Any] | None] = None
-    """The dataclass of which the table has the keys."""
-    moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Keys of before, whose values are numbers of a choice now: the key of that."""
-    zero_is_default: ClassVar[Collection[str]] = ()
-    """Those of them whose 0 stood for the choice's own number."""
-    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Keys of before that have another name now."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_their_names(cls, given: Any) -> Any:
-        """Give the values of keys of before to those of now."""
-        if not (isinstance(given, dict) and cls.renamed.keys() & given.keys()):
-            return given
-        if both := next((old for old, new in cls.renamed.items() if old in given and new in given), ""):
-            raise ValueError(f"give only one of {both} and {cls.renamed[both]}, which are the same")
-        return {cls.renamed.get(key, key): value for key, value in given.items()}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_their_place(cls, given: Any) -> Any:
-        """Put the values of keys of before where they belong: ``entropy_fix = 0.1`` into ``flux``."""
-        if not (isinstance(given, dict) and cls.moved.keys() & given.keys()):
-            return given
-        table = {key: value for key, value in given.items() if key not in cls.moved}
-        for choice in dict.fromkeys(cls.moved[key] for key in given if key in cls.moved):
-            numbers = {key: value for key, value in given.items() if cls.moved.get(key) == choice}
-            if numbers := {key: n for key, n in numbers.items() if not (key in cls.zero_is_default and n == 0)}:
-                table[choice] = _with_numbers(table.get(choice, cls.model_fields[choice].default), choice, numbers)
-        return table
-
-    def changed(self, names: Iterable[str]) -> list[str]:
-        """Return which of some keys do not have their default value."""
-        fields = type(self).model_fields
-        return [name for name in names if getattr(self, name) != fields[name].default]
-
-
-def _with_numbers(choice: Any, name: str, numbers: dict[str, Any]) -> Any:
-    """Return a choice with some of its numbers."""
-    key = next(iter(numbers))
-    words = strategy_words(choice) if isinstance(choice, Strategy) else choice
-    if words is None or words == "none":
-        raise ValueError(f"{key} is a number of {name}, which is none: write {name} = {{ type = ..., {key} = ... }}")
-    words = {"type": words} if isinstance(words, str) else words
-    if not isinstance(words, dict):
-        return words  # nonsense, which the check of the choice tells
-    if (both := numbers.keys() & words.keys()) and not isinstance(choice, Strategy):
-        raise ValueError(f"give only one of {min(both)} and {name}.{min(both)}")
-    return words | numbers
 
 
 def _known_device(name: Any) -> Any:
@@ -323,48 +269,14 @@ class CheckpointTable(Table):
     keep: Annotated[int, Field(ge=1, le=100)] = 2
     resume: bool = True
 
+    @property
+    def value(self) -> Every:
+        """What the table says, but for ``resume``."""
+        return Every(self.every, self.seconds, self.keep)
 
-class GuardTable(Table):
-    """``[guards]``: what ends a run as diverged. Numbers that are 0, and ``false``, switch a guard off.
 
-    Attributes
-    ----------
-    every
-        Steps between two looks at the flow; 0: as the solver chooses, such that they cost less than 1 %.
-    finite
-        Whether all values have to be finite.
-    positive
-        Whether density, pressure and depth have to be.
-    balance
-        Part of the mass (of gas, of water) that may appear or vanish: what boundaries let through is counted.
-    growth
-        How many times what the start, boundaries and forces give the energy may be.
-    scalar
-        How many times what the start, boundaries and sources give the largest value of a scalar may be.
-    viscosity
-        How many times the viscosity the eddy viscosity, and the variable of its model, may be.
-    residual
-        How many times its lowest value so far, or 1e-10 of the first one, the residual of a steady run may be.
-    clipped, clipped_steps
-        Part of the states of a step towards a steady flow that may be clipped, in so many steps one after the other.
-    courant
-        How many times the largest stable step a step may be.
-    mach
-        Of fluid and bodies on a lattice.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    finite: bool = True
-    positive: bool = True
-    balance: Annotated[float, Field(ge=0)] = 1e-4
-    growth: Annotated[float, Field(ge=0)] = 1e4
-    scalar: Annotated[float, Field(ge=0)] = 3.0
-    viscosity: Annotated[float, Field(ge=0)] = 1e7
-    residual: Annotated[float, Field(ge=0)] = 1e6
-    clipped: Annotated[float, Field(ge=0, le=1)] = 0.05
-    clipped_steps: Annotated[int, Field(ge=1, le=10**9)] = 100
-    courant: Annotated[float, Field(ge=0)] = 8.0
-    mach: Annotated[float, Field(ge=0)] = 1.0
+class GuardTable(strategy_table(GuardLimits)):
+    """``[guards]``: what ends a run as diverged; the names and defaults of `fluxloom.run.guard_limits.GuardLimits`."""
 
 
 class CaseModel(Table):

@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
-from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, show_error, table
 from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
-from fluxloom.app.failure import APART
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.guards import Guards
-from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
 from fluxloom.app.job_record import first_record
-from fluxloom.app.march import March, Silent, march
 from fluxloom.app.request import Request
-from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.app.results.folder import ResultFolder, known_results
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
@@ -36,6 +27,15 @@ from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
+from fluxloom.run.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
+from fluxloom.run.failure import APART
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.guards import Guards
+from fluxloom.run.interruption import leaving_by_signal
+from fluxloom.run.march import March, Silent, march
+from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
+from fluxloom.run.results.folder import ResultFolder, known_results
+from fluxloom.run.results.tables import ResidualLog
 
 if TYPE_CHECKING:
     from fluxloom.dsl.hybrid import TimedComm
@@ -131,11 +131,13 @@ class Job:
         if made.flow.chain is not None and context.device.native:
             made.flow.chain.build()
         tuned = self._tuned(made) if run.tune == "startup" else []
-        log, guards = ResidualLog(), Guards(self.case.guards, made, context)
+        log, guards = ResidualLog(), Guards(self.case.guards.value, made, context)
         saver = RunCheckpoint(
-            self.case.checkpoint, self.case, made, context, request.directory, {"residuals": log}, self._tell
+            self.case.checkpoint.value, self.case.model_dump(), made, context, request.directory,
+            {"residuals": log}, self._tell,
         )
-        resumed = saver.resume((earlier.record or {}).get("run")) if earlier.goes_on else None
+        goes_on = earlier.goes_on and self.case.checkpoint.resume
+        resumed = saver.resume((earlier.record or {}).get("run")) if goes_on else None
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, made, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}

@@ -7,18 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.checkpoint import CHECKPOINT, RunCheckpoint
 from fluxloom.app.cli.console import facts, messages, output, table
-from fluxloom.app.failure import all_or_none
-from fluxloom.app.files import fields_name, write_fields
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.gathering import gathered
-from fluxloom.app.guards import Guards
-from fluxloom.app.march import March
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
 from fluxloom.app.request import Request
-from fluxloom.app.results.folder import RECORD, ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError
@@ -27,6 +18,15 @@ from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.measured import measured_bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
+from fluxloom.run.checkpoint import CHECKPOINT, RunCheckpoint
+from fluxloom.run.failure import all_or_none
+from fluxloom.run.files import fields_name, write_fields
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.gathering import gathered
+from fluxloom.run.guards import Guards
+from fluxloom.run.march import March
+from fluxloom.run.results.folder import RECORD, ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 
 __all__ = ["JobOutput"]
 
@@ -113,13 +113,13 @@ class JobOutput:
                     write_fields(folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time)
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
-                    from fluxloom.app.pictures import draw_field
+                    from fluxloom.run.pictures import draw_field
 
                     path = folder / f"{picture.field}.png"
                     draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
         if self.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):
-                from fluxloom.app.pictures import draw_residual
+                from fluxloom.run.pictures import draw_residual
 
                 title = f"{self.case.case.name}: residual"
                 draw_residual(folder / "residual.png", np.array(log.iterations), np.array(log.values), title)

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fluxloom.app.crew import Crew
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.request import Request
 from fluxloom.app.system import fluxloom_version, package_version, python_version
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
 
 __all__ = ["first_record"]
 

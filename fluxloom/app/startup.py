@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluxloom.app.flow import Flow
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
@@ -15,6 +14,7 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.tune import tune
 from fluxloom.dsl.tuning import TuningFile, schedule_words
+from fluxloom.run.flow import Flow
 
 __all__ = ["STARTUP_HEADINGS", "StartupRow", "check_tunable", "tune_at_start"]
 

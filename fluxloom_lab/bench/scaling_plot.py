@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fluxloom.app.files import atomic
 from fluxloom.core.optional import require
+from fluxloom.run.files import atomic
 
 __all__ = ["draw_scaling"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from fluxloom.app.cli.console import facts, messages, output, table
 from fluxloom.app.crew import require_one, starts_ranks
-from fluxloom.app.files import prepare_file, write_json
 from fluxloom.app.ranks import start
 from fluxloom.app.summary import HEADINGS, LEFT
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
+from fluxloom.run.files import prepare_file, write_json
 from fluxloom_lab.bench.base import Record
 from fluxloom_lab.bench.options import BenchOptions, Divided, Laid, Ranked
 from fluxloom_lab.bench.registry import Bench, benches

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from fluxloom.app.cli.console import messages, output
 from fluxloom.app.crew import require_one, starts_ranks
-from fluxloom.app.files import prepare_file, write_json
 from fluxloom.app.ranks import start
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
+from fluxloom.run.files import prepare_file, write_json
 from fluxloom_lab.cli.named import Call, Named, application
 from fluxloom_lab.options import given
 from fluxloom_lab.verify.base import Check, RankedOptions, Verification, VerifyOptions, as_json

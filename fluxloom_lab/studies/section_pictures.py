@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.pictures import picture_file
 from fluxloom.core.errors import CaseError
+from fluxloom.run.pictures import picture_file
 
 __all__ = ["Panel", "Pressures", "draw_sections"]
 

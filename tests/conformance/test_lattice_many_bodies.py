@@ -13,7 +13,6 @@ import fluxloom as fl
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
@@ -22,6 +21,7 @@ from fluxloom.lbm.boundaries import Body, Velocity, Wall, assemble
 from fluxloom.lbm.boundaries.sums import ROW, WallSum
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.lbm.shapes import Block, Circle, Sphere
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 

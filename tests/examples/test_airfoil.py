@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PUBLISHED = 0.0001060114637578  # OP2 Airfoil, 720 000 cells, 1000 iterations

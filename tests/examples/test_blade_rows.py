@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
 from fluxloom.solvers.compressible import CompressibleFlow
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
+from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "cavity.toml"
 MARCHI = (-0.2140417, 0.1795728, -0.2538030)

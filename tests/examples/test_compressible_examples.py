@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.cases.compressible_run import CompressibleRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
 from fluxloom.mesh import read_data
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.riemann import SOD
 

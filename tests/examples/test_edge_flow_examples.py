@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.edge_probes import simplices_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

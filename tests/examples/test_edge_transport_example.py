@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "edge_transport.toml"
 PEAK = 1.0 / (4 * np.pi * 1e-3 * 2.5 * np.pi)

@@ -12,11 +12,11 @@ import pytest
 from scipy.integrate import trapezoid
 
 from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "incompressible"' in path.read_text("utf-8"))

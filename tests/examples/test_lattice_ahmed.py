@@ -11,9 +11,9 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.surface import Surface
+from fluxloom.run.results.folder import ResultFolder
 
 pytest.importorskip("trimesh")
 pytest.importorskip("manifold3d")

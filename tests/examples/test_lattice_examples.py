@@ -10,10 +10,10 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")

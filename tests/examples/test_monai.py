@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.tsunami import TsunamiCase
-from fluxloom.app.cases.tsunami_run import TsunamiRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.shallow_water import TsunamiRun
 from fluxloom.fv.shallow_boundary import Level
+from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "monai.toml"
 

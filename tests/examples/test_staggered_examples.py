@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.staggered import StaggeredCase
-from fluxloom.app.cases.staggered_run import StaggeredRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("staggered_cavity", "staggered_channel")

@@ -94,7 +94,7 @@ def test_a_refused_run_leaves_the_folder_as_it_was(solver: str, run: Any) -> Non
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_disk_without_room_is_refused(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.results.folder.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr("fluxloom.run.results.folder.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     assert run(write(solver), "-o", "out", *end(solver)) == 2
     assert "free some space" in run.said
     assert not Path("out").exists()
@@ -219,7 +219,7 @@ def long(solver: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_output_that_cannot_be_written_is_lost_alone(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fluxloom.app.results import tables
+    from fluxloom.run.results import tables
 
     whole, table = tables.Lines._put, TABLE.get(solver, "history.csv")
     if table == "gauges.csv":

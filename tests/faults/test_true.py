@@ -118,7 +118,7 @@ def test_what_is_missing_is_said_before_the_first_step(run: Any, monkeypatch: py
 
 def test_a_failure_of_ours_is_recorded(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in the middle of a run: a traceback, and a record that does not say that it is still running."""
-    from fluxloom.app.flow_run import FlowRun
+    from fluxloom.run.flow_run import FlowRun
 
     def broken(self: object) -> float:
         raise RuntimeError("a mistake of ours")

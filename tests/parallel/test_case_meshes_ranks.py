@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
 from fluxloom.app.loading import load_case
@@ -16,6 +15,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
 from fluxloom.fv.node_slopes import NODE_SLOPES
 from fluxloom.mesh import box3d
 from fluxloom.mesh.dual import dual

@@ -15,16 +15,16 @@ from fluxloom.app.cases.lattice_fields import look_at
 from fluxloom.app.cases.lattice_observers import MovieObserver
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.gathering import find_lost, gathered
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.gathering import find_lost, gathered
+from fluxloom.run.results.folder import ResultFolder
 from tests.parallel.launch import ROOT, run
 
 Values = dict[str, Any]
@@ -267,7 +267,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
         runner.advance()
         flow = runner.flow.solver
         fields = look_at(flow, runner.flow.units, runner.flow.pieces)
-        wanted[step] = (fields, runner._columns(), runner.observers[0].columns())
+        wanted[step] = (fields, runner.columns(), runner.monitors[0].columns())
         if step == 10:
             assert [item[0].step for item in runner.flow.beside._running] == [8, 8]
             assert not (tmp_path / "fields_00000008.vti").exists()
@@ -281,7 +281,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     pressure = np.frombuffer(data[8 : 8 + 4 * fields.pressure.size], "<f4")
     np.testing.assert_array_equal(pressure, fields.pressure.astype(np.float32).ravel())
     assert np.abs(pressure - wanted[9][0].pressure.ravel()).max() > 0
-    movie = next(one.movie for one in runner.observers if isinstance(one, MovieObserver))
+    movie = next(one.movie for one in runner.monitors if isinstance(one, MovieObserver))
     assert movie is not None
     kept = movie.pictures[1]
     movie.add(fields.vorticity, ~fields.fluid)

@@ -12,7 +12,6 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.app.ranks import Starter
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -40,6 +39,7 @@ from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.lbm.shapes_sets import Union
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_devices import DividedLattice
 from tests.lattice_names import lattice_flow

@@ -15,7 +15,6 @@ import pytest
 import fluxloom as fl
 from fluxloom.app.cases.tsunami import TsunamiApplication, TsunamiCase
 from fluxloom.app.cli.main import main
-from fluxloom.app.gathering import gathered
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -25,6 +24,7 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.gathering import gathered
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
 from tests.parallel.launch import mpiexec

@@ -13,9 +13,7 @@ from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
@@ -26,6 +24,8 @@ from fluxloom.lbm.lattices import D3Q19
 from fluxloom.lbm.links import find_links
 from fluxloom.lbm.shapes import Sphere
 from fluxloom.lbm.surface import Surface
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("manifold3d")

@@ -17,15 +17,15 @@ from fluxloom.app.cases.lattice_observers import frequency
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
-from fluxloom.app.movies import Movie
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.image_data import write_image
+from fluxloom.run.movies import Movie
+from fluxloom.run.results.folder import ResultFolder
 
 CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"},
@@ -296,7 +296,7 @@ def test_probes_may_be_at_both_ends_of_the_box(cells: int) -> None:
     mesh = {"nx": cells, "ny": cells, "spacing": 1.0 / cells}
     case = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": points})
     runner = LatticeApplication().build(case, Context("cpu", threads=1))
-    assert any(isinstance(one, ProbesObserver) for one in runner.observers)
+    assert any(isinstance(one, ProbesObserver) for one in runner.monitors)
     beyond = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": {"a": [1.001, 0.5]}})
     with pytest.raises(FluxloomError, match="probes"):
         LatticeApplication().build(beyond, Context("cpu", threads=1))

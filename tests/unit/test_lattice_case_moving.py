@@ -8,11 +8,11 @@ from typing import Any
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 STEPS = 8
 

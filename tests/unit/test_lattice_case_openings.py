@@ -13,12 +13,12 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.boundaries import AntiBounceBack, Pressure, Velocity, ZouHe
+from fluxloom.run.flow_run import FlowRun
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "lattice.md"
 

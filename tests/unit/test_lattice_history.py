@@ -10,11 +10,11 @@ import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 STEPS = 13
 

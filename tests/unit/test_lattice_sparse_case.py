@@ -11,14 +11,14 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import parse_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import labels_of
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom_lab.bench.lbm_choice import LbmOptions, choices_of
 from fluxloom_lab.problems.lbm_pack import packing
 

@@ -11,11 +11,11 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
-from fluxloom.app.movies import Movie
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.dsl.context import Context
+from fluxloom.run.movies import Movie
+from fluxloom.run.results.folder import ResultFolder
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg")
 pytest.importorskip("matplotlib")

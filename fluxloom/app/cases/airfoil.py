@@ -11,14 +11,10 @@ import numpy.typing as npt
 from pydantic import Field
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.case import CaseModel, GuardTable, Table
-from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
-from fluxloom.app.cases.gas_watch import airfoil_watch
-from fluxloom.app.flow import Flow, Picture, Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.history import History, HistoryPanel
+from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.watch import Watch
+from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
@@ -27,9 +23,15 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 
 __all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRun", "airfoil_part", "airfoil_run", "mesh_sizes"]
@@ -172,7 +174,7 @@ class AirfoilRun(Flow):
         self.solver.iterate()
         return self.solver.rms()
 
-    def columns(self, history: History) -> dict[str, float]:
+    def columns(self) -> dict[str, float]:
         """Return the iteration and the root mean square change."""
         return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
 
@@ -201,11 +203,11 @@ class AirfoilRun(Flow):
             Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
         )
 
-    def panels(self, history: History) -> tuple[str, Sequence[HistoryPanel]]:
+    def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
         """Return the residual."""
         return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
 
-    def watch(self, table: GuardTable, until: Until) -> Watch:
+    def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return airfoil_watch(self.solver, self.constants.gamma, table)
 
@@ -217,7 +219,7 @@ class AirfoilRun(Flow):
 def airfoil_run(
     context: Context, mesh: AirfoilMesh | RankedMesh, constants: AirfoilConstants, schedule: Schedule, *,
     fused: bool = True, layout: Layout | None = None, shape: tuple[int, int] | None = None, name: str = "airfoil",
-    history: int = 0, snapshots: int = 0,
+    monitors: Sequence[Monitor] = (),
 ) -> FlowRun[AirfoilRun]:  # fmt: skip
     """Return the Airfoil solver, ready to be run. Collective.
 
@@ -237,7 +239,7 @@ def airfoil_run(
         Of values with several components.
     shape
         The integers that a mesh in parts was made with; without them the whole mesh is not there.
-    name, history, snapshots
+    name, monitors
         As of `FlowRun`.
     """
     solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
@@ -251,10 +253,7 @@ def airfoil_run(
             raise MeshError("the mesh was given in parts without the integers it was made with: the whole is not known")
         return airfoil_mesh(*shape).to_mesh_data()
 
-    return FlowRun(
-        AirfoilRun(solver, constants), name, Until(), whole, history=history, snapshots=snapshots,
-        partition=solver.partition,
-    )  # fmt: skip
+    return FlowRun(AirfoilRun(solver, constants), name, Until(), whole, monitors, partition=solver.partition)
 
 
 class AirfoilApplication:
@@ -287,5 +286,5 @@ class AirfoilApplication:
         schedule = parse_schedule(case.run.schedule)
         return airfoil_run(
             context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            history=case.history.every, snapshots=case.snapshots.every,
+            monitors=common_monitors(case),
         )  # fmt: skip

@@ -15,7 +15,6 @@ from fluxloom.app.cases.compressible_observers import (
     probes_observer,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
-from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
     check_symmetry,
@@ -26,23 +25,24 @@ from fluxloom.app.cases.compressible_setup import (
     up_of,
 )
 from fluxloom.app.cases.compressible_slow import warn_of_slow_flow
-from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
-from fluxloom.app.cases.strategy_tables import strategy_of
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
+from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit
@@ -102,14 +102,14 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     mesh = domain.mesh
     whole = cache(lambda: flow_mesh(case.mesh) if mesh is None else mesh)
     run = CompressibleRun(flow, _steps(case, flow), bodies)
-    return run_of(case, run, until, whole, _observers(case, flow, stream, up, whole), domain.partition)
+    return run_of(case, run, until, whole, _monitors(case, flow, stream, up, whole), domain.partition)
 
 
-def _observers(
+def _monitors(
     case: CompressibleCase, flow: CompressibleFlow, stream: FreeStream, up: int, mesh: Callable[[], MeshData]
-) -> list[Observer]:
+) -> list[Monitor]:
     """Return what looks at a flow. Collective."""
-    found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
+    found: list[Monitor] = [BalanceObserver(flow, stream, case.forces, up)]
     if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import Table
+from fluxloom.app.tables import Table
 
 __all__ = ["CoefficientsTable", "SurfaceTable"]
 

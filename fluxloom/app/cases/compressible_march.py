@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import Table
-from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.app.cases.wall_motion import Listed
+from fluxloom.app.strategy_tables import strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 

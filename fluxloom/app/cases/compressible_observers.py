@@ -11,11 +11,11 @@ import numpy.typing as npt
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
-from fluxloom.app.files import write_table
-from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.files import write_table
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
 
@@ -32,7 +32,7 @@ _NOTHING = 1e-12
 """Name of the group of all patches; no table can have it."""
 
 
-class BalanceObserver(Observer):
+class BalanceObserver(Monitor):
     """Forces on the patches of each table, and what flows through all patches together.
 
     Parameters
@@ -165,7 +165,7 @@ class AveragesObserver(SampleObserver):
         return (("averages", f"{found.samples:,} samples{over}"),)
 
 
-class SurfaceObserver(Observer):
+class SurfaceObserver(Monitor):
     """Pressure and friction along patches, in tables at the end of the run.
 
     Raises
@@ -213,7 +213,7 @@ class SurfaceObserver(Observer):
         """Draw the pressure coefficients, upwards where they are negative."""
         if not self.curves:
             return
-        from fluxloom.app.pictures import draw_curves
+        from fluxloom.run.pictures import draw_curves
 
         names = "x", "pressure coefficient"
         self.folder.write("pressure.png", lambda path: draw_curves(path, self.curves, names, name, upside_down=True))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluxloom.app.observer import Observer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_outside import GivenState, InsideState
 from fluxloom.fv.guard_kernels import slow_inlets, slow_outlets
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["InletObserver", "OutletObserver"]
 
 
-class OutletObserver(Observer):
+class OutletObserver(Monitor):
     """Counts faces of supersonic outlets below Mach 1: there a wave comes in, and nothing says what it brings.
 
     Parameters
@@ -62,7 +62,7 @@ class OutletObserver(Observer):
         ),)  # fmt: skip
 
 
-class InletObserver(Observer):
+class InletObserver(Monitor):
     """Counts, at the end, faces of supersonic inlets with slow gas behind: a shock that came upstream cannot leave.
 
     Parameters

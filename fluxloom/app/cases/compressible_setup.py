@@ -17,8 +17,8 @@ from fluxloom.app.cases.compressible_tables import (
 )
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.strategy_tables import member_of
 from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (

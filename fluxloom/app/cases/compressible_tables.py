@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
-from fluxloom.app.cases.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.cases.wall_motion import MotionTable
+from fluxloom.app.strategy_tables import OrOthers, strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.core.errors import did_you_mean
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas

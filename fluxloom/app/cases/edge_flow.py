@@ -13,7 +13,6 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
@@ -22,21 +21,22 @@ from fluxloom.app.cases.flow_choices import (
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.cases.wall_motion import given_velocity
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
+from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.fv.given import sliding
 from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -95,7 +95,7 @@ class EdgeFlowApplication:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
         flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _observers(case, solver), domain.partition)
+        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 
 
 def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
@@ -168,9 +168,9 @@ def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
             raise slides_only(name, table.velocity)
 
 
-def _observers(case: EdgeFlowCase, solver: EdgeFlow) -> list[Observer]:
+def _monitors(case: EdgeFlowCase, solver: EdgeFlow) -> list[Monitor]:
     """Return what the case looks at. Collective."""
-    found: list[Observer] = []
+    found: list[Monitor] = []
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(EdgeForcesObserver(solver, name, table))

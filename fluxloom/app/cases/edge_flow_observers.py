@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
 from fluxloom.app.cases.incompressible_observers import ForceColumns, force_reference
+from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_probes import EdgeProbes
 from fluxloom.solvers.flow_forces import force_directions

@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
-from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.app.strategy_tables import strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]

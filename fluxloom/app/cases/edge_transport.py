@@ -10,22 +10,22 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
-from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.cases.wall_motion import given_velocity
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
+from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom.solvers.edge_transport_probes import TransportProbes
@@ -75,7 +75,7 @@ class EdgeTransportApplication:
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _observers(case, solver), domain.partition)
+        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 
 
 def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
@@ -116,7 +116,7 @@ def _field(given: float | str, key: str, d: int) -> Scalar:
     return lambda places: values(*places.T)
 
 
-def _observers(case: EdgeTransportCase, solver: EdgeTransport) -> list[Observer]:
+def _monitors(case: EdgeTransportCase, solver: EdgeTransport) -> list[Monitor]:
     """Return what the case looks at. Collective."""
     table = case.probes
     if not table.points:

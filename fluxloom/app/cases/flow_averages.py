@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_plan import COMPONENTS
-from fluxloom.app.files import write_table
-from fluxloom.app.observer import Sampler, Stepping
+from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.run.files import write_table
+from fluxloom.run.monitor import Sampler, Stepping
 from fluxloom.solvers.flow_types import Profile
 
 __all__ = ["AveragesObserver", "SampleObserver"]

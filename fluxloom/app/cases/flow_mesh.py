@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
-from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.app.strategy_tables import strategy_of, strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError
 from fluxloom.mesh import box2d, box3d, read_data

@@ -1,4 +1,4 @@
-"""Tables and observers that cases of flow share: the history, probes, and averages over time."""
+"""Tables and monitors that cases of flow share: the history, probes, and averages over time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.flow import Flow, Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer, Sampler, Stepping
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import Lines
+from fluxloom.app.case import CaseModel
+from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.flow import Flow, Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.history import History
+from fluxloom.run.monitor import Monitor, Sampler, Stepping
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import Lines
+from fluxloom.run.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = [
-    "BLOCK", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "run_of",
+    "BLOCK", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -65,15 +68,19 @@ class FlowCase(CaseModel):
 F = TypeVar("F", bound=Flow)
 
 
+def common_monitors(case: FlowCase) -> list[Monitor]:
+    """Return what every solver has: the history, and files of the fields."""
+    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
+    return [History(case.history.every), *snapshots]
+
+
 def run_of(
-    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], observers: Sequence[Observer],
+    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
     partition: PartitionReport | None = None,
 ) -> FlowRun[F]:  # fmt: skip
     """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
-    return FlowRun(
-        flow, case.case.name, until, mesh, observers, partition=partition, history=case.history.every,
-        snapshots=case.snapshots.every,
-    )  # fmt: skip
+    found = [*monitors, *common_monitors(case)]
+    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
 
 
 def _named(points: Any) -> Any:

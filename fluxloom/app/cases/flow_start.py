@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, KrylovTable
-from fluxloom.app.cases.strategy_tables import member_of
 from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Status

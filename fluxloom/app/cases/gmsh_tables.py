@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.app.strategy_tables import strategy_of, strategy_table
 from fluxloom.mesh.gmsh_mesh import GmshBody, GmshBox, GmshCylinder, GmshShape, GmshStep
 
 __all__ = ["GmshTable", "gmsh_shape"]

@@ -12,7 +12,6 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
@@ -21,20 +20,21 @@ from fluxloom.app.cases.incompressible_observers import (
     ScalarObserver,
     probes_observer,
 )
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
@@ -96,12 +96,12 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
     lengths = StepLengths(time.dt, time.courant, time.diffusion)
     flow = IncompressibleRun(solver, lengths, tuple(fluid.mean_velocity), budget=case.history.every > 0)
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
-    return run_of(case, flow, Until(time.end, time.steady), whole, _observers(case, solver), domain.partition)
+    return run_of(case, flow, Until(time.end, time.steady), whole, _monitors(case, solver), domain.partition)
 
 
-def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:
+def _monitors(case: IncompressibleCase, solver: Incompressible) -> list[Monitor]:
     """Return what the case looks at."""
-    found: list[Observer] = []
+    found: list[Monitor] = []
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(ForcesObserver(solver, name, table))

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import AveragesTable
-from fluxloom.app.cases.strategy_tables import OrOthers
+from fluxloom.app.strategy_tables import OrOthers
+from fluxloom.app.tables import Table
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]

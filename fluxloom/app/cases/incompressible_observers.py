@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.flow_plan import COMPONENTS
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
-from fluxloom.app.observer import Observer
+from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Statistics
@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 _AXES = "xyz"
 
 
-class ForceColumns(Observer):
+class ForceColumns(Monitor):
     """The force on some patches, or its coefficients, as columns.
 
     Parameters
@@ -106,7 +106,7 @@ class FlowAveragesObserver(AveragesObserver):
         return found | {"p_mean": self.statistics.pressure()}
 
 
-class ScalarObserver(Observer):
+class ScalarObserver(Monitor):
     """A scalar as a field, its content and what enters through patches as columns."""
 
     def __init__(self, flow: Incompressible, name: str, patches: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
-from fluxloom.app.cases.strategy_tables import member_of
+from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue, ScalarBoundary

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import (
@@ -15,8 +14,9 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
-from fluxloom.app.cases.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
+from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity

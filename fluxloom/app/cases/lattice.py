@@ -22,7 +22,6 @@ from fluxloom.app.cases.lattice_run import LatticeRun, lattice_row, lattice_run
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
@@ -43,6 +42,7 @@ from fluxloom.lbm.boundaries import (
 )
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.memory import AllCells, Cells
+from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.strategy_tables import Chosen
+from fluxloom.app.strategy_tables import Chosen
+from fluxloom.app.tables import Table
 from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]

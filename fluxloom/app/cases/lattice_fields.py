@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.pictures import draw_image
+from fluxloom.run.pictures import draw_image
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = [

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.history import History
-from fluxloom.app.watch import keep
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
@@ -24,6 +22,8 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.output import totals
+from fluxloom.run.history import History
+from fluxloom.run.watch import keep
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LatticeHistory", "Monitors"]
@@ -170,9 +170,9 @@ class LatticeHistory(History):
         """Take back what a checkpoint has kept."""
         self.recall(memory)
 
-    def stepped(self, steps: int) -> None:
+    def stepped(self) -> None:
         """Ask for a line behind a step where one is due, and write the one before."""
-        self._due = bool(self.every) and steps % self.every == 0
+        self._due = bool(self.every) and self._steps % self.every == 0
         if not self._due or not self.rows:
             return
         self.collect()

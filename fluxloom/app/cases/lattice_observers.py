@@ -15,10 +15,10 @@ from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeForcesTable, LatticeMovieTable
 from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.movies import Movie
-from fluxloom.app.observer import Observer
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.lbm.immersed import Fixed, ImmersedBoundary
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.movies import Movie
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["ForcesObserver", "MotionObserver", "MovieObserver", "frequency"]
@@ -54,7 +54,7 @@ def frequency(times: Array, values: Array) -> tuple[float, float] | None:
     return float((len(at) - 1) / (at[-1] - at[0])), 0.5 * (high - low)
 
 
-class ForcesObserver(Observer):
+class ForcesObserver(Monitor):
     """The force on a body or side as columns: components, and coefficients along x (drag) and y (lift).
 
     Parameters
@@ -108,7 +108,7 @@ class ForcesObserver(Observer):
         return rows
 
 
-class MotionObserver(Observer):
+class MotionObserver(Monitor):
     """Where bodies that move are; of particles the mean, and the least along each axis."""
 
     def __init__(self, boundary: ImmersedBoundary, units: Units) -> None:
@@ -141,7 +141,7 @@ class MotionObserver(Observer):
         return (("particles", f"{len(self._particles):,}, at ({mean}) on average"),)
 
 
-class MovieObserver(Observer):
+class MovieObserver(Monitor):
     """A film of a field; of a volume in the middle across z. Its pictures are drawn while the next steps run.
 
     On several ranks only what is seen comes together on rank 0: of wide boxes not every cell.

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import OutputFormat, OutputTable, PartitionTable, Table
+from fluxloom.app.case import OutputFormat, OutputTable, PartitionTable
+from fluxloom.app.tables import Table
 
 __all__ = ["LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
 

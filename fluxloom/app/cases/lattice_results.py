@@ -9,8 +9,8 @@ import numpy as np
 from fluxloom.app.cases.lattice_fields import Fields, draw_plane, middle
 from fluxloom.app.cases.lattice_ranks import Pieces, places_of
 from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.image_data import write_image
-from fluxloom.app.results.folder import ResultFolder
+from fluxloom.run.image_data import write_image
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["draw_fields", "write_fields"]

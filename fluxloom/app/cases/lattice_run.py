@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.lattice_fields import fields_of, look_at
@@ -24,13 +23,6 @@ from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.cases.lattice_watch import lattice_watch
-from fluxloom.app.flow import Flow, Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.history import History, HistoryPanel
-from fluxloom.app.observer import Observer
-from fluxloom.app.reports import executables, merged_reports
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.watch import Watch
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
@@ -44,6 +36,13 @@ from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.flow import Flow, HistoryPanel, Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.reports import executables, merged_reports
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LatticeRun", "lattice_row", "lattice_run"]
@@ -150,7 +149,7 @@ class LatticeRun(Flow):
         self._rate.note(steps)
 
     # --------------------------------------------------------------------------------------- results
-    def columns(self, history: History) -> dict[str, float]:
+    def columns(self) -> dict[str, float]:
         """Return columns, of the step that the monitors look at."""
         units, seen = self.units, self.monitors
         above, energy = seen.totals()
@@ -170,10 +169,10 @@ class LatticeRun(Flow):
         """Cells of fluid, of all ranks; at least one."""
         return max(1, int(np.count_nonzero(self.solver.fluid)))
 
-    def panels(self, history: History) -> tuple[str, Sequence[HistoryPanel]]:
+    def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
         """Return the energy, and the coefficients of bodies."""
         panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
-        names = [column.removesuffix(".drag") for column in history.names if column.endswith(".drag")]
+        names = [column.removesuffix(".drag") for column in columns if column.endswith(".drag")]
         return "time", [*panels, *(HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in names)]
 
     def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
@@ -284,7 +283,7 @@ class LatticeRun(Flow):
         each = self._bytes()
         return (bound_row(self.rate, each, copy_gbs, self.pieces.comm.size),) if each else ()
 
-    def watch(self, table: GuardTable, until: Until) -> Watch:
+    def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return lattice_watch(self.solver, self.case, self.boundary, table)
 
@@ -300,7 +299,7 @@ class LatticeRun(Flow):
         )
 
 
-class _Files(Observer):
+class _Files(Monitor):
     """Files of the fields now and then, and all that is done beside the steps: behind the others of a step."""
 
     def __init__(self, run: LatticeRun) -> None:
@@ -334,14 +333,14 @@ def lattice_run(
     history = LatticeHistory(case.history.every, run.monitors, run.notes)
     until = Until(case.time.end, case.time.steady)
     return FlowRun(
-        run, case.case.name, until, run.mesh, [*_observers(run, history), _Files(run)],
-        partition=run.pieces.report(shares), history=history,
+        run, case.case.name, until, run.mesh, [*_monitors(run, history), _Files(run), history],
+        partition=run.pieces.report(shares),
     )  # fmt: skip
 
 
-def _observers(run: LatticeRun, history: LatticeHistory) -> list[Observer]:
+def _monitors(run: LatticeRun, history: LatticeHistory) -> list[Monitor]:
     """Return what looks at a flow. Collective."""
-    found: list[Observer] = []
+    found: list[Monitor] = []
     flow, case, units = run.solver, run.case, run.units
     for name, table in case.forces.items():
         try:

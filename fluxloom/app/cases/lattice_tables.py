@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import HistoryTable, ProbesTable
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
@@ -16,8 +16,9 @@ from fluxloom.app.cases.lattice_output_tables import (
     LatticeOutputTable,
     LatticePartitionTable,
 )
-from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.app.cases.wall_motion import MotionTable
+from fluxloom.app.strategy_tables import Chosen
+from fluxloom.app.tables import Table
 from fluxloom.core.strategies import strategy_name
 from fluxloom.lbm.boundaries import OpeningScheme, PressureScheme, VelocityScheme
 from fluxloom.lbm.collisions import TRT, Collision

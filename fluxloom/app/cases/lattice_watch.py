@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import SOUND
-from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Finite
-from fluxloom.app.watch import LOST, Reduction, Rule, Watch
 from fluxloom.lbm.immersed import ImmersedBoundary
 from fluxloom.lbm.immersed.moving import RigidGroup
 from fluxloom.lbm.output import judged
+from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.guard_rules import AtLeast, AtMost, Balance, Finite
+from fluxloom.run.watch import LOST, Reduction, Rule, Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["lattice_watch"]
@@ -22,7 +22,7 @@ _DRIFT = 1e-3
 
 
 def lattice_watch(
-    flow: LatticeBoltzmann, case: LatticeCase, boundary: ImmersedBoundary | None, table: GuardTable
+    flow: LatticeBoltzmann, case: LatticeCase, boundary: ImmersedBoundary | None, table: GuardLimits
 ) -> Watch:
     """Return what guards look at in lattice Boltzmann flow."""
     cells = float(max(1, np.count_nonzero(flow.fluid)))

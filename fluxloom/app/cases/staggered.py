@@ -12,22 +12,22 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_plan import StepLengths
 from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
-from fluxloom.app.cases.staggered_run import StaggeredRun
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.observer import Observer
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.staggered import StaggeredRun
 from fluxloom.fv.place_noise import place_noise
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, inflow_of
 from fluxloom.mesh.generate import clustered
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
@@ -76,7 +76,7 @@ class StaggeredApplication:
         if not time.dt:
             check_step(bool(np.isfinite(solver.stable_step(time.courant, time.diffusion))))
         flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
-        return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _observers(case, solver))
+        return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _monitors(case, solver))
 
 
 def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
@@ -126,9 +126,9 @@ def _start(case: StaggeredCase, grid: StaggeredGrid) -> list[Array]:
     return found
 
 
-def _observers(case: StaggeredCase, solver: Staggered) -> list[Observer]:
+def _monitors(case: StaggeredCase, solver: Staggered) -> list[Monitor]:
     """Return what the case looks at."""
-    found: list[Observer] = []
+    found: list[Monitor] = []
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluxloom.app.observer import Observer
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_forces import StaggeredForces
 
 __all__ = ["StaggeredForcesObserver"]
 
 
-class StaggeredForcesObserver(Observer):
+class StaggeredForcesObserver(Monitor):
     """The force on some sides as columns."""
 
     def __init__(self, flow: Staggered, name: str, sides: Sequence[str]) -> None:

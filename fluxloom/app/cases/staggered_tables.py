@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
-from fluxloom.app.cases.strategy_tables import Chosen
+from fluxloom.app.strategy_tables import Chosen
+from fluxloom.app.tables import Table
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [

@@ -12,19 +12,19 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
-from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRun
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
-from fluxloom.app.flow import Until
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
+from fluxloom.flows.shallow_water import Event, Plan, TsunamiRun
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
 from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
+from fluxloom.run.flow import Until
+from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.shallow_water import Field, ShallowWater
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel, OutputTable, RunTable, Table
+from fluxloom.app.case import CaseModel, OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.app.strategy_tables import strategy_table
+from fluxloom.app.tables import Table
 from fluxloom.fv.shallow_scheme import ShallowScheme
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]

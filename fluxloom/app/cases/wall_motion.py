@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula, formula_check
+from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError
 
 __all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts"]

@@ -15,7 +15,6 @@ from fluxloom.app.checks import check_directory, check_ranks, missing_packages
 from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.crew import starts_ranks
-from fluxloom.app.files import fields_name
 from fluxloom.app.keys import key_tables
 from fluxloom.app.loading import load_application, load_case
 from fluxloom.app.ranks import RankSpec, parse
@@ -26,6 +25,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
+from fluxloom.run.files import fields_name
 
 __all__ = ["NAME", "command"]
 

@@ -17,7 +17,6 @@ from fluxloom.app.case import parse_shares
 from fluxloom.app.cli import mesh_cluster
 from fluxloom.app.cli.console import JsonOption, add, facts, messages, output, table
 from fluxloom.app.cli.listening import Listening
-from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
@@ -43,6 +42,7 @@ from fluxloom.mesh.quality import quality
 from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import Method
 from fluxloom.mesh.slices import cut
+from fluxloom.run.files import atomic, prepare_file, write_json
 
 __all__ = ["build"]
 

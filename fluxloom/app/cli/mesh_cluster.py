@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from fluxloom.app.cli.console import messages
-from fluxloom.app.files import atomic
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import read_data, write
 from fluxloom.mesh.cluster import Clustering, cluster
+from fluxloom.run.files import atomic
 
 __all__ = ["command"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.flow import Flow, Until
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d
+from fluxloom.run.flow import Flow, Until
+from fluxloom.run.flow_run import FlowRun
 
 CASE = """
 [case]

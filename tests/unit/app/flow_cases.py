@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from fluxloom.app.flow import Flow
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
+from fluxloom.run.flow import Flow
+from fluxloom.run.flow_run import FlowRun
 
 XMIN = '[boundary.xmin]\ntype = "inflow"\nvelocity_x = "4 * y * (1 - y)"\n'
 XMAX = '[boundary.xmax]\ntype = "outflow"\n'

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
 from fluxloom.fv.volumes import ControlVolumes
 
 CASE = """

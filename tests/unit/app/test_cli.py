@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.results.tables import read_residuals
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_fields
+from fluxloom.run.results.tables import read_residuals
 from fluxloom_lab.verify.base import Check, VerifyOptions
 
 Call = Callable[..., SimpleNamespace]

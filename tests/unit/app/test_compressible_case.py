@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
+from fluxloom.flows.compressible import CompressibleRun
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh import box2d, write
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from tests.unit.app.flow_cases import Write, advanced, built, writer
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.app.cases.compressible_observers import BalanceObserver
-from fluxloom.app.cases.compressible_run import CompressibleRun
+from fluxloom.flows.compressible import CompressibleRun
 from tests.unit.app.flow_cases import built
 
 Array = npt.NDArray[np.float64]
@@ -63,8 +63,8 @@ def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, pe
     while not runner.finished:
         runner.advance()
         assert runner.flow.solver.steps < 100
-    observer = next(item for item in runner.observers if isinstance(item, BalanceObserver))
-    found = observer.coefficients()["airfoil"]
+    monitor = next(item for item in runner.monitors if isinstance(item, BalanceObserver))
+    found = monitor.coefficients()["airfoil"]
     return np.array([found.drag, found.lift, found.moment])
 
 

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_run import CompressibleRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.march import march
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.march import march
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 
 CASE = """
 [case]
@@ -91,8 +91,8 @@ def test_probes_are_exact_for_linear_states(tmp_path: Path) -> None:
     """In corners too, before anything has moved."""
     runner = build(CASE, tmp_path)
     runner.begin(ResultFolder(tmp_path))
-    for observer in runner.observers:
-        observer.stepped()
+    for monitor in runner.monitors:
+        monitor.stepped()
     runner.finish(pictures=False)
     heading = (tmp_path / "probes.csv").read_text().splitlines()[0].split(",")
     names = [f"{probe}.{value}" for probe in ("low", "middle", "far") for value in ("rho", "u", "v", "p")]

@@ -10,21 +10,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
 from fluxloom.app.cli.main import main
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
-from fluxloom.app.march import march
-from fluxloom.app.results import folder as folder_module
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.edge_flow import EdgeFlowRun
 from fluxloom.mesh.io import read_fields
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.gathering import gathered
+from fluxloom.run.march import march
+from fluxloom.run.results import folder as folder_module
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, Change, Write, advanced, built, writer
 
 CASE = f"""

@@ -10,21 +10,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_transport_run import EdgeTransportRun
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
-from fluxloom.app.march import march
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.flows.transport import EdgeTransportRun
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.gathering import gathered
+from fluxloom.run.march import march
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from tests.unit.app.flow_cases import Change, Write, advanced, built, writer

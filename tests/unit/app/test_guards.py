@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.checkpoint import RunCheckpoint
-from fluxloom.app.flow import Flow, Until
-from fluxloom.app.flow_run import FlowRun
-from fluxloom.app.guard_rules import Balance, Clipped
-from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.loading import load_case
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.watch import Numbers, Watch
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d
+from fluxloom.run.checkpoint import RunCheckpoint
+from fluxloom.run.flow import Flow, Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.guard_rules import Balance, Clipped
+from fluxloom.run.guards import Guards, Violation
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.watch import Numbers, Watch
 
 HEAD = '[case]\nname = "guarded"\nsolver = "{}"\n[run]\niterations = {}\nthreads = 1\n'
 
@@ -151,7 +151,7 @@ class Run:
         context = Context(device, threads=1, tuning=False)
         self.runner: Any = application.build(case, context)
         self.runner.begin(ResultFolder(folder))
-        self.guards = Guards(case.guards, self.runner, context)
+        self.guards = Guards(case.guards.value, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
 
@@ -289,7 +289,7 @@ def test_a_file_with_nan_is_refused(tmp_path: Path) -> None:
     values[..., 0] = np.nan
     u.write(values)
     case, _ = load_case(tmp_path / "case.toml")
-    RunCheckpoint(case.checkpoint, case, run.runner, run.runner.flow.solver.context, tmp_path).save()
+    RunCheckpoint(case.checkpoint.value, case.model_dump(), run.runner, run.runner.flow.solver.context, tmp_path).save()
     with pytest.raises(CaseError, match=r"checkpoint\.h5: velocity_x is nan at \("):
         Run(tmp_path, staggered + f'[initial]\nfile = "{tmp_path / "checkpoint.h5"}"\n')
 
@@ -443,10 +443,10 @@ class Steady(Flow):
     ],
 )
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
-    from fluxloom.app.case import GuardTable
+    from fluxloom.run.guard_limits import GuardLimits
 
     runner = FlowRun(Steady(), "steady", Until(), lambda: box2d(2, 2))
-    guards = Guards(GuardTable(), runner, Context("reference"))
+    guards = Guards(GuardLimits(), runner, Context("reference"))
     guards.begin()
     for number, residual in enumerate(residuals, start=1):
         found = guards.stepped(number, None, residual)

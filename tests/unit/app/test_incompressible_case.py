@@ -10,15 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, PreconditionerError, SolverError
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
 from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import DampedJacobi, SmoothedAggregation
 from fluxloom.mesh import box2d, write
+from fluxloom.run.flow_run import FlowRun
 from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, YMIN, Write, advanced, built, writer
 
 CASE = f"""

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import load_case
-from fluxloom.app.march import march
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.fv.place_noise import place_noise
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.march import march
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 
 BASE = """
 [case]

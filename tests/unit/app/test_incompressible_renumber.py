@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.mesh import box2d, write
 from fluxloom.mesh.mesh import MeshData
 

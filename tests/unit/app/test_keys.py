@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fluxloom.app.cases.strategy_tables import member_table, strategy_of, strategy_table
 from fluxloom.app.keys import key_tables, page
 from fluxloom.app.loading import applications
+from fluxloom.app.strategy_tables import member_table, strategy_of, strategy_table
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.strategies import PYTHON_ONLY, Strategy, strategy_class, strategy_words
 

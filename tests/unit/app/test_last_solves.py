@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_run import EdgeFlowRun
-from fluxloom.app.cases.incompressible_run import IncompressibleRun
-from fluxloom.app.march import March, march
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
+from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.linalg import ConjugateGradient, Status
+from fluxloom.run.march import March, march
+from fluxloom.run.results.tables import ResidualLog
 from tests.unit.app.flow_cases import CHANNEL, built
 
 CASE = f"""

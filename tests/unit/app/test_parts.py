@@ -17,20 +17,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.airfoil import mesh_sizes
-from fluxloom.app.files import (
-    atomic,
-    fields_name,
-    prepare_file,
-    write_fields,
-    write_json,
-)
-from fluxloom.app.flow import Picture, Until
-from fluxloom.app.gathering import find_lost, gathered
-from fluxloom.app.march import march
-from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import ExchangeRow, exchange_rows, rows_of_ranks
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog, read_residuals
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.summary import LoopRow, difference, loop_rows, overall
 from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
@@ -45,6 +32,19 @@ from fluxloom.dsl.ranked import ExchangeTime
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
+from fluxloom.run.files import (
+    atomic,
+    fields_name,
+    prepare_file,
+    write_fields,
+    write_json,
+)
+from fluxloom.run.flow import Picture, Until
+from fluxloom.run.gathering import find_lost, gathered
+from fluxloom.run.march import march
+from fluxloom.run.pictures import draw_field, draw_residual
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog, read_residuals
 from fluxloom_lab.verify.base import Check
 
 PNG = b"\x89PNG"
@@ -236,8 +236,8 @@ def test_interruption(fake_runner: Callable[..., Any]) -> None:
 
 def test_an_iteration_that_does_not_end(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One signal is enough: an iteration gets some time to finish, and no more."""
-    monkeypatch.setattr("fluxloom.app.interruption._GRACE", 0.2)
-    monkeypatch.setattr("fluxloom.app.interruption._SAME_SIGNAL", 0.1)
+    monkeypatch.setattr("fluxloom.run.interruption._GRACE", 0.2)
+    monkeypatch.setattr("fluxloom.run.interruption._SAME_SIGNAL", 0.1)
     runner = fake_runner()
 
     def advance() -> None:
@@ -258,7 +258,7 @@ def test_second_interruption(fake_runner: Callable[..., Any], monkeypatch: pytes
     log = ResidualLog(None)
     before = signal.getsignal(signal.SIGINT)
     assert march(fake_runner(stop_at=4, signals=2), 5, log).status == "interrupted"  # what a launcher repeats
-    monkeypatch.setattr("fluxloom.app.interruption._SAME_SIGNAL", -1.0)
+    monkeypatch.setattr("fluxloom.run.interruption._SAME_SIGNAL", -1.0)
     with pytest.raises(KeyboardInterrupt):
         march(fake_runner(stop_at=4, signals=2), 5, log)
     assert signal.getsignal(signal.SIGINT) is before

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.app.flow import Picture
-from fluxloom.app.pictures import draw_field
 from fluxloom.mesh import box2d
+from fluxloom.run.flow import Picture
+from fluxloom.run.pictures import draw_field
 
 pytest.importorskip("matplotlib")
 Array = npt.NDArray[np.float64]

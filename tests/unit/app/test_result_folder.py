@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.lock import LOCK, FolderLock
-from fluxloom.app.results.tables import Lines, ResidualLog, read_residuals
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
+from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.lock import LOCK, FolderLock
+from fluxloom.run.results.tables import Lines, ResidualLog, read_residuals
 
 CASE = {
     "case": {"name": "a"}, "run": {"iterations": 10}, "fluid": {"viscosity": 0.1}, "time": {"end": 2.0, "steady": 0.0},
@@ -109,7 +109,7 @@ def test_a_second_run_is_refused_while_the_first_lives(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_taken_over(tmp_path: Path) -> None:
-    program = f"from fluxloom.app.results.lock import FolderLock; from pathlib import Path; import os\n" \
+    program = f"from fluxloom.run.results.lock import FolderLock; from pathlib import Path; import os\n" \
               f"FolderLock(Path({str(tmp_path)!r}), 'first'); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
     before = tree(tmp_path)

@@ -10,19 +10,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.staggered_run import StaggeredRun
 from fluxloom.app.cases.staggered_start import interpolated
-from fluxloom.app.checkpoint import RunCheckpoint
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
-from fluxloom.app.march import march
-from fluxloom.app.results.folder import ResultFolder
-from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.staggered import StaggeredRun
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.io import read_fields
+from fluxloom.run.checkpoint import RunCheckpoint
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.march import march
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import ResidualLog
 from tests.unit.app.flow_cases import CHANNEL, XMAX, XMIN, YMAX, Write, advanced, built, writer
 
 CASE = f"""
@@ -86,7 +86,7 @@ def test_channel(channel: Write) -> None:
     assert runner.residual() < 1e-2
     p = runner.fields()["p"].reshape(6, 12)
     assert (p[3, 9] - p[3, 3]) == pytest.approx(-0.8, rel=0.05)
-    values = runner.observers[1].columns()
+    values = runner.monitors[1].columns()
     assert values["both.force_x"] == pytest.approx(1.6, rel=0.05)
     assert values["both.force_y"] == pytest.approx(0.0, abs=1e-9)
 
@@ -167,7 +167,7 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     base = channel(linear, *closed, slip, ('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"'))
     runner = build(base)
     case, _ = load_case(base)
-    RunCheckpoint(case.checkpoint, case, runner, runner.flow.solver.context, tmp_path).save()
+    RunCheckpoint(case.checkpoint.value, case.model_dump(), runner, runner.flow.solver.context, tmp_path).save()
     file = tmp_path / "checkpoint.h5"
     grid = StaggeredGrid((np.linspace(0, 2, 10), np.linspace(0, 1, 8)), (True, False))
     u, v = interpolated(file, grid)

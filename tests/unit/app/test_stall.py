@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fluxloom.app.loading import load_case
-from fluxloom.app.stall import stall, unconverged
 from fluxloom.dsl.context import Context
+from fluxloom.run.stall import stall, unconverged
 
 
 def _falling(steps: int, rate: float = 0.95) -> list[float]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case_difference import case_differences
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CheckpointError
+from fluxloom.run.case_difference import case_differences
 from tests.state_cases import CASES, LONG
 from tests.state_runs import Leg, changed, leg, same
 
@@ -52,8 +52,9 @@ def ran(ranks: int, *arguments: Any, **options: Any) -> Leg:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("airfoil", "edge_transport", "lattice pull") else pytest.param(name, marks=pytest.mark.long)
-             for name in RANKS],
+    "name",
+    [name if name in ("airfoil", "edge_transport", "lattice pull") else pytest.param(name, marks=pytest.mark.long)
+     for name in RANKS],
 )  # fmt: skip
 def test_ranks(name: str, tmp_path: Path) -> None:
     """With as many ranks the same bits; on one and then on three the same but for rounding and tolerances."""

@@ -127,7 +127,7 @@ def test_names_of_compilers(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["no such backend", "TkAgg", ""])
 def test_any_backend_of_matplotlib(text: str) -> None:
     pytest.importorskip("matplotlib")
-    code = "import os; from fluxloom.app.figures import figure_classes as f; f(); print(os.environ['MPLBACKEND'])"
+    code = "import os; from fluxloom.run.figures import figure_classes as f; f(); print(os.environ['MPLBACKEND'])"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": text}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

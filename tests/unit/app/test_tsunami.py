@@ -11,13 +11,13 @@ import pytest
 from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
-from fluxloom.app.cases.tsunami_run import TsunamiRun
-from fluxloom.app.flow_run import FlowRun
 from fluxloom.app.loading import applications, load_case
-from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.shallow_water import TsunamiRun
 from fluxloom.mesh import box2d, box3d, write
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.folder import ResultFolder
 
 CASE = """
 [case]

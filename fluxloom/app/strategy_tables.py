@@ -1,0 +1,250 @@
+"""Tables of case files that have the keys of a frozen dataclass: its names, types, defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, Field, dataclass, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import (
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
+
+from fluxloom.app.case_errors import mistakes_of
+from fluxloom.app.tables import Table
+from fluxloom.core.access import Const
+from fluxloom.core.errors import FluxloomError, did_you_mean
+from fluxloom.core.strategies import Strategy, default_of, strategy_class, strategy_words, written_fields
+
+__all__ = [
+    "Chosen", "OrOthers", "StrategyTable", "choose", "member_of", "member_table", "strategy_of", "strategy_table",
+]  # fmt: skip
+
+Kind = TypeVar("Kind")
+_NONE = {"type": "none"}
+
+
+class StrategyTable(Table):
+    """A table with the keys of a dataclass."""
+
+    @property
+    def value(self) -> Any:
+        """The dataclass that the table describes; of fields that are no keys the defaults."""
+        assert self.described is not None
+        return strategy_of(self.described, self)
+
+
+def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[StrategyTable]:
+    """Return the base of a table with the fields of a dataclass.
+
+    A field that is a tuple is an array in the file (of tables, where it is one of dataclasses), one that is a dataclass
+    a table within the table, one of a family of strategies a name or a table with a ``type`` (`Chosen`). What the
+    dataclass refuses the table refuses, with the same words.
+
+    Parameters
+    ----------
+    kind
+        The dataclass.
+    without
+        Fields that are no keys, beside those that no file can give (`fluxloom.core.strategies.written_fields`).
+    """
+
+    def check(table: Table) -> Table:
+        """Refuse what the dataclass refuses."""
+        try:
+            strategy_of(kind, table)
+        except FluxloomError as error:
+            raise ValueError(str(error).removeprefix(f"{kind.__name__}: ")) from None
+        return table
+
+    hints = get_type_hints(kind)
+    chosen = [field for field in written_fields(kind) if field.name not in without]
+    keys: dict[str, Any] = {field.name: (_in_a_file(hints[field.name]), _default(field)) for field in chosen}
+    checks: dict[str, Any] = {"check": model_validator(mode="after")(check)}
+    table = create_model(f"{kind.__name__}Keys", __base__=StrategyTable, __validators__=checks, **keys)
+    table.described = kind  # whose documentation is that of the keys
+    return table
+
+
+def strategy_of(kind: type[Kind], table: Table) -> Kind:
+    """Return the dataclass that a table of its fields describes.
+
+    Raises
+    ------
+    FluxloomError
+        What the dataclass refuses.
+    """
+    hints = get_type_hints(kind)
+    keys = [name for name in type(table).model_fields if name in hints]
+    return kind(**{name: _value(hints[name], getattr(table, name)) for name in keys})
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Annotation of a key that chooses a member of a family: by its name, or by a table with its numbers.
+
+    ``flux: Annotated[Flux, Chosen(Flux)]``. With ``optional`` there is ``"none"`` too, and None.
+    """
+
+    family: type[Strategy]
+    optional: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Say how pydantic checks a value, and how it writes one."""
+
+        def check(given: Any) -> Strategy | None:
+            return choose(self.family, given, optional=self.optional)
+
+        return handler(Annotated[Any, PlainValidator(check), PlainSerializer(_written)])
+
+
+def _written(value: Strategy | None) -> Any:
+    """Return a choice as a file has it."""
+    return "none" if value is None else strategy_words(value)
+
+
+@dataclass(frozen=True)
+class OrOthers:
+    """Annotation of a table of ours whose ``type`` may also name a member of a family, of others.
+
+    ``boundary: Annotated[BoundaryTable, OrOthers(Boundary, ("wall", "inflow"))]``. Such a table has the fields of the
+    member as its keys, and the member itself, which `member_of` returns.
+    """
+
+    family: type[Strategy]
+    ours: Collection[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Say how pydantic checks a value, and how it writes one."""
+        own: type[Any] = create_model(f"Own{source.__name__}", __base__=source, member=(Any, ...))
+
+        def check(given: Any, ours: Callable[[Any], Table]) -> Table:
+            kind = given.get("type") if isinstance(given, dict) else None
+            if not isinstance(kind, str) or kind in self.ours:
+                return ours(given)
+            known = [*self.ours, *self.family.choices.names()]
+            if ":" not in kind and kind not in known:
+                hint = did_you_mean(kind, known)
+                raise ValueError(f'type: unknown value "{kind}"{hint} (allowed: {", ".join(known)})')
+            return own.model_construct(type=kind, member=choose(self.family, given))
+
+        def written(table: Table) -> Any:
+            return strategy_words(member_of(table)) if isinstance(table, own) else table.model_dump()
+
+        return handler(Annotated[source, WrapValidator(check), PlainSerializer(written)])
+
+
+def member_of(table: Table) -> Any:
+    """Return the member of others that a table names, see `OrOthers`; None: the table is of ours."""
+    return getattr(table, "member", None)
+
+
+def choose(family: type[Strategy], given: Any, *, optional: bool = False) -> Strategy | None:
+    """Return the member of a family that a value of a case file describes; see `Chosen`.
+
+    Raises
+    ------
+    ValueError
+        Which says what is wrong, for pydantic.
+    """
+    if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
+        return given if isinstance(given, family) else None
+    kind, numbers = _named(family, given, optional)
+    try:
+        keys = member_table(kind)
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
+    for name in numbers.keys() - keys.model_fields.keys():
+        plain = name in vars(kind) and name not in vars(kind).get("__dataclass_fields__", ())
+        if plain and not callable(vars(kind)[name]) and not isinstance(vars(kind)[name], property):
+            raise ValueError(f"{given['type']}: {name} is no field, it has no type: write {name}: float in the class")
+    try:
+        return strategy_of(kind, keys.model_validate(numbers))
+    except ValidationError as error:
+        raise ValueError(f"{given['type']}: {mistakes_of(keys, error)}") from None
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
+
+
+def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Strategy], dict[str, Any]]:
+    """Return which member a value of a case file names, and its numbers."""
+    known = ", ".join([*family.choices.names(), *(["none"] if optional else [])])
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, dict):
+        raise ValueError(f'must be a name in quotes or a table {{ type = "..." }}, got {given!r} (allowed: {known})')
+    if not isinstance(given.get("type"), str):
+        hint = next((f"; is it misspelt as {key!r}?" for key in given if did_you_mean("type", [key])), "")
+        raise ValueError(f'the table needs type = "..."{hint} (allowed: {known})')
+    if optional and given["type"] == "none":
+        raise ValueError(f"none: no key {next(key for key in given if key != 'type')!r} (it has none)")
+    try:
+        kind = strategy_class(family, given["type"])
+    except FluxloomError as error:
+        raise ValueError(str(error)) from None
+    return kind, {key: value for key, value in given.items() if key != "type"}
+
+
+@cache
+def member_table(kind: type[Strategy]) -> type[Table]:
+    """Return the table of the numbers of a member; once a class, for making it takes long.
+
+    Raises
+    ------
+    FluxloomError
+        Where a field has a name that the table, or the family, has for something else.
+    """
+    family = [base for base in kind.__mro__ if "choices" in vars(base)]
+    for field in written_fields(kind):
+        of_family = any(callable(getattr(base, field.name, None)) for base in family)
+        if field.name == "type" or of_family or hasattr(StrategyTable, field.name):
+            whose = f"a method of {family[0].__name__}" if of_family else "taken in tables of case files"
+            raise FluxloomError(f"{kind.__name__}: the name of the field {field.name!r} is {whose}: call it otherwise")
+    return strategy_table(kind)
+
+
+def _default(field: Field[Any]) -> Any:
+    """Return the default of a field as a table has it; ``...`` where there is none."""
+    given = default_of(field)
+    return ... if given is MISSING else list(given) if isinstance(given, tuple) else given
+
+
+def _inner(hint: Any) -> Any:
+    """Return the dataclass, or the family, that a hint is, or may be beside None."""
+    found = [member for member in (hint, *get_args(hint)) if is_dataclass(member) or _is_family(member)]
+    return found[0] if found else None
+
+
+def _is_family(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Strategy)
+
+
+def _in_a_file(hint: Any) -> Any:
+    """Return the type of a key."""
+    if hint is tuple:
+        return list[Any]
+    if get_origin(hint) in (tuple, Const):
+        inside = _in_a_file(get_args(hint)[0])
+        return list[inside] if get_origin(hint) is tuple else inside
+    inner = _inner(hint)
+    if inner is None:
+        return hint
+    if _is_family(inner):
+        return Annotated[Any, Chosen(inner, optional=hint is not inner)]
+    table = strategy_table(inner)
+    return table if hint is inner else table | None
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """Return the value of a field from that of its key."""
+    if isinstance(value, Table):
+        return strategy_of(_inner(hint), value)
+    of = next(iter(get_args(hint)), Any)
+    return tuple(_value(of, item) for item in value) if isinstance(value, list) else value

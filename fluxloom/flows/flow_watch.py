@@ -1,0 +1,199 @@
+"""What guards look at in incompressible flow, and in what it carries: energy, eddy viscosity, scalars, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
+from fluxloom.fv.scalar_sides import FixedFlux
+from fluxloom.run.flow import Until
+from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.guard_rules import AtMost, Finite, Growth
+from fluxloom.run.watch import LOST, Numbers, Reduction, Rule, Watch
+
+if TYPE_CHECKING:  # a case imports its own solver alone
+    from fluxloom.solvers.edge_flow import EdgeFlow
+    from fluxloom.solvers.edge_transport import EdgeTransport
+    from fluxloom.solvers.incompressible import Incompressible
+    from fluxloom.solvers.staggered import Staggered
+
+__all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
+
+_EVERY = 20
+_STAGGERED, _TRANSPORT = 200, 50
+
+_BORNE, _STAGGERED_BORNE = 4.0, 2.0
+"""Times the limits of `time.courant` and `time.diffusion` that steps may have; the error is still the scheme's."""
+
+Host = Callable[[], Mapping[str, float]]
+
+
+def _largest(comm: Comm, values: npt.ArrayLike) -> float:
+    """Return the largest length of vectors ``(n, d)``, or magnitude of numbers, of all ranks. Collective."""
+    found = np.asarray(values, dtype=np.float64)
+    sizes = np.abs(found) if found.ndim < 2 else np.linalg.norm(found, axis=1)
+    return float(comm.reduce(np.array([sizes.max(initial=0.0)]), "max")[0])
+
+
+def _energy_look(u: Dat, weight: Dat) -> Reduction:
+    return Reduction(
+        u.set.context,
+        lambda sums, most: Loop(look_at_velocity, u.set, u, weight, sums, most, d=u.dim), [LOST, "energy"],
+        most=["speed2"],
+    )  # fmt: skip
+
+
+def _energy(table: GuardLimits, volume: float, speed: float, pull: Callable[[Numbers], float]) -> list[Rule]:
+    """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
+
+    def scale(numbers: Numbers) -> float:
+        """Return the energy that may be there."""
+        return 0.5 * volume * (speed**2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
+
+    return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
+
+
+def _steps(
+    table: GuardLimits, lengths: StepLengths, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf),
+    borne: float = 1.0,
+) -> tuple[list[Rule], list[Host]]:
+    """Return the rule of steps of a given length, and what finds how many times the largest stable one steps are.
+
+    ``limits`` are the bounds of ``time.courant`` and ``time.diffusion`` with which steps are chosen; so many times as
+    long as that they are borne.
+    """
+
+    def host() -> Mapping[str, float]:
+        """Return what the host knows."""
+        if lengths.dt:
+            longest = stable()
+            times = lengths.dt / longest if 0.0 < longest < inf else 0.0
+        else:
+            times = max(lengths.courant / limits[0], lengths.diffusion / limits[1])
+        return {"courant": times / borne, "times": times}
+
+    if not (lengths.dt and table.courant):
+        return [], [host]
+
+    rule = AtMost("courant", "times", "time.dt over the largest stable step", "", table.courant,
+                  f"time.dt is {lengths.dt:g}")  # fmt: skip
+    return [rule], [host]
+
+
+def incompressible_watch(
+    flow: Incompressible, lengths: StepLengths, until: Until, table: GuardLimits,
+    mean_velocity: Sequence[float],
+) -> Watch:  # fmt: skip
+    """Return what guards look at in flow on finite volumes."""
+    comm, cv = flow.context.comm, flow.volumes
+    volume = float(comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
+    given, start = flow.given.read(), flow.velocity()
+    speed = max(_largest(comm, given), _largest(comm, start), _largest(comm, [list(mean_velocity) or [0.0]]))
+    heavy = [one for one in flow.scalars.all.values() if one.scalar.buoyancy is not None]
+    looks, rules, hosts = [_energy_look(flow.u, flow.weight)], [Finite()] if table.finite else [], []
+    force = float(np.linalg.norm(flow.force))
+
+    def pull(numbers: Numbers) -> float:
+        """Return the largest acceleration."""
+        lift = 0.0
+        for one in heavy:
+            buoyancy = one.scalar.buoyancy
+            assert buoyancy is not None
+            span = numbers.values[f"most {one.scalar.name}"] + abs(buoyancy.reference)
+            lift += float(np.linalg.norm(buoyancy.gravity)) * abs(buoyancy.expansion) * span
+        return force + lift
+
+    for one in flow.scalars.all.values():
+        looks.append(_scalar_look(one.theta, flow.weight, one.scalar.name))
+        if not any(isinstance(side, FixedFlux) for side in one.scalar.boundaries.values()):
+            given = max(_largest(comm, one.values()), _largest(comm, one.given.read()))
+            rules += _bounded(table, one.scalar.name, given, _largest(comm, one.source.read()))
+    rules += _energy(table, volume, speed, pull)
+    if flow.model is not None and table.viscosity and flow.viscosity:
+        looks.append(_eddy_look(flow.nut, None))
+        rules.append(_eddy_rule(table, flow.viscosity, ""))
+    limits = (0.35 * flow.scheme.longer, 0.2 * flow.scheme.longer)
+    more, host = _steps(table, lengths, lambda: flow.stable_step(*limits), limits, _BORNE)
+    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], until.steady > 0.0, bound=_BORNE)
+
+
+def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
+    return Reduction(
+        c.set.context, lambda sums, most: Loop(look_at_scalar, c.set, c, weight, sums, most),
+        [LOST, f"total {name}"], most=[f"most {name}"],
+    )  # fmt: skip
+
+
+def _bounded(table: GuardLimits, name: str, given: float, source: float) -> list[Rule]:
+    """Return the rule of a scalar whose largest value is given, but for a source."""
+    if not table.scalar:
+        return []
+    rule = Growth(f"most {name}", f"|{name}|", name, table.scalar,
+                  lambda numbers: given + source * (numbers.time or 0.0), "scalar")  # fmt: skip
+    return [rule]
+
+
+def _eddy_look(nu: Dat, laminar: Dat | None) -> Reduction:
+    context = nu.set.context
+    known = Global(context, 0.0, name="laminar") if laminar is None else laminar
+    return Reduction(
+        context, lambda sums, most: Loop(look_at_viscosity, nu.set, nu, known, sums, most), most=["nu_t"]
+    )  # fmt: skip
+
+
+def _eddy_rule(table: GuardLimits, viscosity: float, field: str) -> Rule:
+    return AtMost("viscosity", "nu_t", "eddy viscosity", field, table.viscosity * viscosity,
+                  f"{table.viscosity:g} times the viscosity")  # fmt: skip
+
+
+def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:
+    """Return what guards look at in flow on edges."""
+    comm, loops = flow.context.comm, flow.loops
+    mass = flow.operators.mass
+    volume = float(comm.reduce(np.array([mass.read().sum()]), "sum")[0])
+    speed = max(_largest(comm, loops.boundary.given), _largest(comm, flow.velocity()))
+    force = _largest(comm, loops.body.read())
+    looks = [_energy_look(flow.u, mass)]
+    rules: list[Rule] = [Finite()] if table.finite else []
+    rules += _energy(table, volume, speed, lambda _: force)
+    least = -float(comm.reduce(np.array([-loops.laminar.read().min(initial=inf)]), "max")[0])
+    if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
+        looks.append(_eddy_look(loops.nu, loops.laminar))
+        rules.append(_eddy_rule(table, least, "nu_t"))
+    more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
+    return Watch(_EVERY, looks, [*rules, *more], host, until.steady > 0.0)
+
+
+def edge_transport_watch(flow: EdgeTransport, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:
+    """Return what guards look at in transport on edges."""
+    comm = flow.context.comm
+    given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
+    source = _largest(comm, flow.source.read())
+    rules: list[Rule] = [Finite()] if table.finite else []
+    rules += _bounded(table, "scalar", given, source)
+    more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
+    looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
+    return Watch(_TRANSPORT, looks, [*rules, *more], host, until.steady > 0.0)
+
+
+def staggered_watch(flow: Staggered, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:
+    """Return what guards look at in flow on a staggered grid."""
+    comm, fields = flow.context.comm, flow.fields
+    volume, start = flow.grid.volume, flow.velocity()
+    speed = max(_largest(comm, [fields.given.tolist()]), _largest(comm, start),
+                float(np.abs(flow.mean_velocity).max(initial=0.0)))  # fmt: skip
+    force = float(np.linalg.norm(flow.force))
+    rules: list[Rule] = [Finite()] if table.finite else []
+    rules += _energy(table, volume, speed, lambda _: force)
+    more, host = _steps(table, lengths, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
+    looks = [_energy_look(fields.u, fields.fluid)]
+    return Watch(_STAGGERED, looks, [*rules, *more], host, until.steady > 0.0, bound=_STAGGERED_BORNE)

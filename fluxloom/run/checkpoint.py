@@ -1,0 +1,252 @@
+"""``checkpoint.h5`` among the results of a run: taken behind steps, and the way on from it, in every solver."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
+from fluxloom.core.optional import require
+from fluxloom.dsl.context import Context
+from fluxloom.run.case_difference import case_differences, monitor_differences
+from fluxloom.run.flow_run import FlowRun
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.state import StateFile
+
+__all__ = ["CHECKPOINT", "Every", "Resumed", "RunCheckpoint"]
+
+CHECKPOINT = "checkpoint.h5"
+_OLD = "checkpoint.npz"
+_ANEW = "set checkpoint.resume = false to begin anew"
+
+
+@dataclass(frozen=True)
+class Every:
+    """When checkpoints are taken.
+
+    Attributes
+    ----------
+    steps
+        Between two of them.
+    seconds
+        Instead: seconds; with both, the first of these steps that comes so long after the last checkpoint. Without both
+        there is one only where a run is interrupted or ends.
+    keep
+        How many are kept: ``checkpoint.h5``, and before it ``checkpoint.h5.1`` ...
+    minutes
+        More seconds, 60 each.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range.
+    """
+
+    steps: int = 0
+    seconds: float = 0.0
+    keep: int = 2
+    minutes: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.steps >= 0 and self.seconds >= 0 and self.minutes >= 0 and self.keep >= 1):
+            raise SolverError(f"checkpoint: numbers from 0 on are wanted, and keep = 1 at least, not {self}")
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two checkpoints; 0: their number does not matter."""
+        return self.seconds + 60.0 * self.minutes
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """From where a run goes on.
+
+    Attributes
+    ----------
+    steps
+        Iterations that were done.
+    time
+        Of the flow; None where it has none.
+    path
+        The file.
+    told
+        What the user should know, a line each: a damaged file that was passed over, monitors that begin now.
+    """
+
+    steps: int
+    time: float | None
+    path: Path
+    told: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the user is told."""
+        time = "" if self.time is None else f", time {self.time:.6g}"
+        return (f"resumed from step {self.steps:,}{time}, {self.path}", *self.told)
+
+
+class RunCheckpoint:
+    """Takes checkpoints of a run, and lets it go on from the last one. On several ranks every method is collective.
+
+    A checkpoint that cannot be written never ends the run: the one before it stays, and the user is told.
+
+    Parameters
+    ----------
+    every
+        When checkpoints are taken.
+    case
+        What the run was made of, as JSON has it; one that goes on may differ as `fluxloom.run.case_difference` says.
+    run
+        As it was built.
+    context
+        Of its loops.
+    directory
+        Of the results.
+    also
+        More that keeps numbers, by name: the log of residuals.
+    tell
+        Hears of a checkpoint that could not be written, a line.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When checkpoints are asked for and h5py is not installed.
+    """
+
+    def __init__(
+        self, every: Every, case: Mapping[str, Any], run: FlowRun[Any], context: Context, directory: Path,
+        also: Mapping[str, Any] | None = None, tell: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        if every.steps or every.pause:
+            require("h5py", "mesh", "[checkpoint]")
+        self._every, self._flow, self._comm = every, run.flow, context.comm
+        self._case: dict[str, Any] = json.loads(json.dumps(case, default=str))
+        self.path = directory / CHECKPOINT
+        self._tell = tell if tell is not None else lambda _line: None
+        from fluxloom.dsl.memory import Memory
+
+        self.memory = Memory(run=run, **(also or {}))
+        self.run = ""
+        self._steps = self._saved = 0
+        self._since = time.monotonic()
+        self._mute = self._written = False
+
+    # ---------------------------------------------------------------------------------------- go on
+    def resume(self, run: str | None = None) -> Resumed | None:
+        """Give the run the state of the last checkpoint, if there is one; touch no file.
+
+        Parameters
+        ----------
+        run
+            Of which run the checkpoint has to be; None: any. That of another one is left alone, and replaced later.
+
+        Returns
+        -------
+        Resumed or None
+            From where the run goes on; None: from its beginning.
+
+        Raises
+        ------
+        CheckpointError
+            When no checkpoint can be read, or it is of another case. It is of no use then.
+        DeviceUnavailable
+            When there is one and h5py is not installed.
+        """
+        paths = self._comm.broadcast(self._found())
+        if isinstance(paths, str):
+            raise CheckpointError(paths)
+        if not paths:
+            return None
+        file, told = self._opened(paths)
+        if run and file.about.get("run") not in ("", run):
+            file.close()
+            self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
+            return None
+        try:
+            about = file.about
+            if differing := case_differences(about["case"], self._case):
+                keys = "; ".join(differing)
+                raise CheckpointError(
+                    f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
+                    f"--output, or {_ANEW}"
+                )
+            told += [f"[{key}] is not as in {file.path.name}: what is new in it begins now"
+                     for key in monitor_differences(about["case"], self._case)]
+            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in self.memory.restore(file)]
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
+        finally:
+            file.close()
+        self._steps = self._saved = self._flow.steps
+        self._since, self._written = time.monotonic(), file.path == self.path
+        return Resumed(self._steps, about["time"], file.path, tuple(told))
+
+    def _found(self) -> list[Path] | str:
+        """Return the files there are, the last one first; or why no run can go on."""
+        if self._comm.rank:
+            return []
+        older = sorted(self.path.parent.glob(f"{CHECKPOINT}.[0-9]*"), key=lambda p: int(p.suffix[1:] or 0))
+        paths = [path for path in (self.path, *older) if path.exists()]
+        old = self.path.with_name(_OLD)
+        if not paths and old.exists():
+            return (
+                f"{old}: was written by an older version of fluxloom, from which no run goes on: remove it, or {_ANEW}"
+            )
+        return paths
+
+    def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
+        """Return the last file that is whole, and what is to be said of those that are not."""
+        told: list[str] = []
+        from fluxloom.dsl.state import StateFile
+
+        for path in paths:
+            try:
+                return StateFile(path, self._comm), told
+            except CheckpointError as error:
+                told.append(str(error))
+        raise CheckpointError(f"{told[0]}; no other checkpoint is whole")
+
+    # ----------------------------------------------------------------------------------------- take
+    def due(self, steps: int) -> bool:
+        """Take note that so many iterations are done in all; return whether a checkpoint is due."""
+        self._steps, every = steps, self._every
+        if not (every.steps or every.pause) or steps % max(1, every.steps):
+            return False
+        if not every.pause:
+            return True
+        return bool(self._comm.broadcast(time.monotonic() - self._since >= every.pause))
+
+    def save(self) -> str:
+        """Take a checkpoint now; return the name of the file, empty if it could not be written."""
+        if self._saved == self._steps and self._written:
+            return CHECKPOINT
+        if self._mute:
+            return ""
+        about = {
+            "case": self._case, "run": self.run, "steps": self._steps, "time": self._flow.time,
+            "monitors": self.memory.monitors(),
+        }  # fmt: skip
+        try:
+            from fluxloom.dsl.state import write_state
+
+            write_state(self.path, self._comm, self.memory.state(), about, self._every.keep)
+        except DeviceUnavailable as error:  # the same packages on every rank
+            self._tell(f"no checkpoint is written: {error}")
+            self._mute = True
+            return ""
+        except CheckpointError as error:
+            self._tell(f"{error}; the run goes on, the checkpoint before is kept")
+            self._since = time.monotonic()
+            return ""
+        self._saved, self._written, self._since = self._steps, True, time.monotonic()
+        return CHECKPOINT
+
+
+def _name(path: str) -> str:
+    """Return the name of a monitor in words."""
+    return path.rpartition("[")[2].rstrip("]") if path.endswith("]") else path.rpartition(".")[2]

@@ -1,0 +1,282 @@
+"""What a run needs of a solver: `Flow`, that advances, has fields, and says how far it is and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.status import Goal
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.report import LoopReport
+from fluxloom.run.measures import PointValues, Surface
+
+if TYPE_CHECKING:
+    from fluxloom.run.guard_limits import GuardLimits
+    from fluxloom.run.results.folder import ResultFolder
+    from fluxloom.run.stall import Stall
+    from fluxloom.run.watch import Watch
+
+__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
+
+Fields = Mapping[str, npt.NDArray[Any]]
+Rows = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Until:
+    """How far a run goes, beside its number of steps.
+
+    Attributes
+    ----------
+    time
+        Of the flow, at which the run ends; 0: there is no such time.
+    steady
+        The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
+        look.
+    """
+
+    time: float = 0.0
+    steady: float = 0.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a field in the plane.
+
+    Attributes
+    ----------
+    field
+        Name of a scalar field.
+    title, label
+        Of the picture, and of its colour bar.
+    window
+        ``(x0, x1, y0, y1)``, or None for the whole mesh.
+    colours
+        A colour map of matplotlib.
+    centre
+        The value at the middle of the colour map, for maps that diverge.
+    """
+
+    field: str
+    title: str
+    label: str
+    window: tuple[float, float, float, float] | None = None
+    colours: str = "viridis"
+    centre: float | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A picture of a field of a volume, in its middle plane across some axes.
+
+    Attributes
+    ----------
+    field
+        Name of a scalar field.
+    title, label
+        Of the picture, and of its colour bar.
+    across
+        Numbers of the axes, 0 to 2; a picture each.
+    """
+
+    field: str
+    title: str
+    label: str
+    across: Sequence[int] = (1, 2)
+
+
+@dataclass(frozen=True)
+class HistoryPanel:
+    """Lines that belong into one panel of a picture.
+
+    Attributes
+    ----------
+    label
+        Of its axis.
+    columns
+        Of the table; a line each. One is not named.
+    logarithmic
+        Whether the axis is.
+    """
+
+    label: str
+    columns: Sequence[str]
+    logarithmic: bool = False
+
+
+class Flow:
+    """A solver with its state, as a run sees it.
+
+    A solver says what it is by overriding what follows; what it does not say stays as here. On several ranks every
+    method is collective.
+
+    Attributes
+    ----------
+    context
+        Of its loops.
+    chain
+        The loops of a step as one captured sequence, where there is one.
+    points
+        Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
+    updates
+        Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    """
+
+    context: Context
+    chain: Chain | None = None
+    points: int = 0
+    updates: int = 0
+
+    # ------------------------------------------------------------------------------------ where and when
+    @property
+    def cells(self) -> int:
+        """Number of cells, of all ranks."""
+        raise NotImplementedError
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the cells, or of the points, that this rank has; None on a rank alone."""
+        return None
+
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return 2
+
+    @property
+    def steps(self) -> int:
+        """Steps since the flow began."""
+        raise NotImplementedError
+
+    @property
+    def time(self) -> float | None:
+        """Of the flow; None where it has none."""
+        return None
+
+    # ----------------------------------------------------------------------------------------- advance
+    def advance(self, until: Until) -> float:
+        """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
+
+        Raises
+        ------
+        SolverError
+            If the step cannot be made, or the state behind it is lost.
+        """
+        raise NotImplementedError
+
+    def trial_step(self, until: Until) -> object:
+        """Make a step of a flow that is there to measure the speed of its ranks, and thrown away then."""
+        return self.advance(until)
+
+    def goals(self, until: Until) -> Sequence[Goal]:
+        """Return what the run aims at beside its number of steps, and how far it is: it ends when one is met."""
+        return ()
+
+    def check_next(self) -> None:
+        """Let what the next step solves by iterations be solved to the residual of the solution itself."""
+
+    def unsolved(self) -> str:
+        """Return what the residual of the last solution itself lacks, in words; empty: nothing."""
+        return ""
+
+    def failed(self) -> None:
+        """Let the fields show what a step has left that failed: all ranks have met."""
+
+    # ------------------------------------------------------------------------------------------ results
+    def fields(self) -> Fields:
+        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, float]:
+        """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
+        return {}
+
+    def summary(self, until: Until) -> Rows:
+        """Return the results worth printing, as (name, text) pairs."""
+        return ()
+
+    def choices(self) -> Rows:
+        """Return what was chosen that the case leaves open, as (name, text) pairs."""
+        return ()
+
+    def bound(self, copy_gbs: float) -> Rows:
+        """Return rows of the summary for a copy bandwidth, that of all ranks together, in GB/s."""
+        return ()
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches, sides and bodies whose surface can be measured."""
+        return ()
+
+    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+        """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Raises
+        ------
+        SolverError
+            If a point lies outside of the mesh, or the flow has no values at points.
+        """
+        raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
+        """Return patches or bodies as a surface, with moments about a point, by default the origin. Collective.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch, or the flow has no surfaces.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+
+    # ------------------------------------------------------------------------------------ when it is lost
+    def watch(self, table: GuardLimits, until: Until) -> Watch | None:
+        """Return what guards look at; None: the residual alone. Called once, before the first step."""
+        return None
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return ""
+
+    def why_stalled(self, found: Stall) -> str:
+        """Return why the residual gets no lower, and what to change; empty: it is not known."""
+        return ""
+
+    # ----------------------------------------------------------------------------------------- pictures
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return the pictures of a plane flow that are worth drawing, for a case of a name."""
+        return ()
+
+    def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
+        """Return what is drawn of a history with some columns, and over which of them."""
+        return "time", ()
+
+    def sections(self, name: str) -> Sequence[Section]:
+        """Return the sections of a flow in three dimensions that are worth drawing, for a case of a name."""
+        return ()
+
+    def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
+        """Write what else belongs to a whole run, of a case of a name, and draw it where pictures are wanted."""
+
+    # -------------------------------------------------------------------------------------------- loops
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of a step."""
+        return () if self.chain is None else (self.chain,)
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Every loop of a step once."""
+        return unique(loop for chain in self.chains for loop in chain.loops)
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group of this rank."""
+        return [report for chain in self.chains for report in chain.reports()]

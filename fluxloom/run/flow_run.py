@@ -1,0 +1,168 @@
+"""A case that has been built: its flow, what looks at it, and what is written and drawn of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.status import Goal
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.flow import Flow, Picture, Until
+from fluxloom.run.gathering import gathered
+from fluxloom.run.history import History
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.results.folder import ResultFolder
+
+__all__ = ["FlowRun"]
+
+_FEW = 3
+"""Lines of the history from which on it is drawn."""
+
+F = TypeVar("F", bound=Flow)
+
+
+class FlowRun(Generic[F]):
+    """A flow, ready to be run. On several ranks every method is collective.
+
+    Parameters
+    ----------
+    flow
+        In its initial state.
+    name
+        Of the case.
+    until
+        How far it runs.
+    mesh
+        Returns the whole mesh; called on rank 0 alone, once.
+    monitors
+        What looks at it, a `History` among them or not; they are attached to it here.
+    partition
+        How the mesh is divided; None on a rank alone.
+    """
+
+    remembers = ("_residual",)
+
+    def __init__(
+        self, flow: F, name: str, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor] = (), *,
+        partition: PartitionReport | None = None,
+    ) -> None:  # fmt: skip
+        self.flow, self.name, self.until, self.partition = flow, name, until, partition
+        self.history = next((one for one in monitors if isinstance(one, History)), History(0))
+        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        self.folder = ResultFolder(None)
+        self._make, self._mesh = mesh, None
+        self._residual = float("nan")
+        for monitor in self.monitors:
+            monitor.attach(self)
+
+    def columns(self) -> dict[str, float]:
+        """Return the numbers of now, of the flow and its monitors."""
+        found = dict(self.flow.columns())
+        for monitor in self.monitors:
+            found |= monitor.columns()
+        return found
+
+    # ----------------------------------------------------------------------------------------- advance
+    def begin(self, folder: ResultFolder) -> None:
+        """Hear where files go, before the first step."""
+        self.folder = folder
+        for monitor in self.monitors:
+            monitor.begin(folder)
+
+    def advance(self) -> None:
+        """Advance by a step, and look at it.
+
+        Raises
+        ------
+        SolverError
+            If the step cannot be made, or the state behind it is lost.
+        """
+        self._residual = float("nan")  # of a step that fails
+        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+        until = self.until if stop == inf else replace(self.until, time=min(stop, self.until.time or inf))
+        self._residual = self.flow.advance(until)
+        for monitor in self.monitors:
+            monitor.stepped()
+
+    def residual(self) -> float:
+        """Return the residual of the last step; NaN before the first."""
+        return self._residual
+
+    def goals(self) -> Sequence[Goal]:
+        """Return what the run aims at beside its number of steps, and how far it is."""
+        return self.flow.goals(self.until)
+
+    @property
+    def finished(self) -> bool:
+        """Whether one of the goals is met."""
+        return any(goal.met for goal in self.goals())
+
+    # ------------------------------------------------------------------------------------------ results
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns, those of monitors too."""
+        found = dict(self.flow.fields())
+        for monitor in self.monitors:
+            found |= monitor.fields()
+        return found
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; on several ranks it is made anew, once, and kept."""
+        if self._mesh is None:
+            self._mesh = self._make()
+        return self._mesh
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """The pictures of a plane flow that are worth drawing."""
+        return self.flow.pictures(self.name) if self.flow.dimension == 2 else ()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the results worth printing, as (name, text) pairs."""
+        return (*self.flow.summary(self.until), *(row for monitor in self.monitors for row in monitor.summary()))
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return what was chosen that the case leaves open, as (name, text) pairs."""
+        return (*self.flow.choices(), *(row for monitor in self.monitors for row in monitor.choices()))
+
+    def finish(self, *, pictures: bool = True) -> None:
+        """Write what belongs to the whole run, and draw it where pictures are wanted."""
+        for monitor in self.monitors:
+            monitor.finish()
+        self.flow.finish(self.folder, self.name, pictures=pictures)
+        if pictures:
+            self._draw()
+            for monitor in self.monitors:
+                monitor.draw(self.name)
+
+    def _draw(self) -> None:
+        """Draw the history, and sections through a volume."""
+        from fluxloom.run.pictures import draw_history, draw_section
+
+        over, panels = self.flow.panels(self.history.names) if len(self.history.rows) > _FEW else ("", ())
+        if panels:
+            shown = self.history.panels(over, panels)
+            self.folder.write("history.png", lambda path: draw_history(path, *shown, self.name))
+        sections = self.flow.sections(self.name) if self.flow.dimension == 3 else ()
+        whole = gathered(self.flow.context.comm, self.flow.part, self.fields()) if sections else {}
+        for section in sections if self.folder.here else ():
+            values = self._of_cells(whole[section.field])
+            for normal in section.across:
+                self.folder.write(
+                    f"section_{'xyz'[normal]}.png",
+                    lambda path, normal=normal, values=values, section=section: draw_section(
+                        path, self.mesh(), values, normal, section.title, section.label
+                    ),
+                )
+
+    def _of_cells(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return values of cells, of ones at points the means of the corners."""
+        if not self.flow.points:
+            return values
+        (corners,) = self.mesh().cells.values()
+        return values[corners].mean(axis=1)

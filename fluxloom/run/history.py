@@ -1,0 +1,120 @@
+"""``history.csv``: numbers of a flow over time, a line now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.run.flow import HistoryPanel
+from fluxloom.run.monitor import Monitor, Watched
+from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.tables import Lines
+
+__all__ = ["History"]
+
+Array = npt.NDArray[np.float64]
+
+
+class History(Monitor):
+    """A table that grows while a run advances; every line is on disk at once. It comes behind all other monitors.
+
+    Parameters
+    ----------
+    every
+        Steps between two lines; 0: never a line.
+    """
+
+    name, remembers = "history", ("memory",)
+
+    def __init__(self, every: int = 10) -> None:
+        self.every = every
+        self._run: Watched | None = None
+        self.names: tuple[str, ...] = ()
+        self.rows: list[tuple[float, ...]] = []
+        self._lines: Lines | None = None
+        self._early = False  # the last row is there only because the run ended
+        self._due = True  # the row of the last step is there
+        self._before: tuple[tuple[str, ...], list[tuple[float, ...]]] | None = None
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Names of the columns, and the rows that a run that goes on has: one for its end alone is left out."""
+        return {"names": list(self.names), "rows": self.rows[:-1] if self._early else self.rows}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
+        self.recall(memory)
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Take the rows that `memory` had."""
+        self._before = tuple(memory["names"]), [tuple(row) for row in memory["rows"]]
+
+    def attach(self, run: Watched) -> None:
+        """Hear of the run whose columns are asked for."""
+        self._run = run
+
+    def begin(self, folder: ResultFolder) -> None:
+        """Open the file, and write what there is."""
+        if self.every:
+            self._sample()
+            if self._before is not None:
+                self.rows = [_arranged(row, self._before[0], self.names) for row in self._before[1]] or self.rows
+            self.folder = folder
+            self._lines = folder.lines("history.csv", ",".join(self.names), [_line(row) for row in self.rows])
+
+    @property
+    def _steps(self) -> int:
+        assert self._run is not None
+        return self._run.flow.steps
+
+    def stepped(self) -> None:
+        """Add a line behind a step where one is due."""
+        self._due = bool(self.every) and self._steps % self.every == 0
+        if self._due and self.rows:
+            self._add()
+
+    def _add(self) -> None:
+        self._sample()
+        self._write(self.rows[-1])
+
+    def finish(self) -> None:
+        """Add the line of the last step, if it is not there, and close the file."""
+        if self._lines is not None and not self._due:
+            self._early = True
+            self._add()
+        self.folder.closed("history.csv", self._lines)
+
+    def column(self, name: str) -> Array:
+        """Return a column of all lines."""
+        place = self.names.index(name)
+        return np.array([row[place] for row in self.rows])
+
+    def panels(self, over: str, panels: Sequence[HistoryPanel]) -> tuple[str, Array, list[tuple[HistoryPanel, Array]]]:
+        """Return a column's name and its values, and for each panel the values of its lines, ``(rows, lines)``."""
+        found = [(panel, np.stack([self.column(name) for name in panel.columns], axis=1)) for panel in panels]
+        return over, self.column(over), found
+
+    def _sample(self) -> None:
+        assert self._run is not None
+        found = self._run.columns()
+        self.names = tuple(found)
+        self.rows.append(tuple(found.values()))
+
+    def _write(self, row: tuple[float, ...]) -> None:
+        if self._lines is not None:
+            self._lines.add(_line(row))
+
+
+def _line(row: tuple[float, ...]) -> str:
+    return ",".join(f"{value:.12g}" for value in row)
+
+
+def _arranged(row: tuple[float, ...], before: Sequence[str], now: Sequence[str]) -> tuple[float, ...]:
+    """Return a row of other columns in the order of these; what was not among them is not known."""
+    known = dict(zip(before, row, strict=True))
+    return tuple(known.get(name, nan) for name in now)

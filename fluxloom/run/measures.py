@@ -1,0 +1,107 @@
+"""What flows let monitors measure: values at points, and what acts on surfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Loads", "PointValues", "Samples", "Surface"]
+
+Array = npt.NDArray[np.float64]
+
+
+class Samples(Protocol):
+    """What the device keeps of samples, as `fluxloom.solvers.probe_records.ProbeRecords` does."""
+
+    def values(self, first: int = 0) -> tuple[Array, Array]:
+        """Return times ``(n,)`` and values ``(n, points, width)``. Collective."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        ...
+
+
+class PointValues(Protocol):
+    """Values at points, sampled on the device.
+
+    Attributes
+    ----------
+    names
+        Of the points.
+    columns
+        Of the values at a point, the names of the fields that they are of.
+    records
+        The samples.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    records: Any
+
+    def sample(self) -> None:
+        """Let the device keep what is at the points now. Collective."""
+        ...
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What a flow does to some patches or bodies at a moment; in two dimensions for a span of 1.
+
+    Attributes
+    ----------
+    pressure, friction : (d,)
+        Parts of the force, N; over the density where the flow has none of its own.
+    moment : (3,)
+        About the point that was given, N m; in two dimensions only the last component is not 0.
+    flow
+        Volume that leaves through the patches, m^3/s; of a gas mass, kg/s.
+    area
+        Of the patches, m^2.
+    energy
+        That leaves through them, W; NaN where the flow has none.
+    """
+
+    pressure: Array
+    friction: Array
+    moment: Array
+    flow: float
+    area: float
+    energy: float = float("nan")
+
+    @property
+    def force(self) -> Array:
+        """Pressure and friction, ``(d,)``."""
+        return self.pressure + self.friction
+
+
+class Surface(Protocol):
+    """Patches or bodies on which a flow acts.
+
+    Attributes
+    ----------
+    patches
+        Their names.
+    """
+
+    patches: Sequence[str]
+
+    def take(self) -> None:
+        """Let the device find the sums of now; it does not wait. Collective."""
+        ...
+
+    def collect(self) -> Loads:
+        """Return what `take` asked for last. Collective."""
+        ...
+
+    def faces(self) -> Mapping[str, Array]:
+        """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
+
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall shear
+        stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        """
+        ...

@@ -1,0 +1,131 @@
+"""What looks at a flow while it runs: probes, forces, averages, files of fields are monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.flow import Flow
+from fluxloom.run.results.folder import ResultFolder
+
+__all__ = ["Monitor", "Sampler", "Stepping", "Watched"]
+
+
+class Watched(Protocol):
+    """A run, as its monitors see it."""
+
+    flow: Flow
+    name: str
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on rank 0 alone."""
+        ...
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return fields of the owned cells or points, those of monitors too. Collective."""
+        ...
+
+    def columns(self) -> Mapping[str, float]:
+        """Return the numbers of now, of the flow and its monitors. Collective."""
+        ...
+
+
+class Monitor:
+    """Looks at a flow and adds nothing; what looks at something overrides what it needs.
+
+    It is made without a flow, by a script or from a case, and is attached to one when the run is made. On several
+    ranks all methods are collective; files are written by rank 0. What one keeps of steps before, and should have in a
+    checkpoint, its class names as ``remembers`` (`fluxloom.dsl.memory`).
+    """
+
+    monitor = True
+    name = ""
+    """By which a checkpoint knows it; those without one are told apart by their number."""
+
+    folder = ResultFolder(None)
+    """Where files go, from `begin` on."""
+
+    def attach(self, run: Watched) -> None:
+        """Find what is looked at, before anything is written.
+
+        Raises
+        ------
+        SolverError, MeshError
+            If the flow has no such thing: names what it has.
+        """
+
+    def begin(self, folder: ResultFolder) -> None:
+        """Hear where files go, before the first step."""
+        self.folder = folder
+
+    def next_time(self) -> float:
+        """Return the time of the flow that a step should hit next; infinite: none. Steps of given length pass it."""
+        return inf
+
+    def stepped(self) -> None:
+        """Take note of a step."""
+
+    def columns(self) -> dict[str, float]:
+        """Return columns of ``history.csv``, always the same ones."""
+        return {}
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return fields of the owned cells, ``(cells,)`` each."""
+        return {}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary."""
+        return ()
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return what was chosen that the case leaves open, for ``check``."""
+        return ()
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write what belongs to the whole run."""
+
+    def draw(self, name: str) -> None:
+        """Draw what is worth it, of a case of a name; behind `finish`."""
+
+
+class Stepping(Protocol):
+    """What makes steps."""
+
+    @property
+    def steps(self) -> int:
+        """Since it began."""
+        ...
+
+
+class Sampler(Monitor):
+    """Takes a sample of a flow every some steps, and behind the last one.
+
+    Parameters
+    ----------
+    flow
+        What is sampled.
+    every
+        Steps between two samples.
+    """
+
+    def __init__(self, flow: Stepping, every: int) -> None:
+        self._sampled, self._every, self._due = flow, every, True
+
+    def _sample(self) -> None:
+        """Take a sample."""
+        raise NotImplementedError
+
+    def stepped(self) -> None:
+        """Sample, where it is due."""
+        self._due = self._sampled.steps % self._every == 0
+        if self._due:
+            self._sample()
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet."""
+        if not self._due:
+            self._sample()
