@@ -101,7 +101,7 @@ class Surface(Protocol):
     def faces(self) -> Mapping[str, Array]:
         """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
 
-        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall shear
-        stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall
+        shear stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
         """
         ...
