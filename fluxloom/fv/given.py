@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.values.value import Called, Value, value_of, vector_of
 
-__all__ = ["Along", "check_patches", "given_values", "sliding"]
+__all__ = ["ALONG", "Along", "Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
 
 Array = npt.NDArray[np.float64]
-_ALONG = 0.1
+ALONG = 0.1
 """Part of the speed of a wall that may be along the normals of its faces, which are not those of a curved surface."""
 _FEW = 4
 """Numbers that a message shows."""
 
-Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+Given = (
+    float | str | Value | Sequence[float | str | Value] | Callable[[Array], npt.ArrayLike]
+    | Callable[[Array, float], npt.ArrayLike]
+)  # fmt: skip
+"""A number, or a component each of a vector; see `fluxloom.values.value.value_of`."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,34 @@ def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> N
             raise SolverError(f"{what}: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
 
 
-def given_values(what: str, given: Given, places: Array, components: int = 0) -> Array:
+def parts_of(given: Given, components: int = 0, what: str = "") -> tuple[Value, ...]:
+    """Return what is given as values: of a vector of so many components each, else one.
+
+    Raises
+    ------
+    SolverError
+        If there are others than as many.
+    """
+    return vector_of(given, components, what) if components else (value_of(given, what),)
+
+
+def changes(given: Given | None) -> bool:
+    """Return whether what is given changes in time."""
+    if given is None or isinstance(given, int | float):
+        return False
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        return any(changes(one) for one in given)
+    return value_of(given).in_time
+
+
+def written(given: object) -> bool:
+    """Return whether what is given is more than numbers, or a function of places."""
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        return any(written(one) for one in given)
+    return isinstance(given, str | Value) or (callable(given) and Called(given).in_time)
+
+
+def given_values(what: str, given: Given, places: Array, components: int = 0, time: float = 0.0) -> Array:
     """Return what is given at places ``(n, d)``: one value for all, or a function of the places.
 
     Parameters
@@ -58,14 +91,19 @@ def given_values(what: str, given: Given, places: Array, components: int = 0) ->
         A number, or a vector of so many ``components``; or a function that returns ``(n,)`` or ``(n, components)``.
     components
         Of the velocity; 0: there is a number at each place.
+    time
+        Of values that change.
 
     Raises
     ------
     SolverError
         If there is not one finite value for each place.
     """
+    if written(given):
+        found = [part.at(places, time, what) for part in parts_of(given, components, what)]
+        return np.stack(found, axis=1) if components else found[0]
     shape = (len(places), components) if components else (len(places),)
-    found = given(places) if callable(given) else given
+    found: Any = given(places) if callable(given) else given  # pyright: ignore[reportCallIssue]
     try:
         values = np.asarray(found, dtype=np.float64)
         if values.shape not in (shape, shape[1:]):
@@ -96,7 +134,7 @@ def sliding(what: str, velocity: Array, areas: Array) -> Array:
     """
     normals = areas / np.maximum(np.linalg.norm(areas, axis=1), np.finfo(float).tiny)[:, None]
     through, speed = np.einsum("ij,ij->i", velocity, normals), np.linalg.norm(velocity, axis=1)
-    if (wrong := np.abs(through) > _ALONG * speed.max(initial=0.0)).any():
+    if (wrong := np.abs(through) > ALONG * speed.max(initial=0.0)).any():
         raise SolverError(
             f"{what}: a wall moves along itself, and at {int(wrong.sum())} of {wrong.size} places it has a part along "
             f"its normal, up to {np.abs(through).max():.3g}; an inflow lets fluid through"

@@ -14,7 +14,7 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.face_forces import slope_at_walls
+from fluxloom.fv.face_forces import outlet_push, slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
@@ -149,7 +149,10 @@ class Forces:
         reach = np.zeros((cv.elements, d))
         behind = cv.faces[cv.interior :, 0]
         reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
-        self._against = np.zeros(d)
+        if balance and flow.given_forces is not None and flow.given_forces.in_space:
+            raise SolverError("forces: the terms of the discrete equations are none where a force differs from place "
+                              "to place: leave balance (form = \"balance\") out")  # fmt: skip
+        self._against = np.zeros((1, d))
         if balance and flow.corrections is not None:
             self._against = self._mirrored(reach)
         self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
@@ -164,34 +167,48 @@ class Forces:
                  flow.u[flow.behind[0]], flow.u, *self._sums, formulas=flow.conditions.formulas, d=d,
                  tangential=int(not balance)),
             *self._oblique(over),
+            *self._at_outflows(),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []
+
+    def _at_outflows(self) -> list[Loop]:
+        """Return the loop to the pressure that outflows among the patches are given. Collective."""
+        flow, buoyancy = self.flow, self.flow.scalars.buoyancy
+        if buoyancy is None or buoyancy.given is None or buoyancy.level is None:
+            return []
+        names = [name for name in self.patches if flow.boundaries[name].open]
+        if not names:
+            return []
+        sides = flow.spaces.elements.rows(boundary_sides(flow.volumes), flow.spaces.faces, "outflow.sides")
+        return [Loop(outlet_push, patch_elements(flow, names), sides.entries, flow.normal, buoyancy.level,
+                     buoyancy.acting, self._sums[0], d=flow.dimension)]  # fmt: skip
 
     def _mirrored(self, reach: Array) -> Array:
         """Take the ways to planes of symmetry out of the reach of slopes; return what a uniform force does along them.
 
-        The operators carry no pressure along them, but forces at faces are balanced by one. Collective.
+        The operators carry no pressure along them, but forces at faces are balanced by one. There is a row for the
+        force; of one that changes in time a row for each direction. Collective.
         """
         flow, cv, buoyancy = self.flow, self.flow.volumes, self.flow.scalars.buoyancy
         mirrors, normals = flow.matrices.mirrors, cv.normals[cv.interior :]
         along = np.einsum("ij,ij->i", reach[cv.cells :], normals) * mirrors
         reach[cv.cells :] -= along[:, None] * normals
-        found = np.zeros(cv.dimension)
-        if buoyancy is not None and buoyancy.uniform.any():
+        found = np.zeros((1, cv.dimension))
+        if buoyancy is not None and buoyancy.pushes:
             mine = patch_numbers(flow, self.patches) - cv.cells
-            lift = along * np.einsum("ij,j->i", normals, buoyancy.uniform)
-            found = (lift[:, None] * cv.areas[cv.interior :])[mine].sum(axis=0)
-        return flow.context.comm.reduce(found, "sum")
+            pushes = [buoyancy.uniform] if buoyancy.uniform.any() else np.eye(cv.dimension)
+            lifts = [along * np.einsum("ij,j->i", normals, push) for push in pushes]
+            found = np.stack([(lift[:, None] * cv.areas[cv.interior :])[mine].sum(axis=0) for lift in lifts])
+        return flow.context.comm.reduce(found.ravel(), "sum").reshape(found.shape)
 
     def _slopes(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loops to the slope by which the pressure is carried from cells to faces."""
         flow = self.flow
         known, buoyancy = flow.corrections, flow.scalars.buoyancy
-        if self.balance and buoyancy is not None and buoyancy.uniform.any():
+        if self.balance and buoyancy is not None and buoyancy.pushes:
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
             unbalanced = rest if known is None else known.pressure.mean
-            force = flow.context.scalar(buoyancy.uniform, "uniform")
-            return [Loop(slope_at_walls, flow.cells, unbalanced, force, buoyancy.acting, self._slope, d=flow.dimension)]
+            return [Loop(slope_at_walls, flow.cells, unbalanced, buoyancy.through, buoyancy.acting, self._slope, d=flow.dimension)]
         return self._carried(behind) if not self.balance or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
@@ -246,7 +263,9 @@ class Forces:
         self._loops()
         pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
         if self._against.any() and self.flow.scalars.buoyancy is not None:
-            pressure = pressure + self._against * float(self.flow.scalars.buoyancy.acting.value)
+            buoyancy = self.flow.scalars.buoyancy
+            parts = np.ones(1) if len(self._against) == 1 else np.asarray(buoyancy.through.value)
+            pressure = pressure + parts @ self._against * float(buoyancy.acting.value)
         pressure = pressure / self.flow.impulse
         if not np.isfinite([*pressure, *friction]).all():
             raise SolverError(

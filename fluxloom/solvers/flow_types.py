@@ -16,8 +16,8 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.linalg.status import Status
 
 __all__ = [
-    "FlowState", "PressureSolver", "Profile", "ScalarAverage", "SolvedDirectly", "check_step", "finite_vector",
-    "surplus", "symmetric",
+    "FlowState", "PressureSolver", "Profile", "ScalarAverage", "SolvedDirectly", "balanced", "check_step",
+    "finite_vector", "surplus", "symmetric",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -159,7 +159,12 @@ def surplus(comm: Comm, net: float, scale: float, outflow: bool) -> float:
         Whether this rank has points of a patch where the flow is free.
     """
     net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
-    return net if not outflows and abs(net) > _BALANCED * scale else 0.0
+    return net if not outflows and not balanced(net, scale) else 0.0
+
+
+def balanced(net: float, scale: float) -> bool:
+    """Return whether given velocities with ``integral u . n dA`` and ``integral |u| dA`` let as much in as out."""
+    return abs(net) <= _BALANCED * scale
 
 
 def finite_vector(what: str, value: Sequence[float], d: int) -> Array:

@@ -1,0 +1,137 @@
+"""Velocities that a flow is given at its boundaries and that change in time: kept up to date, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Reset
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.fv.given import ALONG, changes, parts_of
+from fluxloom.fv.given_velocity import fastest, passing, slide
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
+from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.solvers.flow_types import balanced
+from fluxloom.values.given_on import GivenOn
+
+__all__ = ["GivenVelocities", "changing_patches"]
+
+Array = npt.NDArray[np.float64]
+
+
+class _Flow(Protocol):
+    """What velocities are given to."""
+
+    context: Context
+    volumes: ControlVolumes
+    dimension: int
+    conditions: FlowConditions
+    boundaries: Mapping[str, Boundary]
+    spaces: FlowSpaces
+    elements: Set
+    given: Dat
+    normal: Dat
+    floating: bool
+
+
+def changing_patches(boundaries: Mapping[str, Boundary]) -> list[str]:
+    """Return the patches at which the velocity changes in time."""
+    return [name for name, one in boundaries.items() if changes(one.prescribed)]
+
+
+class GivenVelocities:
+    """The velocities of the patches of a flow that change in time.
+
+    What a wall has along the normals of its faces is left out. Where nothing leaves freely, what is given has to let as
+    much in as out at every time.
+
+    Parameters
+    ----------
+    flow
+        Whose; `given` of it is written.
+
+    Attributes
+    ----------
+    fastest
+        The largest speed that was given since the start.
+    """
+
+    def __init__(self, flow: _Flow) -> None:
+        self.flow, ctx, d = flow, flow.context, flow.dimension
+        names = changing_patches(flow.boundaries)
+        places = flow.volumes.centres[flow.spaces.elements.owned]
+        self.fastest = ctx.scalar(0.0, "given.fastest")
+        self._sums: Global | None = None
+        self._walls: dict[str, tuple[Global, Global]] = {}
+        self._values: list[GivenOn] = []
+        self._loops: list[Loop | Reset] = []
+        for name in names:
+            boundary, over = flow.boundaries[name], patch_elements(flow, name)
+            assert boundary.prescribed is not None
+            parts = parts_of(boundary.prescribed, d, f"patch {name!r}")
+            values = GivenOn(ctx, over, places, parts, f"patch {name!r}", out=flow.given)
+            self._values.append(values)
+            found = values.loop()
+            assert found is not None
+            self._loops.append(found)
+            if boundary.wall:
+                through, speed = self._walls[name] = ctx.scalar(0.0, "through"), ctx.scalar(0.0, "speed")
+                self._loops += [Reset(through), Reset(speed),
+                                Loop(slide, over, flow.normal, flow.given, through, speed, d=d)]  # fmt: skip
+            self._loops.append(Loop(fastest, over, flow.given, self.fastest, d=d))
+        if flow.floating and any(not flow.boundaries[name].wall for name in names):
+            self._sums = self._passing()
+
+    def _passing(self) -> Global:
+        """Add the loop that sums what is let in and out, and return the sums. Collective."""
+        flow, cv = self.flow, self.flow.volumes
+        areas = np.zeros((cv.elements, flow.dimension))
+        areas[cv.cells :] = cv.areas[cv.interior :]
+        chosen = flow.spaces.elements.local(cv.cells + np.flatnonzero(flow.conditions.prescribed))
+        over = flow.context.subset(flow.elements, chosen, "given velocities")
+        sums = flow.context.scalar(np.zeros(2), "given.through")
+        area = flow.spaces.elements.dat(areas, "given.areas")
+        self._loops += [Reset(sums), Loop(passing, over, flow.given, area, sums, d=flow.dimension)]
+        return sums
+
+    def loops(self) -> list[Loop | Reset]:
+        """Return the loops to the velocities of the time that was prepared; nothing where none changes."""
+        return self._loops
+
+    def prepare(self, time: float) -> None:
+        """Say at which time the loops find them."""
+        for values in self._values:
+            values.prepare([time])
+
+    def check(self, time: float) -> None:
+        """Look at what the loops have found. Collective.
+
+        Raises
+        ------
+        SolverError
+            If a value is not finite, a wall moves along its normal, or more flows in than out and nothing is open.
+        """
+        for values in self._values:
+            values.check(time)
+        for name, (through, speed) in self._walls.items():
+            if float(through.value) > ALONG * float(speed.value):
+                raise SolverError(
+                    f"patch {name!r}: at t = {time:g} the wall has a part along its normal, up to "
+                    f"{float(through.value):.3g}: a wall moves along itself; an inflow lets fluid through"
+                )
+        if self._sums is not None:
+            net, size = (float(value) for value in self._sums.value)
+            if not balanced(net, size):
+                raise SolverError(
+                    f"boundaries: at t = {time:g} the given velocities let {abs(net):.6g} more "
+                    f"{'in' if net < 0 else 'out'}, and no patch is an Outflow(), where the flow is free"
+                )
