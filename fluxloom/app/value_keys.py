@@ -74,7 +74,7 @@ class ValueKey:
         if self.gt is not None and not given > self.gt:
             raise ValueError(f"must be greater than {self.gt:g}, got {given:g}")
         if self.ge is not None and not given >= self.ge:
-            raise ValueError(f"must be greater than or equal to {self.ge:g}, got {given:g}")
+            raise ValueError(f"must be at least {self.ge:g}, got {given:g}")
         return given
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
@@ -27,6 +27,9 @@ from fluxloom.values.value import Slots, Value
 __all__ = ["GivenOn", "Term", "evaluate"]
 
 Array = npt.NDArray[np.float64]
+
+STEEP = 0.3
+"""Part of the velocity of a wall that may be along the normal of its face, which is not that of a curved surface."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,19 @@ def evaluate(
         out[terms[k].component] = found
 
 
+@kernel
+def tangential(normals: Read, out: RW, wrong: Inc, *, first: Const[int], d: Const[int]):
+    """Take from a vector, ``out[first ...]``, what is along a normal, and count where that is a large part of it."""
+    through = 0.0
+    square = 0.0
+    for k in range(d):
+        through += out[first + k] * normals[k]
+        square += out[first + k] * out[first + k]
+    wrong[0] += select(through * through > STEEP * STEEP * square, 1.0, 0.0)
+    for k in range(d):
+        out[first + k] -= through * normals[k]
+
+
 class GivenOn:
     """Given values on a set, at any time.
 
@@ -77,7 +93,8 @@ class GivenOn:
     over
         The set, or a subset of it.
     places : (n, d)
-        Of all elements of the whole set that this rank owns, in its order: of a subset, those of the set it is of.
+        Of all elements of the whole set that this rank owns, in its order: of a subset, those of the set it is of. An
+        array, or a dat, which several may share.
     values
         A component each.
     name
@@ -90,6 +107,8 @@ class GivenOn:
         For each value, what it has to be above.
     weights : (n, values)
         What multiplies each value at each element; ``least`` is of the value alone.
+    normals : (n, d)
+        Unit normals of a wall that moves along itself: the values are its velocity, less what is along them.
     moments
         At how many times the values are wanted in a step, at most; see `prepare`.
     time
@@ -111,33 +130,47 @@ class GivenOn:
     """
 
     def __init__(
-        self, context: Context, over: Set, places: Array, values: Sequence[Value], name: str, *,
+        self, context: Context, over: Set, places: Array | Dat, values: Sequence[Value], name: str, *,
         out: Dat | None = None, components: Sequence[int] | None = None, least: Sequence[float] | None = None,
-        weights: Array | None = None, moments: int = 1, time: float = 0.0,
+        weights: Array | None = None, normals: Array | None = None, moments: int = 1, time: float = 0.0,
     ) -> None:  # fmt: skip
         self.context, self.over, self.name, self.values = context, over, name, tuple(values)
         self._kind = np.dtype("float32" if context.device.refuses_double else "float64")
         self._rows = getattr(over, "indices", np.arange(over.size))[: over.size]
-        self._places = np.asarray(places, dtype=np.float64)[self._rows]
+        whole = places.read() if isinstance(places, Dat) else places
+        self._places = np.asarray(whole, dtype=np.float64)[self._rows]
         self._least = tuple(least) if least is not None else (-np.inf,) * len(self.values)
         self._components = tuple(components) if components is not None else tuple(range(len(self.values)))
         self.dat = context.dat(over.parent, name=name, shape=(len(self.values),), dtype=self._kind) if (
             out is None) else out  # fmt: skip
-        self._write_all(weights, time)
+        self._times: Sequence[float] = (time,)
+        self._write_all(weights, normals, time)
         changing = [k for k, value in enumerate(self.values) if value.in_time]
+        if changing and normals is not None:
+            changing = list(range(len(self.values)))  # each component has a part of the others along the normal
         self.depends_on_time = bool(changing)
         self.wrong: Global | None = None
         if changing:
-            self._make(np.asarray(places, dtype=np.float64), changing, weights, moments)
+            self.place = places if isinstance(places, Dat) else self._dat(places, "places")
+            self._make(changing, weights, moments)
+            self._slide(normals)
             self.prepare([time])
 
-    def _write_all(self, weights: Array | None, time: float) -> None:
+    def _dat(self, numbers: Array, name: str) -> Dat:
+        """Return numbers of all elements as a dat."""
+        return self.context.dat(self.over.parent, np.asarray(numbers).astype(self._kind), f"{self.name}.{name}")
+
+    def _write_all(self, weights: Array | None, normals: Array | None, time: float) -> None:
         """Write the values at a time, by the host."""
         whole = self.dat.read()
         table = whole.reshape(len(whole), -1)
-        for k, found in enumerate(self._at(time)):
-            factor = 1.0 if weights is None else weights[self._rows, k]
-            table[self._rows, self._components[k]] = found * factor
+        found = np.stack(self._at(time), axis=1)
+        if weights is not None:
+            found = found * weights[self._rows]
+        if normals is not None:
+            mine = normals[self._rows]
+            found = found - np.einsum("ij,ij->i", found, mine)[:, None] * mine
+        table[np.ix_(self._rows, self._components)] = found
         self.dat.write(whole)
 
     def _at(self, time: float) -> list[Array]:
@@ -153,7 +186,17 @@ class GivenOn:
                               f"{least:g} is wanted")  # fmt: skip
         return found
 
-    def _make(self, places: Array, changing: Sequence[int], weights: Array | None, moments: int) -> None:
+    def _slide(self, normals: Array | None) -> None:
+        """Add the loop that takes from a velocity what is along the normals of a wall."""
+        if normals is None:
+            return
+        assert self.wrong is not None
+        first, d = min(self._components), len(self._components)
+        slide = Loop(tangential, self.over, self._dat(normals, "normals"), self.dat, self.wrong, first=first, d=d,
+                     name=f"along.{self.name}")  # fmt: skip
+        self._loops = [[*loops, slide] for loops in self._loops]
+
+    def _make(self, changing: Sequence[int], weights: Array | None, moments: int) -> None:
         """Make the loop of each moment, and what the host gives it."""
         context, whole = self.context, self.over.parent
         self._slots = Slots()
@@ -162,10 +205,7 @@ class GivenOn:
                  self.values[k].term(self._slots))
             for column, k in enumerate(changing)
         )  # fmt: skip
-        self.place = context.dat(whole, places.astype(self._kind), f"{self.name}.places")
-        weight = self.place
-        if weights is not None:
-            weight = context.dat(whole, weights[:, list(changing)].astype(self._kind), f"{self.name}.weights")
+        weight = self.place if weights is None else self._dat(weights[:, list(changing)], "weights")
         self.wrong = context.scalar(0.0, f"{self.name}.wrong", dtype=self._kind)
         columns = self._slots.columns
         self._steady = not any(value.in_time for value in columns)
@@ -178,9 +218,9 @@ class GivenOn:
         if columns and self._steady:
             self._write_columns(0, 0.0)
         self._loops = [
-            Loop(evaluate, self.over, self.place, now,
-                 self.held[0 if self._steady else k] if columns else self.place, weight, self.dat, self.wrong,
-                 terms=terms, d=places.shape[1], name=f"given.{self.name}")
+            [Loop(evaluate, self.over, self.place, now,
+                  self.held[0 if self._steady else k] if columns else self.place, weight, self.dat, self.wrong,
+                  terms=terms, d=self._places.shape[1], name=f"given.{self.name}")]
             for k, now in enumerate(self.now)
         ]  # fmt: skip
 
@@ -191,18 +231,19 @@ class GivenOn:
         self.held[moment].write(found)
 
     # ------------------------------------------------------------------------------------------- in time
-    def loop(self, moment: int = 0) -> Loop | None:
-        """Return the loop that computes the values of a moment, for a chain; None where none changes."""
-        return self._loops[moment] if self.depends_on_time else None
+    def loops(self, moment: int = 0) -> list[Loop]:
+        """Return what computes the values of a moment, for a chain; nothing where none changes."""
+        return self._loops[moment] if self.depends_on_time else []
 
     def prepare(self, times: Sequence[float]) -> None:
-        """Say the time of each moment of a step: its loop computes the values then.
+        """Say the time of each moment of a step: its loops compute the values then.
 
         Raises
         ------
         SolverError
             If a value of the host is not finite, or a table has none at a time.
         """
+        self._times = tuple(times)
         if not self.depends_on_time:
             return
         for moment, time in enumerate(times):
@@ -216,28 +257,29 @@ class GivenOn:
         """Make the values those of a time; where none depends on it, that costs nothing."""
         if self.depends_on_time:
             self.prepare([time])
-            self._loops[0]()
+            for loop in self._loops[0]:
+                loop()
 
-    def check(self, time: float) -> None:
+    def check(self) -> None:
         """Raise where a value was wrong since the last look. Collective.
-
-        Parameters
-        ----------
-        time
-            At which they are looked for, to say where.
 
         Raises
         ------
         SolverError
-            Says where, if it is so at this time too.
+            Says where and when, as far as that is so at the times of `prepare`.
         """
         if self.wrong is None or not float(self.wrong.value):
             return
         self.wrong.value = 0.0
-        try:
-            self._at(time)
-            mine = ""
-        except SolverError as error:
-            mine = str(error)
+        mine = ""
+        for time in self._times:
+            try:
+                self._at(time)
+            except (SolverError, CaseError) as error:
+                mine = mine or str(error)
         told = [text for text in self.context.comm.allgather(mine) if text]
-        raise SolverError(told[0] if told else f"{self.name}: a value was not finite, or too small, before {time:g}")
+        times = ", ".join(f"{time:g}" for time in self._times)
+        raise SolverError(
+            told[0] if told else f"{self.name}: at t = {times} or before, a value was not finite or out of range, or a "
+            "wall that moves along itself has a part along its normal; an inflow lets fluid through"
+        )

@@ -70,9 +70,8 @@ def test_values_of_every_kind(ctx: Context) -> None:
     assert given.dat.read() == pytest.approx(wanted(1.7), abs=1e-12)
     given.prepare([0.2, 5.3])
     for moment, time in ((1, 5.3), (0, 0.2)):
-        loop = given.loop(moment)
-        assert loop is not None
-        loop()
+        for loop in given.loops(moment):
+            loop()
         assert given.dat.read() == pytest.approx(wanted(time), abs=1e-12)
 
 
@@ -92,9 +91,9 @@ def test_into_components_of_another_dat_with_weights(ctx: Context) -> None:
 def test_what_does_not_change_has_no_loop(ctx: Context) -> None:
     given = GivenOn(ctx, ctx.set(N, "points"), PLACES, [value_of("x"), value_of(1.0)], "it")
     assert not given.depends_on_time
-    assert given.loop() is None
+    assert given.loops() == []
     given.update(3.0)
-    given.check(3.0)
+    given.check()
 
 
 def test_wrong_values_are_told(ctx: Context) -> None:
@@ -103,14 +102,32 @@ def test_wrong_values_are_told(ctx: Context) -> None:
         GivenOn(ctx, over, PLACES, [value_of("1 - 9 * x")], "it", least=[0.0])
     given = GivenOn(ctx, over, PLACES, [value_of("1 - t * x")], "it", least=[0.0])
     given.update(0.5)
-    given.check(0.5)
+    given.check()
     given.update(9.0)
     with pytest.raises(SolverError, match=r"it: '1 - t \* x' is -.* at \(.*\), at t = 9: above 0 is wanted"):
-        given.check(9.0)
+        given.check()
     given = GivenOn(ctx, over, PLACES, [value_of("log(3 - t + 0 * x)")], "it")
     given.update(4.0)
     with pytest.raises(SolverError, match=r"it: 'log.*' is nan at"):
-        given.check(4.0)
+        given.check()
+
+
+def test_a_wall_moves_along_itself(ctx: Context) -> None:
+    """A cylinder whose facets are not quite those of its surface: nothing is along the normals."""
+    over = ctx.set(N, "points")
+    angle = 2.0 * np.pi * PLACES[:, 2]
+    places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    normals = np.stack([np.cos(angle + 0.05), np.sin(angle + 0.05)], axis=1)
+    given = GivenOn(ctx, over, places, [value_of("-sin(t) * y"), value_of("sin(t) * x")], "it", normals=normals)
+    given.update(0.7)
+    found = given.dat.read()
+    given.check()
+    assert np.abs(np.einsum("ij,ij->i", found, normals)).max() < 1e-14
+    assert np.linalg.norm(found, axis=1) == pytest.approx(np.full(N, np.sin(0.7) * np.cos(0.05)))
+    given = GivenOn(ctx, over, places, [value_of("t * x"), value_of(0.0)], "it", normals=normals)
+    given.update(0.7)
+    with pytest.raises(SolverError, match="a wall that moves along itself has a part along its normal"):
+        given.check()
 
 
 def test_equal_formulas_share_a_kernel(ctx: Context) -> None:
@@ -119,5 +136,5 @@ def test_equal_formulas_share_a_kernel(ctx: Context) -> None:
         GivenOn(ctx, over, PLACES, [value_of(text)], name)
         for text, name in (("x * t", "one"), ("x*t", "two"), ("x + t", "three"))
     )
-    digests = [loop.bound.lowered.digest for given in (one, same, other) if (loop := given.loop()) is not None]
+    digests = [given.loops()[0].bound.lowered.digest for given in (one, same, other)]
     assert digests[0] == digests[1] != digests[2]

@@ -262,9 +262,7 @@ def given(dialect: str) -> list[Group]:
     pulse = TimeSeries(times=(0.0, 1.0), numbers=(0.0, 1.0))
     formula = value_of("2 * y * sin(3 * t) + (1 if x < t and not z % 0.5 > 0.2 else max(x, t)**2.5)")
     values = [value_of("0 * t") + 3.0, formula, pulse * formula, value_of(lambda x, t: t * x[:, 0])]
-    loop = GivenOn(ctx, ctx.set(4, "faces"), places, values, "inlet", weights=weights, least=[-1.0] * 4).loop()
-    assert loop is not None
-    return alone(loop)
+    return alone(GivenOn(ctx, ctx.set(4, "faces"), places, values, "inlet", weights=weights).loops()[0])
 
 
 def ring(dialect: str) -> tuple[fl.Grid, Argument]:
