@@ -122,8 +122,8 @@ def incompressible_watch(
     for one in flow.scalars.all.values():
         looks.append(_scalar_look(one.theta, flow.weight, one.scalar.name))
         if not any(isinstance(side, FixedFlux) for side in one.scalar.boundaries.values()):
-            most, source = _Most(comm, [one.theta, one.given], one.moving[:1]), _Most(comm, [one.source], one.moving[1:])
-            rules += _bounded(table, one.scalar.name, most, source)
+            most, moving = _Most(comm, [one.theta, one.given], one.moving[:1]), one.moving[1:]
+            rules += _bounded(table, one.scalar.name, most, _Most(comm, [one.source], moving))
     rules += _energy(table, volume, fastest, pull)
     if flow.model is not None and table.viscosity and flow.viscosity:
         looks.append(_eddy_look(flow.nut, None))
@@ -141,7 +141,7 @@ def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
 
 
 class _Most:
-    """The largest number that some dats had at the start, and those that move whenever they were looked at. Collective."""
+    """The largest number that some dats had at the start, and those that move at each look. Collective."""
 
     def __init__(self, comm: Comm, dats: Sequence[Dat], moving: Sequence[Dat]) -> None:
         self._comm, self._moving = comm, moving

@@ -13,10 +13,10 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.values.value import Called, Value, value_of, vector_of
 
-__all__ = ["ALONG", "Along", "Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
+__all__ = ["Along", "Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
 
 Array = npt.NDArray[np.float64]
-ALONG = 0.1
+_ALONG = 0.1
 """Part of the speed of a wall that may be along the normals of its faces, which are not those of a curved surface."""
 _FEW = 4
 """Numbers that a message shows."""
@@ -134,7 +134,7 @@ def sliding(what: str, velocity: Array, areas: Array) -> Array:
     """
     normals = areas / np.maximum(np.linalg.norm(areas, axis=1), np.finfo(float).tiny)[:, None]
     through, speed = np.einsum("ij,ij->i", velocity, normals), np.linalg.norm(velocity, axis=1)
-    if (wrong := np.abs(through) > ALONG * speed.max(initial=0.0)).any():
+    if (wrong := np.abs(through) > _ALONG * speed.max(initial=0.0)).any():
         raise SolverError(
             f"{what}: a wall moves along itself, and at {int(wrong.sum())} of {wrong.size} places it has a part along "
             f"its normal, up to {np.abs(through).max():.3g}; an inflow lets fluid through"

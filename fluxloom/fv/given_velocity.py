@@ -1,26 +1,12 @@
-"""Kernels of velocities that are given at a boundary and change in time: along walls, and what they let through."""
+"""Kernels of velocities that are given at a boundary and change in time: what they let through, how fast they are."""
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Inc, Max, Read
+from fluxloom.core.access import Const, Inc, Max, Read
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import fabs, max, sqrt
+from fluxloom.kernel.intrinsics import max, sqrt
 
-__all__ = ["fastest", "passing", "slide"]
-
-
-@kernel
-def slide(normal: Read, given: RW, through: Max, speed: Max, *, d: Const[int]):
-    """Leave out what the velocity of a wall has along its normal; its largest size, and the largest speed."""
-    along = 0.0
-    square = 0.0
-    for k in range(d):
-        along += given[k] * normal[k]
-        square += given[k] * given[k]
-    through[0] = max(through[0], fabs(along))
-    speed[0] = max(speed[0], sqrt(square))
-    for k in range(d):
-        given[k] = given[k] - along * normal[k]
+__all__ = ["fastest", "passing"]
 
 
 @kernel

@@ -21,7 +21,7 @@ __all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "b
 
 Array = npt.NDArray[np.float64]
 Field = Given
-"""A number, a value (`fluxloom.values.value.value_of`), or a function of the places ``(n, d)`` that returns ``(n,)``."""
+"""A number, a value (`fluxloom.values.value.value_of`), or a function of places ``(n, d)`` that returns ``(n,)``."""
 
 
 class ScalarBoundary(FaceCondition, what="boundary condition of a scalar", group="fluxloom.scalar_boundaries"):

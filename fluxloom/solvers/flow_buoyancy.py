@@ -106,18 +106,18 @@ class FlowBuoyancy:
         self.force, self.acting = ctx.dat(flow.faces, name="buoyancy"), ctx.scalar(0.0, "acting")
         self._outward = spaces.cells.rows(outward_areas(flow.matrices), spaces.faces, "buoyancy.outward")
         self._means = spaces.elements.rows(face_to_cells(flow.matrices), spaces.faces, "buoyancy.means")
-        self.explicit = [self._face_force(k, one.ahead, given) for k, (one, given) in enumerate(driving)]
+        self.explicit = [self._face_force(k, one.ahead, force) for k, (one, force) in enumerate(driving)]
         self._columns: list[tuple[CorrectedScalar, Buoyancy, npt.NDArray[np.float64]]] = []
-        for one, given in driving:
-            heights = self.outlets.heights(_lift(given))
+        for one, force in driving:
+            heights = self.outlets.heights(_lift(force))
             if heights.any():
-                self._columns.append((one, given, heights))
+                self._columns.append((one, force, heights))
         self._levels = self.outlets.heights(uniform)
         self.uniform, self._uniform = uniform, self._of_uniform(uniform)
         self.through = ctx.scalar(uniform, "uniform") if given is None or uniform.any() else given.through
         self.level: Dat | None = None
-        heights = given is not None and given.along_outlets(self.outlets)
-        if self._columns or self._levels.any() or heights:
+        pressed = given is not None and given.along_outlets(self.outlets)
+        if self._columns or self._levels.any() or pressed:
             self.level = spaces.elements.dat(self._along(self.outlets.own(self._levels)), "buoyancy.level")
         if uniform.any() or self._columns or given is not None:
             beside = self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")

@@ -208,7 +208,8 @@ class Forces:
         if self.balance and buoyancy is not None and buoyancy.pushes:
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
             unbalanced = rest if known is None else known.pressure.mean
-            return [Loop(slope_at_walls, flow.cells, unbalanced, buoyancy.through, buoyancy.acting, self._slope, d=flow.dimension)]
+            force, acting = buoyancy.through, buoyancy.acting
+            return [Loop(slope_at_walls, flow.cells, unbalanced, force, acting, self._slope, d=flow.dimension)]
         return self._carried(behind) if not self.balance or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:

@@ -14,8 +14,8 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.given import ALONG, changes, parts_of
-from fluxloom.fv.given_velocity import fastest, passing, slide
+from fluxloom.fv.given import changes, parts_of
+from fluxloom.fv.given_velocity import fastest, passing
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_patches import patch_elements
@@ -39,7 +39,6 @@ class _Flow(Protocol):
     spaces: FlowSpaces
     elements: Set
     given: Dat
-    normal: Dat
     floating: bool
 
 
@@ -68,26 +67,21 @@ class GivenVelocities:
     def __init__(self, flow: _Flow) -> None:
         self.flow, ctx, d = flow, flow.context, flow.dimension
         names = changing_patches(flow.boundaries)
-        places = flow.volumes.centres[flow.spaces.elements.owned]
+        cv, owned = flow.volumes, flow.spaces.elements.owned
+        normals = np.zeros((cv.elements, d))
+        normals[cv.cells :] = cv.normals[cv.interior :]
         self.fastest = ctx.scalar(0.0, "given.fastest")
         self._sums: Global | None = None
-        self._walls: dict[str, tuple[Global, Global]] = {}
         self._values: list[GivenOn] = []
         self._loops: list[Loop | Reset] = []
         for name in names:
             boundary, over = flow.boundaries[name], patch_elements(flow, name)
             assert boundary.prescribed is not None
             parts = parts_of(boundary.prescribed, d, f"patch {name!r}")
-            values = GivenOn(ctx, over, places, parts, f"patch {name!r}", out=flow.given)
+            values = GivenOn(ctx, over, cv.centres[owned], parts, f"patch {name!r}", out=flow.given,
+                             normals=normals[owned] if boundary.wall else None)  # fmt: skip
             self._values.append(values)
-            found = values.loop()
-            assert found is not None
-            self._loops.append(found)
-            if boundary.wall:
-                through, speed = self._walls[name] = ctx.scalar(0.0, "through"), ctx.scalar(0.0, "speed")
-                self._loops += [Reset(through), Reset(speed),
-                                Loop(slide, over, flow.normal, flow.given, through, speed, d=d)]  # fmt: skip
-            self._loops.append(Loop(fastest, over, flow.given, self.fastest, d=d))
+            self._loops += [*values.loops(), Loop(fastest, over, flow.given, self.fastest, d=d)]
         if flow.floating and any(not flow.boundaries[name].wall for name in names):
             self._sums = self._passing()
 
@@ -121,13 +115,7 @@ class GivenVelocities:
             If a value is not finite, a wall moves along its normal, or more flows in than out and nothing is open.
         """
         for values in self._values:
-            values.check(time)
-        for name, (through, speed) in self._walls.items():
-            if float(through.value) > ALONG * float(speed.value):
-                raise SolverError(
-                    f"patch {name!r}: at t = {time:g} the wall has a part along its normal, up to "
-                    f"{float(through.value):.3g}: a wall moves along itself; an inflow lets fluid through"
-                )
+            values.check()
         if self._sums is not None:
             net, size = (float(value) for value in self._sums.value)
             if not balanced(net, size):

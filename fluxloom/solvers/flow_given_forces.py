@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.face_forces import across_walls, along_faces, outlet_level, push_outlets
-from fluxloom.fv.given import Given, parts_of
+from fluxloom.fv.given import parts_of
 from fluxloom.fv.incompressible_boundary import Outflow
 from fluxloom.solvers.flow_corrections import CorrectedFlow
 from fluxloom.solvers.flow_outlets import Outlets
@@ -135,7 +134,7 @@ class GivenForces:
             return ctx.scalar(np.zeros(d), "force")
         places = flow.volumes.centres[flow.spaces.elements.owned]
         given = GivenOn(ctx, flow.elements, places, self._force, "force")
-        self._cells = [] if (loop := given.loop()) is None else [loop]
+        self._cells = [*given.loops()]
         self._field.append(given)
         if not self._part.any():
             return given.dat
@@ -164,7 +163,7 @@ class GivenForces:
             places = cv.centres[cv.faces[:, 0]] + 0.5 * cv.ways
             places[cv.interior :] = cv.centres[cv.faces[cv.interior :, 1]]
             given = GivenOn(flow.context, flow.faces, places[spaces.faces.owned], self._force, "force through faces")
-            found, force = [] if (loop := given.loop()) is None else [loop], given.dat
+            found, force = [*given.loops()], given.dat
             self._field.append(given)
         elif self._heights is not None:
             ways[self._outlets.faces] -= self._heights / cv.spacing[self._outlets.faces][:, None]
@@ -184,11 +183,11 @@ class GivenForces:
         over = ctx.subset(flow.elements, spaces.elements.local(outlets.elements), "outflows")
         local = spaces.faces.local(outlets.faces)
         faces = ctx.subset(flow.faces, np.sort(local[local < flow.faces.size]), "faces of outflows")
-        ends = ctx.map(flow.faces, flow.elements, spaces.elements.local(cv.faces[spaces.faces.owned, 1])[:, None], "far")
+        far = spaces.elements.local(cv.faces[spaces.faces.owned, 1])
+        ends = ctx.map(flow.faces, flow.elements, far[:, None], "far")
         spacing = spaces.faces.dat(cv.spacing, "spacing")
-        loops = [given.loop() for given in self._pressures]
         return [
-            *(loop for loop in loops if loop is not None),
+            *(loop for given in self._pressures for loop in given.loops()),
             Loop(outlet_level, over, spaces.elements.dat(heights, "force.heights"), self.through, lasting,
                  self._pressure, level, d=d),
             Loop(push_outlets, faces, self._pressure[ends[0]], spacing, beside),
@@ -214,7 +213,7 @@ class GivenForces:
         """Return the largest pressure that outflows are given now, on this rank."""
         return float(np.abs(self._pressure.read()).max(initial=0.0))
 
-    def check(self, time: float) -> None:
+    def check(self) -> None:
         """Raise `SolverError` where a value was not finite. Collective."""
         for given in (*self._field, *self._pressures):
-            given.check(time)
+            given.check()

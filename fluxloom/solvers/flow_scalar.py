@@ -179,7 +179,7 @@ class FlowScalar:
 
     def _changing(self) -> list[GivenOn]:
         """Return what changes in time at the boundary: that ahead, where a step finds fluxes, and that at its end."""
-        flow, name, elements = self.flow, self.scalar.name, self.flow.spaces.elements
+        flow, elements = self.flow, self.flow.spaces.elements
         places = flow.volumes.centres[elements.owned]
         return [
             GivenOn(flow.context, patch_elements(flow, patch), places, parts_of(one.prescribed),
@@ -208,10 +208,10 @@ class FlowScalar:
         """What is given at boundaries, and the source, if any of them change in time."""
         return [self.given, self.source] if self._given or self._sources is not None else []
 
-    def check(self, time: float) -> None:
+    def check(self) -> None:
         """Raise where what was given last is not finite. Collective."""
         for given in (*self._given, *([self._sources] if self._sources is not None else [])):
-            given.check(time)
+            given.check()
 
     def boundary(self, theta: Dat) -> list[Loop]:
         """Return the loop that sets values at the boundary from those of the cells."""
@@ -225,14 +225,13 @@ class FlowScalar:
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
         flow = self.flow
-        ahead, end = ([given.loop(k) for given in self._given] for k in range(2))
-        source = [self._sources.loop()] if self._sources is not None else []
+        ahead, end = ([loop for given in self._given for loop in given.loops(k)] for k in range(2))
         return [
             Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
-            *_there(ahead),
+            *ahead,
             *self.boundary(self.ahead),
-            *_there(end),
-            *_there(source),
+            *end,
+            *(self._sources.loops() if self._sources is not None else ()),
             *(self._central() if self.bounded is None else self.bounded.explicit()),
             *self._relaxed(),
             *self.boundary(self.theta),
@@ -332,11 +331,6 @@ class FlowScalar:
         return ScalarFlux(*(float(v) for v in self._flux.value))
 
 
-def _there(loops: Sequence[Loop | None]) -> list[Loop]:
-    """Return the loops that there are."""
-    return [loop for loop in loops if loop is not None]
-
-
 class FlowScalars:
     """All scalars of a flow, and their parts of its steps.
 
@@ -396,10 +390,10 @@ class FlowScalars:
         for scalar in self.all.values():
             scalar.prepare(rates, end)
 
-    def check(self, time: float) -> None:
+    def check(self) -> None:
         """Raise where what was given last is not finite. Collective."""
         for scalar in self.all.values():
-            scalar.check(time)
+            scalar.check()
 
     def act(self, time: float) -> None:
         """Say for how long forces act in the next step or stage."""

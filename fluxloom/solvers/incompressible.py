@@ -187,7 +187,8 @@ class Incompressible:
         """Return the directions of all that pushes the fluid, beside its pressure."""
         lifts = [scalar.scalar.buoyancy for scalar in self.scalars.all.values()]
         moving = [] if self.given_forces is None else self.given_forces.directions
-        return [self.force, *moving, *(np.asarray(lift.gravity, dtype=np.float64) for lift in lifts if lift is not None)]
+        lifting = [np.asarray(lift.gravity, dtype=np.float64) for lift in lifts if lift is not None]
+        return [self.force, *moving, *lifting]
 
     def _warn_of_flat_cells(self) -> None:
         """Warn where cells are so flat that the scheme is not stable whatever the step. Collective."""
@@ -483,9 +484,9 @@ class Incompressible:
             self.steady.acting.value = acting
         self.before()
         self.given_velocities.check(end)
-        self.scalars.check(end)
+        self.scalars.check()
         if self.given_forces is not None:
-            self.given_forces.check(rates)
+            self.given_forces.check()
         status = self._solved(first=not last)
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
+from fluxloom.fv.given import given_values
 from fluxloom.fv.place_noise import place_noise
 from fluxloom.solvers.flow_types import surplus
 
@@ -23,7 +24,11 @@ Array = npt.NDArray[np.float64]
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    smooth = given_velocity(table, "initial", d)
+    parts = velocity_values(table, "initial", d)
+
+    def smooth(places: Array) -> Array:
+        return given_values("initial", parts, places, d)
+
     if not table.noise:
         return smooth
     return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)

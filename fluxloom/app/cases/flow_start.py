@@ -10,13 +10,17 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, KrylovTable
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Status
 
-__all__ = ["check_start", "check_step", "explained", "flow_boundary", "passes", "slides_only"]
+__all__ = [
+    "check_start", "check_step", "explained", "flow_boundary", "passes", "slides_only",
+    "tried_value",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -33,6 +37,15 @@ def explained(key: str, other: str = "") -> Iterator[None]:
         raise CaseError(f"{key}: {error}") from None
     except SolverError as error:
         raise CaseError(f"{other or key}: {error}") from None
+
+
+def tried_value(key: str, given: Given, places: Array, components: int = 0) -> None:
+    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite, at the start."""
+    try:
+        for part in parts_of(given, components):
+            part.at(places)
+    except (SolverError, CaseError) as error:
+        raise CaseError(f"{key}: {error}") from None
 
 
 def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Boundary:
@@ -58,11 +71,11 @@ def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Bo
         return own
     check_length(f"boundary.{name}.velocity", len(table.velocity), d)
     if kind in ("wall", "inflow"):
-        formulas = given_velocity(table, f"boundary.{name}", d)
-        if kind == "wall":
-            return NoSlip(formulas if table.motion() else tuple(table.velocity))
-        return Inflow(tuple(table.velocity) if table.velocity else formulas)
-    return Outflow() if kind == "outflow" else Symmetry()
+        velocity = tuple(table.velocity)
+        if table.motion():
+            velocity = velocity_values(table, f"boundary.{name}", d)
+        return NoSlip(velocity) if kind == "wall" else Inflow(velocity)
+    return Outflow(getattr(table, "pressure", 0.0)) if kind == "outflow" else Symmetry()
 
 
 def passes(through: Array, size: Array) -> bool:

@@ -12,7 +12,15 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
+from fluxloom.app.cases.flow_start import (
+    check_start,
+    check_step,
+    explained,
+    flow_boundary,
+    passes,
+    slides_only,
+    tried_value,
+)
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
@@ -123,6 +131,7 @@ def _solver(
 ) -> Incompressible:
     pressure, force = case.pressure, case.fluid.force
     check_length("fluid.force", len(force), volumes.dimension)
+    tried_value("fluid.force", tuple(force), volumes.centres[: volumes.owned], volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
     with explained(f'pressure.solver = "{strategy_name(pressure.solver)}"', pressure.named):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
 Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
@@ -92,17 +91,17 @@ class ScalarBoundaryTable(Table):
         ``"value"``, ``"flux"`` (into the fluid, its diffusivity times the slope), ``"adiabatic"``, ``"outflow"`` or
         ``"symmetry"``.
     value
-        Of the scalar, or of the flux: a formula in x, y and z.
+        Of the scalar, or of the flux: a number, a formula in x, y, z and t, or a table.
     """
 
     type: Kind
-    value: InSpace = ""
+    value: Annotated[Any, ValueKey(optional=True)] = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalarBoundaryTable:
-        if self.type in ("value", "flux") and not self.value:
-            raise ValueError('give value, a formula in quotes as "1"')
-        if self.type not in ("value", "flux") and self.value:
+        if self.type in ("value", "flux") and self.value is None:
+            raise ValueError('give value, a number or a formula in quotes as "sin(t)"')
+        if self.type not in ("value", "flux") and self.value is not None:
             raise ValueError(f'type = "{self.type}" has no value')
         return self
 
@@ -115,7 +114,8 @@ class ScalarTable(Table):
     diffusivity
         Of molecules.
     initial, source
-        At the start, and what comes in unit time: formulas in x, y and z.
+        At the start, and what comes in unit time: numbers, formulas in x, y and z, that of the source in t too, or
+        tables.
     turbulent_prandtl
         By which an eddy viscosity is divided.
     expansion, reference
@@ -128,8 +128,8 @@ class ScalarTable(Table):
     """
 
     diffusivity: Annotated[float, Field(ge=0)]
-    initial: InSpace = ""
-    source: InSpace = ""
+    initial: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
+    source: Annotated[Any, ValueKey()] = 0.0
     turbulent_prandtl: Annotated[float, Field(gt=0)] = 0.85
     expansion: float = 0.0
     reference: float = 0.0

@@ -13,8 +13,12 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError
 from fluxloom.values.expressions import formula
+from fluxloom.values.value import Formula, Value, value_of
 
-__all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts"]
+__all__ = [
+    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "listed", "velocity_texts",
+    "velocity_values",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -25,11 +29,12 @@ InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 _AXES = 3
 
 
-def _listed(given: Any) -> Any:
-    return [given] if isinstance(given, int | float) and not isinstance(given, bool) else given
+def listed(given: Any) -> Any:
+    """Return one number, formula or table as a list of it."""
+    return [given] if isinstance(given, int | float | str | dict) and not isinstance(given, bool) else given
 
 
-Listed = Annotated[list[float], BeforeValidator(_listed)]
+Listed = Annotated[list[float], BeforeValidator(listed)]
 """Numbers, or one alone."""
 
 
@@ -76,6 +81,13 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
         raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
     if not isinstance(table, MotionTable) or not table.spin:
         return tuple(getattr(table, name) or "0" for name in VELOCITY_KEYS[:d])
+    return tuple(
+        " - ".join(f"({omega!r}) * {arm}" for omega, arm in pair) for pair in _turning(table, key, d)
+    )  # fmt: skip
+
+
+def _turning(table: MotionTable, key: str, d: int) -> list[tuple[tuple[Any, str], tuple[Any, str]]]:
+    """Return of each component of ``omega x (x - centre)`` both products, an angular velocity and an arm each."""
     if len(table.spin) > 1 and d < _AXES:
         raise CaseError(f"{key}.spin: a mesh with {d} dimensions turns about z alone: one number is wanted")
     if table.spin_centre and len(table.spin_centre) != d:
@@ -83,11 +95,32 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
     about = [0.0, 0.0, *table.spin] if len(table.spin) == 1 else table.spin
     at = [*(table.spin_centre or [0.0] * d), 0.0][:_AXES]
     arms = [f"({name} - ({place!r}))" if k < d else "0" for k, (name, place) in enumerate(zip("xyz", at, strict=True))]
-    turned = [
-        f"({about[(k + 1) % 3]!r}) * {arms[(k + 2) % 3]} - ({about[(k + 2) % 3]!r}) * {arms[(k + 1) % 3]}"
-        for k in range(_AXES)
-    ]
-    return tuple(turned[:d])
+    return [((about[(k + 1) % 3], arms[(k + 2) % 3]), (about[(k + 2) % 3], arms[(k + 1) % 3])) for k in range(d)]
+
+
+def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
+    """Return the velocity of a table as values in space and time, ``(d,)`` of them.
+
+    Raises
+    ------
+    CaseError
+        As `velocity_texts`.
+    """
+    if isinstance(table, MotionTable) and any(isinstance(one, Value) for one in table.spin):
+        pairs = _turning(table, key, d)
+        return tuple(_product(*plus) + -1.0 * _product(*minus) for plus, minus in pairs)
+    if isinstance(table, MotionTable) and table.spin:
+        return tuple(Formula(text) for text in velocity_texts(table, key, d))
+    for name in table.changed(VELOCITY_KEYS[d:]):
+        raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
+    return tuple(value_of(getattr(table, name) or 0.0) for name in VELOCITY_KEYS[:d])
+
+
+def _product(omega: float | Value, arm: str) -> Value:
+    """Return an angular velocity times an arm; of formulas one formula, which one loop computes."""
+    if isinstance(omega, Formula):
+        return Formula(f"({omega.text}) * {arm}")
+    return value_of(omega) * Formula(arm)
 
 
 def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
