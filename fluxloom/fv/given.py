@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.values.value import Called, Value, value_of, vector_of
 
-__all__ = ["Along", "Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
+__all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
 
 Array = npt.NDArray[np.float64]
 _ALONG = 0.1
@@ -26,23 +25,6 @@ Given = (
     | Callable[[Array, float], npt.ArrayLike]
 )  # fmt: skip
 """A number, or a component each of a vector; see `fluxloom.values.value.value_of`."""
-
-
-@dataclass(frozen=True)
-class Along:
-    """The velocity of a wall that moves along itself, see `sliding`.
-
-    Attributes
-    ----------
-    velocity
-        A function of places ``(n, d)`` that returns ``(n, d)``.
-    """
-
-    velocity: Callable[[Array], npt.ArrayLike]
-
-    def __call__(self, places: Array) -> npt.ArrayLike:
-        """Return it at places."""
-        return self.velocity(places)
 
 
 def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> None:

@@ -54,7 +54,7 @@ class Fluctuation:
     length
         Integral length of the eddies, m.
     mean : (d,)
-        Velocity with which the eddies are carried, m/s.
+        Velocity with which the eddies are carried, m/s; in case files by default that about which it fluctuates.
     seed
         Of the random numbers.
     modes

@@ -24,8 +24,8 @@ from fluxloom.values.expressions import Expression
 from fluxloom.values.kernel_text import kernel_formula
 
 __all__ = [
-    "VARIABLES", "Called", "Constant", "Direction", "Formula", "Function", "InTime", "Product", "Slots", "Sum", "Value",
-    "value_of", "vector_of",
+    "VARIABLES", "AtPlaces", "Called", "Constant", "Direction", "Formula", "Function", "InTime", "Product", "Slots",
+    "Sum", "Value", "in_time", "value_of", "vector_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -379,6 +379,27 @@ class Called(Value):
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
 
+@dataclass(frozen=True, eq=False)
+class AtPlaces(Value):
+    """Numbers at the places themselves, in their order.
+
+    Attributes
+    ----------
+    numbers : (n,)
+        One for each.
+    """
+
+    numbers: Array = field(metadata=PYTHON_ONLY)
+    in_time = False
+
+    def values(self, places: Array, time: float) -> npt.ArrayLike:
+        """Return them."""
+        return self.numbers
+
+    def __str__(self) -> str:
+        return f"an array {np.shape(self.numbers)}"
+
+
 def _takes_time(function: Any) -> bool:
     """Whether a function takes a time beside places."""
     try:
@@ -486,7 +507,7 @@ def value_of(given: Any, what: str = "") -> Value:
     ----------
     given
         A number; a formula in x, y, z and t, as text; a function of places ``(n, d)``, or of places and a time, that
-        returns ``(n,)``; a `Value`.
+        returns ``(n,)``; an array ``(n,)`` of a number for each of them; a `Value`.
     what
         Begins messages.
 
@@ -507,8 +528,19 @@ def value_of(given: Any, what: str = "") -> Value:
         return Constant(float(given))
     if callable(given):
         return Called(given)
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
+        return AtPlaces(given)
     about = f"{what}: " if what else ""
     raise SolverError(f"{about}a number, a formula in quotes, a function or a table is wanted, not {given!r}")
+
+
+def in_time(given: Any, components: int) -> bool:
+    """Return whether a vector that a user gives has formulas or depends on the time: arrays of numbers do not."""
+    if callable(given) and not isinstance(given, Value):
+        return _takes_time(given)
+    return hasattr(given, "parts") or (
+        isinstance(given, Sequence) and len(given) == components and any(isinstance(one, str | Value) for one in given)
+    )
 
 
 def vector_of(given: Any, components: int, what: str = "") -> tuple[Value, ...]:
@@ -536,6 +568,8 @@ def vector_of(given: Any, components: int, what: str = "") -> tuple[Value, ...]:
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         if not len(given):
             return (Constant(0.0),) * components
+        if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == components:
+            return tuple(AtPlaces(column) for column in given.T)
         if len(given) == components:
             return tuple(value_of(one, what) for one in given)
-    raise SolverError(f"{what}: {components} components are wanted, or a function of the places, not {given!r}")
+    raise SolverError(f"{what}: a vector of {components} components is wanted, or a function, not {given!r}")

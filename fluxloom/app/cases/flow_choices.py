@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
-from fluxloom.app.cases.wall_motion import velocity_values
+from fluxloom.app.cases.wall_motion import tried_value, velocity_values
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
 from fluxloom.fv.given import given_values
@@ -27,6 +27,7 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
     parts = velocity_values(table, "initial", d)
 
     def smooth(places: Array) -> Array:
+        tried_value("initial", parts, places, d)
         return given_values("initial", parts, places, d)
 
     if not table.noise:

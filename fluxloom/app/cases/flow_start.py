@@ -13,14 +13,10 @@ from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, KrylovT
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
-from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Status
 
-__all__ = [
-    "check_start", "check_step", "explained", "flow_boundary", "passes", "slides_only",
-    "tried_value",
-]  # fmt: skip
+__all__ = ["check_start", "check_step", "explained", "flow_boundary", "passes", "slides_only"]
 
 Array = npt.NDArray[np.float64]
 
@@ -37,15 +33,6 @@ def explained(key: str, other: str = "") -> Iterator[None]:
         raise CaseError(f"{key}: {error}") from None
     except SolverError as error:
         raise CaseError(f"{other or key}: {error}") from None
-
-
-def tried_value(key: str, given: Given, places: Array, components: int = 0) -> None:
-    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite, at the start."""
-    try:
-        for part in parts_of(given, components):
-            part.at(places)
-    except (SolverError, CaseError) as error:
-        raise CaseError(f"{key}: {error}") from None
 
 
 def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Boundary:

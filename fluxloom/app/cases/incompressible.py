@@ -12,15 +12,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import (
-    check_start,
-    check_step,
-    explained,
-    flow_boundary,
-    passes,
-    slides_only,
-    tried_value,
-)
+from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
@@ -33,6 +25,7 @@ from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
+from fluxloom.app.cases.wall_motion import tried_value
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
@@ -155,6 +148,10 @@ def _checked_boundaries(
     """
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
+    for name, table in tables.items():
+        given = boundaries[name].prescribed
+        if table.motion() and given is not None and name in volumes.patches:
+            tried_value(f"boundary.{name}", given, volumes.centres[volumes.patches[name]], d)
     with explained("boundary"):
         known = FlowConditions.of(volumes, boundaries)
     through = np.einsum("ij,ij->i", known.given, volumes.areas[volumes.interior :])

@@ -100,7 +100,7 @@ class ScalarBoundaryTable(Table):
     @model_validator(mode="after")
     def _consistent(self) -> ScalarBoundaryTable:
         if self.type in ("value", "flux") and self.value is None:
-            raise ValueError('give value, a number or a formula in quotes as "sin(t)"')
+            raise ValueError('give value, a formula in quotes as "sin(t)", or a number')
         if self.type not in ("value", "flux") and self.value is not None:
             raise ValueError(f'type = "{self.type}" has no value')
         return self

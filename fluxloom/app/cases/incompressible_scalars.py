@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fluxloom.app.cases.flow_start import tried_value
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
+from fluxloom.app.cases.wall_motion import tried_value
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry

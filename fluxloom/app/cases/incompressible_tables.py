@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
@@ -14,7 +14,7 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
-from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable, listed
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
@@ -37,7 +37,6 @@ Vector = Annotated[list[float], Field(max_length=3)]
 Values = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
 AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"))]
 Given = Annotated[Any, ValueKey()]
-Turns = Annotated[list[Annotated[Any, ValueKey(variables=("t",))]], BeforeValidator(listed)]
 Kind = Literal["wall", "inflow", "outflow", "symmetry"]
 
 
@@ -101,15 +100,13 @@ class GivenVelocityTable(MotionTable):
     velocity_x, velocity_y, velocity_z
         Instead: numbers, formulas in x, y, z and t, or tables; zero by default.
     spin, spin_centre
-        Of a wall that turns instead: its angular velocity, which may be a formula in t or a series, and a place on the
-        axis.
+        Of a wall that turns instead: its angular velocity, numbers or formulas in t, and a place on the axis.
     """
 
     velocity: Vector = Field(default=[])
     velocity_x: Given = 0.0
     velocity_y: Given = 0.0
     velocity_z: Given = 0.0
-    spin: Turns = Field(default=[])
 
     def check_velocity(self, kind: str) -> None:
         """Raise `ValueError` unless the velocity fits the type of the boundary."""

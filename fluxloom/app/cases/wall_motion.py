@@ -11,12 +11,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
-from fluxloom.core.errors import CaseError
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.values.expressions import formula
 from fluxloom.values.value import Formula, Value, value_of
 
 __all__ = [
-    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "listed", "velocity_texts",
+    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "tried_value", "velocity_texts",
     "velocity_values",
 ]  # fmt: skip
 
@@ -25,17 +26,20 @@ Array = npt.NDArray[np.float64]
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+InSpaceAndTime = Annotated[str, AfterValidator(formula_check("x", "y", "z", "t"))]
+InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 _AXES = 3
 
 
-def listed(given: Any) -> Any:
-    """Return one number, formula or table as a list of it."""
-    return [given] if isinstance(given, int | float | str | dict) and not isinstance(given, bool) else given
+def _listed(given: Any) -> Any:
+    return [given] if isinstance(given, int | float | str) and not isinstance(given, bool) else given
 
 
-Listed = Annotated[list[float], BeforeValidator(listed)]
+Listed = Annotated[list[float], BeforeValidator(_listed)]
 """Numbers, or one alone."""
+ListedInTime = Annotated[list[float | InTime], BeforeValidator(_listed)]
+"""Numbers or formulas in t, or one alone."""
 
 
 class MotionTable(Table):
@@ -44,17 +48,18 @@ class MotionTable(Table):
     Attributes
     ----------
     velocity_x, velocity_y, velocity_z
-        Formulas in x, y and z; zero by default.
+        Formulas in x, y, z and t; zero by default.
     spin
-        Angular velocity of a wall that turns, rad/s: a number, about z, or in three dimensions one about each axis.
+        Angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or in three dimensions one
+        about each axis.
     spin_centre
         A place on the axis; the origin by default.
     """
 
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    spin: Listed = Field(default=[])
+    velocity_x: InSpaceAndTime = ""
+    velocity_y: InSpaceAndTime = ""
+    velocity_z: InSpaceAndTime = ""
+    spin: ListedInTime = Field(default=[])
     spin_centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
 
     def motion(self) -> tuple[str, ...]:
@@ -81,13 +86,6 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
         raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
     if not isinstance(table, MotionTable) or not table.spin:
         return tuple(getattr(table, name) or "0" for name in VELOCITY_KEYS[:d])
-    return tuple(
-        " - ".join(f"({omega!r}) * {arm}" for omega, arm in pair) for pair in _turning(table, key, d)
-    )  # fmt: skip
-
-
-def _turning(table: MotionTable, key: str, d: int) -> list[tuple[tuple[Any, str], tuple[Any, str]]]:
-    """Return of each component of ``omega x (x - centre)`` both products, an angular velocity and an arm each."""
     if len(table.spin) > 1 and d < _AXES:
         raise CaseError(f"{key}.spin: a mesh with {d} dimensions turns about z alone: one number is wanted")
     if table.spin_centre and len(table.spin_centre) != d:
@@ -95,32 +93,46 @@ def _turning(table: MotionTable, key: str, d: int) -> list[tuple[tuple[Any, str]
     about = [0.0, 0.0, *table.spin] if len(table.spin) == 1 else table.spin
     at = [*(table.spin_centre or [0.0] * d), 0.0][:_AXES]
     arms = [f"({name} - ({place!r}))" if k < d else "0" for k, (name, place) in enumerate(zip("xyz", at, strict=True))]
-    return [((about[(k + 1) % 3], arms[(k + 2) % 3]), (about[(k + 2) % 3], arms[(k + 1) % 3])) for k in range(d)]
+    rates = [f"({rate})" if isinstance(rate, str) else f"({rate!r})" for rate in about]
+    turned = [
+        f"{rates[(k + 1) % 3]} * {arms[(k + 2) % 3]} - {rates[(k + 2) % 3]} * {arms[(k + 1) % 3]}" for k in range(_AXES)
+    ]
+    return tuple(turned[:d])
 
 
 def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
-    """Return the velocity of a table as values in space and time, ``(d,)`` of them.
+    """Return the components of the velocity of a table as values in space and time.
 
     Raises
     ------
     CaseError
-        As `velocity_texts`.
+        As `velocity_texts`; for a formula in z on a mesh of two dimensions.
     """
-    if isinstance(table, MotionTable) and any(isinstance(one, Value) for one in table.spin):
-        pairs = _turning(table, key, d)
-        return tuple(_product(*plus) + -1.0 * _product(*minus) for plus, minus in pairs)
-    if isinstance(table, MotionTable) and table.spin:
-        return tuple(Formula(text) for text in velocity_texts(table, key, d))
-    for name in table.changed(VELOCITY_KEYS[d:]):
-        raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
-    return tuple(value_of(getattr(table, name) or 0.0) for name in VELOCITY_KEYS[:d])
+    return tuple(value_of(one) for one in velocity_texts(table, key, d))
 
 
-def _product(omega: float | Value, arm: str) -> Value:
-    """Return an angular velocity times an arm; of formulas one formula, which one loop computes."""
-    if isinstance(omega, Formula):
-        return Formula(f"({omega.text}) * {arm}")
-    return value_of(omega) * Formula(arm)
+def tried_value(key: str, given: Given, places: Array, components: int = 0) -> None:
+    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite, at the start.
+
+    Parameters
+    ----------
+    key
+        Of the value; of a velocity that of its table.
+    given, components
+        As `fluxloom.fv.given.parts_of` takes them.
+    places : (n, d)
+        Where it is given.
+    """
+    parts = parts_of(given, components)
+    for part, name in zip(parts, VELOCITY_KEYS if components else [""], strict=False):
+        about = f"{key}.{name}" if name else key
+        for variable in "xyz"[places.shape[1] :]:
+            if isinstance(part, Formula) and variable in part.expression.names:
+                raise CaseError(f"{about}: {part}: unknown name {variable!r}: the mesh has {places.shape[1]} dimensions")
+        try:
+            part.at(places)
+        except (SolverError, CaseError) as error:
+            raise CaseError(f"{about}: {error}") from None
 
 
 def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:

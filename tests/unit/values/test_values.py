@@ -57,7 +57,7 @@ def test_vectors() -> None:
         found = [value.at(PLACES).tolist() for value in vector_of(given, 2, "it")]
         assert found == [[1.0, 3.0, 5.0], [0.0] * 3]
     assert [value.at(PLACES).tolist() for value in vector_of((), 2)] == [[0.0] * 3] * 2
-    with pytest.raises(SolverError, match="it: 2 components are wanted"):
+    with pytest.raises(SolverError, match="it: a vector of 2 components is wanted"):
         vector_of([1.0], 2, "it")
     parts = vector_of(["3 * t", 4.0], 2)
     assert Direction(parts, 0).at(PLACES, 1.0).tolist() == [0.6] * 3
