@@ -95,7 +95,7 @@ class ScalarBoundaryTable(Table):
     """
 
     type: Kind
-    value: Annotated[Any, ValueKey(optional=True)] = None
+    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalarBoundaryTable:
@@ -128,8 +128,8 @@ class ScalarTable(Table):
     """
 
     diffusivity: Annotated[float, Field(ge=0)]
-    initial: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
-    source: Annotated[Any, ValueKey()] = 0.0
+    initial: Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)] = 0.0
+    source: Annotated[Any, ValueKey(blank=True)] = 0.0
     turbulent_prandtl: Annotated[float, Field(gt=0)] = 0.85
     expansion: float = 0.0
     reference: float = 0.0

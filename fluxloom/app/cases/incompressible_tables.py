@@ -35,8 +35,8 @@ __all__ = [
 
 Vector = Annotated[list[float], Field(max_length=3)]
 Values = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
-AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"))]
-Given = Annotated[Any, ValueKey()]
+AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)]
+Given = Annotated[Any, ValueKey(blank=True)]
 Kind = Literal["wall", "inflow", "outflow", "symmetry"]
 
 

@@ -126,9 +126,10 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0) -> N
     parts = parts_of(given, components)
     for part, name in zip(parts, VELOCITY_KEYS if components else [""], strict=False):
         about = f"{key}.{name}" if name else key
-        for variable in "xyz"[places.shape[1] :]:
+        d = places.shape[1]
+        for variable in "xyz"[d:]:
             if isinstance(part, Formula) and variable in part.expression.names:
-                raise CaseError(f"{about}: {part}: unknown name {variable!r}: the mesh has {places.shape[1]} dimensions")
+                raise CaseError(f"{about}: {part}: unknown name {variable!r}: the mesh has {d} dimensions")
         try:
             part.at(places)
         except (SolverError, CaseError) as error:
