@@ -125,7 +125,7 @@ class FlowBuoyancy:
             if given is not None:  # what stays of both, to which a step adds what it is given
                 found = flow.spaces.faces.dat(self._uniform, "buoyancy.whole")
                 if self.level is not None:
-                    self._lasting = spaces.elements.dat(self.level.read(), "buoyancy.lasting")
+                    self._lasting = ctx.dat(flow.elements, self.level.read(), "buoyancy.lasting")
                 self.explicit += given.loops(beside, found, self._lasting, self.level)
             last = Loop(join_forces, flow.faces, found, self.force) if driving else Loop(
                 copy, flow.faces, found, self.force, systems=1)  # fmt: skip

@@ -13,9 +13,10 @@ from fluxloom.dsl.chain import Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Set
 from fluxloom.fv.given import changes, parts_of
-from fluxloom.fv.given_velocity import fastest, passing
+from fluxloom.fv.given_velocity import fastest, passing, push_behind, rising
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_patches import patch_elements
@@ -39,6 +40,9 @@ class _Flow(Protocol):
     spaces: FlowSpaces
     elements: Set
     given: Dat
+    normal: Dat
+    u: Dat
+    behind: TableMap
     floating: bool
 
 
@@ -82,7 +86,12 @@ class GivenVelocities:
                              normals=normals[owned] if boundary.wall else None)  # fmt: skip
             self._values.append(values)
             self._loops += [*values.loops(), Loop(fastest, over, flow.given, self.fastest, d=d)]
-        if flow.floating and any(not flow.boundaries[name].wall for name in names):
+        self._inflows = [name for name in names if not flow.boundaries[name].wall]
+        self._rise = ctx.dat(flow.elements, name="given.rise")
+        if self._inflows:
+            over = patch_elements(flow, self._inflows)
+            self._loops.append(Loop(rising, over, flow.given, flow.normal, flow.u, self._rise, d=d))
+        if flow.floating and self._inflows:
             self._sums = self._passing()
 
     def _passing(self) -> Global:
@@ -96,6 +105,16 @@ class GivenVelocities:
         area = flow.spaces.elements.dat(areas, "given.areas")
         self._loops += [Reset(sums), Loop(passing, over, flow.given, area, sums, d=flow.dimension)]
         return sums
+
+    def pushes(self) -> list[Loop]:
+        """Return the loop from inflows that become faster to the cells behind, where the pressure does not know."""
+        if not self._inflows:
+            return []
+        flow, cv = self.flow, self.flow.volumes
+        share, outer = np.zeros(cv.elements), slice(cv.interior, None)
+        share[cv.cells :] = cv.area[outer] * cv.spacing[outer] / cv.volumes[cv.faces[outer, 0]]
+        return [Loop(push_behind, patch_elements(flow, self._inflows), self._rise, flow.normal,
+                     flow.spaces.elements.dat(share, "given.share"), flow.u[flow.behind[0]], d=flow.dimension)]  # fmt: skip
 
     def loops(self) -> list[Loop | Reset]:
         """Return the loops to the velocities of the time that was prepared; nothing where none changes."""

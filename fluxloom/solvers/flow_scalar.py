@@ -230,6 +230,7 @@ class FlowScalar:
             Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
             *ahead,
             *self.boundary(self.ahead),
+            *(self.boundary(self.theta) if ahead and self.bounded is not None else ()),  # whose fluxes begin with it
             *end,
             *(self._sources.loops() if self._sources is not None else ()),
             *(self._central() if self.bounded is None else self.bounded.explicit()),

@@ -324,10 +324,11 @@ class Incompressible:
         rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
         faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                      self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
+        pushed = [gauss, *self.given_velocities.pushes()]
         if steady is None:
-            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], [gauss]
+            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], pushed
         source = [*kept, rhs, steady.source(), *self.scalars.source()]
-        return source, [faces, steady.faces(), *self.scalars.faces()], [gauss]
+        return source, [faces, steady.faces(), *self.scalars.faces()], pushed
 
     def _anywhere(self, here: bool | np.bool_) -> bool:
         """Return whether something is so on any rank; collective."""
