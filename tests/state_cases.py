@@ -488,6 +488,14 @@ threads = 1
 snapshots = 4
 """
 
+IN_TIME: dict[str, Any] = {
+    "boundary.xmin.velocity_x": "(1 + y) * (1 + 0.5 * sin(9 * t))", "boundary.xmax.pressure": "0.3 * cos(8 * t)",
+    "boundary.ymax.velocity_x": "sin(7 * t)", "fluid.force": ["y * cos(6 * t)", "t"], "scalar.T.source": "x * t",
+    "scalar.T.boundary.xmin.value": "cos(9 * t)", "scalar.T.boundary.ymin.value": "0.4 * sin(5 * t)",
+    "history.every": 1,
+}
+"""Everything that a flow is given."""
+
 Case = tuple[str, dict[str, Any], int]
 
 CASES: dict[str, Case] = {
@@ -499,6 +507,8 @@ CASES: dict[str, Case] = {
     "incompressible scalar": (CHANNEL, {}, 12),
     "incompressible end": (CHANNEL, {"time.end": 0.4}, 100),
     "incompressible runge-kutta": (CHANNEL, {"time.scheme": "runge-kutta"}, 12),
+    "incompressible in time": (CHANNEL, IN_TIME, 12),
+    "incompressible stages in time": (CHANNEL, IN_TIME | {"time.scheme": "runge-kutta", "mesh.perturb": 0.0}, 12),
     "incompressible closed": (CAVITY, {}, 12),
     "incompressible jacobi": (CAVITY, {"pressure.preconditioner": "jacobi"}, 12),
     "incompressible fourier": (FOURIER, {}, 12),
@@ -541,7 +551,8 @@ CASES: dict[str, Case] = {
 """Name to a case, changes of it, and steps of the whole run."""
 
 LONG = frozenset(CASES) - {
-    "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
+    "airfoil", "staggered one projection", "incompressible scalar", "incompressible in time",
+    "incompressible fourier", "edge_flow",
     "edge_transport", "compressible in time", "compressible local", "lattice inplace", "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""
