@@ -551,8 +551,7 @@ CASES: dict[str, Case] = {
 """Name to a case, changes of it, and steps of the whole run."""
 
 LONG = frozenset(CASES) - {
-    "airfoil", "staggered one projection", "incompressible scalar", "incompressible in time",
-    "incompressible fourier", "edge_flow",
+    "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
     "edge_transport", "compressible in time", "compressible local", "lattice inplace", "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

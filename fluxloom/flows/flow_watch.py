@@ -183,10 +183,11 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
     mass = flow.operators.mass
     volume = float(comm.reduce(np.array([mass.read().sum()]), "sum")[0])
     speed = max(_largest(comm, loops.boundary.given), _largest(comm, flow.velocity()))
-    force = _largest(comm, loops.body.read())
+    force = _Most(comm, [loops.body], [loops.body] if loops.moves else [])
+    fastest = loops.velocities.fastest
     looks = [_energy_look(flow.u, mass)]
     rules: list[Rule] = [Finite()] if table.finite else []
-    rules += _energy(table, volume, lambda: speed, lambda _: force)
+    rules += _energy(table, volume, lambda: max(speed, float(fastest.value)), lambda _: force())
     least = -float(comm.reduce(np.array([-loops.laminar.read().min(initial=inf)]), "max")[0])
     if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
         looks.append(_eddy_look(loops.nu, loops.laminar))

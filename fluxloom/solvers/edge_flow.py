@@ -32,6 +32,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.given import Given
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal, Jacobi
 from fluxloom.linalg.krylov import Krylov
@@ -63,12 +64,13 @@ class EdgeFlow:
         Triangles or tetrahedra in a context, from `fluxloom.fe.point_mesh.point_mesh`; each face of the boundary is in
         a patch. On several ranks everything is collective.
     viscosity
-        Kinematic, ``nu``: a number, or a function of the points ``(n, d)`` that returns ``(n,)``; m^2/s.
+        Kinematic, ``nu``: a number, a value in space and time (`fluxloom.fv.given.Given`), or a function of the points
+        ``(n, d)`` that returns ``(n,)``; m^2/s.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` (slip) or `WallLaw`; each patch needs one. Without any
         `Outflow` the pressure has the mean 0 over the points.
     force
-        Acceleration ``b``: ``(d,)``, or a function of the points that returns ``(n, d)``; m/s^2.
+        Acceleration ``b``: ``(d,)`` numbers or values, or a function of the points that returns ``(n, d)``; m/s^2.
     scheme
         Of the discretisation.
     model
@@ -103,7 +105,7 @@ class EdgeFlow:
     def __init__(
         self,
         mesh: PointMesh,
-        viscosity: float | Callable[[Array], npt.ArrayLike],
+        viscosity: Given,
         boundaries: Mapping[str, EdgePatch],
         *,
         force: Field = (),
@@ -175,6 +177,7 @@ class EdgeFlow:
                 f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
                 "patch is an Outflow(), where the flow is free"
             )
+        loops.begin()
         values = vectors("velocity", velocity, loops.places)
         values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
         loops.u.write(values)
@@ -228,7 +231,9 @@ class EdgeFlow:
         check_step(dt)
         loops, tell = self.loops, told if told is not None else _nobody
         loops.step_length.value = dt
+        loops.prepare(self.time, dt)
         loops.momentum()
+        loops.check(self.time + dt)
         tell("momentum")
         loops.fill()
         tell("fill")

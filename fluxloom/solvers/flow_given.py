@@ -113,8 +113,8 @@ class GivenVelocities:
         flow, cv = self.flow, self.flow.volumes
         share, outer = np.zeros(cv.elements), slice(cv.interior, None)
         share[cv.cells :] = cv.area[outer] * cv.spacing[outer] / cv.volumes[cv.faces[outer, 0]]
-        return [Loop(push_behind, patch_elements(flow, self._inflows), self._rise, flow.normal,
-                     flow.spaces.elements.dat(share, "given.share"), flow.u[flow.behind[0]], d=flow.dimension)]  # fmt: skip
+        over, part = patch_elements(flow, self._inflows), flow.spaces.elements.dat(share, "given.share")
+        return [Loop(push_behind, over, self._rise, flow.normal, part, flow.u[flow.behind[0]], d=flow.dimension)]
 
     def loops(self) -> list[Loop | Reset]:
         """Return the loops to the velocities of the time that was prepared; nothing where none changes."""

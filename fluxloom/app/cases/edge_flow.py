@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
-from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
+from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase
 from fluxloom.app.cases.flow_choices import (
     check_balance,
     initial_velocity,
@@ -22,14 +22,14 @@ from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import tried_value, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.edge_flow import EdgeFlowRun
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.fv.given import sliding
+from fluxloom.fv.given import given_values, sliding
 from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
@@ -40,7 +40,6 @@ from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
-from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
@@ -102,9 +101,12 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     """Return the solver of a case. Collective."""
     pressure, d = case.pressure, mesh.dimension
     check_length("fluid.force", len(case.fluid.force), d)
+    places = mesh.coordinates[: mesh.points.size]
+    tried_value("fluid.viscosity", case.fluid.viscosity, places, least=0.0)
+    tried_value("fluid.force", tuple(case.fluid.force), places, d)
     with explained("mesh", pressure.named):
         return EdgeFlow(
-            mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
+            mesh, case.fluid.viscosity, _boundaries(case.boundary, d), force=tuple(case.fluid.force),
             scheme=_scheme(case), model=case.les.model,
             stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
         )  # fmt: skip
@@ -124,14 +126,6 @@ def _scheme(case: EdgeFlowCase) -> EdgeScheme:
     return replace(found, dynamic=0.0, subscales=Tracked(), **shorter)
 
 
-def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array]:
-    """Return the viscosity, a formula as a function of places ``(n, d)``."""
-    if not isinstance(table.viscosity, str):
-        return table.viscosity
-    values = formula(table.viscosity, "fluid.viscosity", ("x", "y", "z")[:d], least=0.0)
-    return lambda places: values(*places.T)
-
-
 def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, EdgePatch]:
     """Return the boundaries by patch."""
     return {
@@ -148,10 +142,12 @@ def _check_turning(case: EdgeFlowCase, mesh: PointMesh) -> None:
         patch, found = mesh.patches.get(name), ""
         if table.type != "wall" or not table.motion() or patch is None:
             continue
-        velocity = given_velocity(table, f"boundary.{name}", mesh.dimension)
+        places, d = mesh.coordinates[patch.points], mesh.dimension
         try:
-            sliding(f"boundary.{name}", velocity(mesh.coordinates[patch.points]), patch.areas)
-        except SolverError as error:
+            velocity = velocity_values(table, f"boundary.{name}", d)
+            tried_value(f"boundary.{name}", velocity, places, d)
+            sliding(f"boundary.{name}", given_values(f"boundary.{name}", velocity, places, d), patch.areas)
+        except (SolverError, CaseError) as error:
             found = str(error)
         if wrong := next(filter(None, mesh.context.comm.allgather(found)), ""):
             raise CaseError(wrong)

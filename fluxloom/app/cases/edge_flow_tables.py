@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]
 
 _LAW = ("distance", "kappa", "constant")
 
-Vector = Annotated[list[float], Field(max_length=3)]
 Number = Annotated[float, Field(ge=0)]
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 
 class EdgeFluidTable(Table):
@@ -31,13 +29,13 @@ class EdgeFluidTable(Table):
     Attributes
     ----------
     viscosity
-        Kinematic, m^2/s: a number, or a formula in x, y and z.
+        Kinematic, m^2/s: a number, a formula in x, y, z and t, or a table.
     force
-        Acceleration, a number a dimension, m/s^2; empty: none.
+        Acceleration, a value a dimension, m/s^2: numbers, formulas or tables; empty: none.
     """
 
-    viscosity: Number | InSpace
-    force: Vector = Field(default=[])
+    viscosity: Annotated[Any, ValueKey(ge=0)]
+    force: Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)] = Field(default=[])
 
 
 class EdgeBoundaryTable(GivenVelocityTable):

@@ -111,8 +111,8 @@ def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
     return tuple(value_of(one) for one in velocity_texts(table, key, d))
 
 
-def tried_value(key: str, given: Given, places: Array, components: int = 0) -> None:
-    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite, at the start.
+def tried_value(key: str, given: Given, places: Array, components: int = 0, least: float = -np.inf) -> None:
+    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite or too small, at the start.
 
     Parameters
     ----------
@@ -122,6 +122,8 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0) -> N
         As `fluxloom.fv.given.parts_of` takes them.
     places : (n, d)
         Where it is given.
+    least
+        The least that it may be.
     """
     parts = parts_of(given, components)
     for part, name in zip(parts, VELOCITY_KEYS if components else [""], strict=False):
@@ -131,9 +133,11 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0) -> N
             if isinstance(part, Formula) and variable in part.expression.names:
                 raise CaseError(f"{about}: {part}: unknown name {variable!r}: the mesh has {d} dimensions")
         try:
-            part.at(places)
+            found = part.at(places)
         except (SolverError, CaseError) as error:
             raise CaseError(f"{about}: {error}") from None
+        for k in np.flatnonzero(found < least)[:1].tolist():
+            raise CaseError(f"{about}: {part} is {found[k]:g} {part.where(places[k], 0.0)}; at least {least:g} is wanted")
 
 
 def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:

@@ -148,7 +148,7 @@ def test_values_of_every_kind(ctx: fl.Context) -> None:
 
 
 def test_a_closed_box_balances_at_every_time(ctx: fl.Context) -> None:
-    """As much in as out: what an inflow and an outflow give may change together; else the time and the rest are said."""
+    """As much in as out: what two sides give may change together; else the time and the rest are said."""
     both = {"xmin": Inflow(("sin(t)", 0.0)), "xmax": Inflow(("sin(t)", 0.0))}
     flow = flow_of(ctx, MESHES["quads"](), both)
     for _ in range(10):
