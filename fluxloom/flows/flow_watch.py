@@ -211,11 +211,23 @@ def staggered_watch(flow: Staggered, lengths: StepLengths, until: Until, table: 
     """Return what guards look at in flow on a staggered grid."""
     comm, fields = flow.context.comm, flow.fields
     volume, start = flow.grid.volume, flow.velocity()
-    speed = max(_largest(comm, [fields.given.tolist()]), _largest(comm, start),
-                float(np.abs(flow.mean_velocity).max(initial=0.0)))  # fmt: skip
-    force = float(np.linalg.norm(flow.force))
+    speed = max(_largest(comm, start), float(np.abs(flow.mean_velocity).max(initial=0.0)))
+    most = [float(np.linalg.norm(flow.force))]
+
+    def fastest() -> float:
+        """Return the largest speed that was given so far, through sides that of now."""
+        through = float(fields.sides.inflow.value[1]) / fields.sides.area
+        return max(speed, _largest(comm, [fields.fastest.tolist()]), through)
+
+    def pull(_: Numbers) -> float:
+        """Return the largest force so far, of one that differs from place to place that of now."""
+        if flow.moving is not None:
+            field = _largest(comm, flow.moving.dat.read().reshape(-1, flow.dimension)) if flow.moving.in_space else 0.0
+            most[0] = max(most[0], float(np.linalg.norm(flow.force)), field)
+        return most[0]
+
     rules: list[Rule] = [Finite()] if table.finite else []
-    rules += _energy(table, volume, lambda: speed, lambda _: force)
+    rules += _energy(table, volume, fastest, pull)
     more, host = _steps(table, lengths, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
     looks = [_energy_look(fields.u, fields.fluid)]
     return Watch(_STAGGERED, looks, [*rules, *more], host, until.steady > 0.0, bound=_STAGGERED_BORNE)

@@ -36,6 +36,9 @@ class StaggeredForces:
 
     def __init__(self, flow: Staggered, sides: Sequence[str]) -> None:
         known = list(flow.boundaries)
+        if flow.moving is not None and flow.moving.in_space:
+            raise SolverError("forces: on a staggered grid the force of the fluid is not known beside a force that "
+                              "differs from place to place")  # fmt: skip
         self.flow, context = flow, flow.context
         self._total = context.scalar(np.zeros(flow.dimension), "force")
         self._force = context.scalar(np.zeros(flow.dimension), "acting")

@@ -17,13 +17,14 @@ from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
+from fluxloom.app.cases.wall_motion import tried_value
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.staggered import StaggeredRun
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.fv.staggered_sides import check_sides, inflow_of
+from fluxloom.fv.staggered_grid import StaggeredGrid, sides_of
+from fluxloom.fv.staggered_sides import check_sides, inflow_of, side_places
 from fluxloom.mesh.generate import clustered
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
@@ -96,7 +97,13 @@ def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Stagg
     fluid, d = case.fluid, grid.dimension
     check_length("fluid.force", len(fluid.force), d)
     check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
+    tried_value("fluid.force", tuple(fluid.force), np.array([[line.mean() for line in grid.faces]]), d)
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()}
+    for name, one in boundaries.items():
+        if case.boundary[name].motion() and one.prescribed is not None:
+            for side in sides_of(grid):
+                if side.name == name:
+                    tried_value(f"boundary.{name}", one.prescribed, side_places(grid, side, side.axis), d)
     with explained("boundary"):
         check_sides(grid, boundaries)
         inflow_of(grid, boundaries)

@@ -137,7 +137,8 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0, leas
         except (SolverError, CaseError) as error:
             raise CaseError(f"{about}: {error}") from None
         for k in np.flatnonzero(found < least)[:1].tolist():
-            raise CaseError(f"{about}: {part} is {found[k]:g} {part.where(places[k], 0.0)}; at least {least:g} is wanted")
+            where = part.where(places[k], 0.0)
+            raise CaseError(f"{about}: {part} is {found[k]:g} {where}; at least {least:g} is wanted")
 
 
 def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
