@@ -199,7 +199,8 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
 def edge_transport_watch(flow: EdgeTransport, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:
     """Return what guards look at in transport on edges."""
     comm = flow.context.comm
-    given, source = _Most(comm, [flow.c, flow.given], []), _Most(comm, [flow.source], [])
+    given = _Most(comm, [flow.c, flow.given], [flow.given] if flow.values.moves else [])
+    source = _Most(comm, [flow.source], [flow.source] if flow.sources.moves else [])
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _bounded(table, "scalar", given, source)
     more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))

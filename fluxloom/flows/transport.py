@@ -26,7 +26,7 @@ __all__ = ["EdgeTransportRun"]
 class EdgeTransportRun(FlowOnPoints):
     """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
 
-    The velocity stays as it is, so that the largest stable step is found once.
+    The largest stable step is found once, where velocity and diffusivity stay as they are.
     """
 
     remembers = (*FlowOnPoints.remembers, "_limit")
@@ -45,7 +45,7 @@ class EdgeTransportRun(FlowOnPoints):
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
-        if not self._limit:
+        if not self._limit or self.solver.moves:
             self._limit = self.solver.stable_step(self.lengths.courant)
         return self._limit
 
