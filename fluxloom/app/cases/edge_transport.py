@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
@@ -15,7 +12,7 @@ from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import tried_value, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
@@ -28,17 +25,14 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom.solvers.edge_transport_probes import TransportProbes
-from fluxloom.values.expressions import formula
+from fluxloom.values.value import Value
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
-
-Array = npt.NDArray[np.float64]
-Scalar = float | Callable[[Array], Array]
 
 _BYTES = {2: 4_000, 3: 8_000}
 """Of a point by dimension: operators and loops, on the host while they are assembled and on the device."""
 
-_TYPES = "given or free"
+_TYPES = "given, flux or free"
 
 
 class EdgeTransportApplication:
@@ -80,40 +74,31 @@ class EdgeTransportApplication:
 
 def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
     """Return the solver of a case with the scalar of its start. Collective."""
-    table, d = case.transport, mesh.dimension
-    given = {
-        name: _field(patch.value, f"boundary.{name}.value", d)
-        for name, patch in case.boundary.items()
-        if patch.value is not None
-    }
+    table, places = case.transport, mesh.coordinates[: mesh.points.size]
+    velocity = _velocity(table, mesh.dimension)
+    tried_value("transport", velocity, places, mesh.dimension)
+    tried_value("transport.diffusivity", table.diffusivity, places, least=0.0)
+    tried_value("transport.source", table.source, places)
+    tried_value("initial.scalar", case.initial.scalar, places)
+    for name, patch in case.boundary.items():
+        if patch.value is not None and name in mesh.patches:
+            tried_value(f"boundary.{name}.value", patch.value, places[mesh.patches[name].points])
+    given, fluxes = (
+        {name: patch.value for name, patch in case.boundary.items() if patch.type == kind} for kind in ("given", "flux")
+    )
     with explained("mesh", "transport"):
         solver = EdgeTransport(
-            mesh, _velocity(table, d), _field(table.diffusivity, "transport.diffusivity", d), given,
-            source=_field(table.source, "transport.source", d), scheme=strategy_of(EdgeScheme, case.scheme),
-            bounded=case.scheme.bounded,
+            mesh, velocity, table.diffusivity, given, fluxes=fluxes, source=table.source,
+            scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
         )  # fmt: skip
-    solver.initialise(_field(case.initial.scalar, "initial.scalar", d))
+    solver.initialise(case.initial.scalar)
     return solver
 
 
-def _velocity(table: TransportTable, d: int) -> tuple[float, ...] | Callable[[Array], Array]:
-    """Return the velocity, formulas as a function of places ``(n, d)``."""
+def _velocity(table: TransportTable, d: int) -> tuple[float | Value, ...]:
+    """Return the velocity, numbers or values in space and time."""
     check_length("transport.velocity", len(table.velocity), d)
-    return tuple(table.velocity) if table.velocity else given_velocity(table, "transport", d)
-
-
-def _field(given: float | str, key: str, d: int) -> Scalar:
-    """Return a number as it is, a formula as a function of places ``(n, d)``.
-
-    Raises
-    ------
-    CaseError
-        Naming the key, for a wrong formula; when called, where it has no finite value.
-    """
-    if not isinstance(given, str):
-        return given
-    values = formula(given, key, ("x", "y", "z")[:d])
-    return lambda places: values(*places.T)
+    return tuple(table.velocity) if table.velocity else velocity_values(table, "transport", d)
 
 
 def _monitors(case: EdgeTransportCase, solver: EdgeTransport) -> list[Monitor]:
