@@ -280,7 +280,7 @@ def test_mistakes_of_the_file(plume: Write, old: str, new: str, expected: str) -
     ("changes", "expected"),
     [
         ((("[boundary.ymax]", "[boundary.ymx]"),), "boundary: the mesh has no patch 'ymx'; did you mean 'ymax'?"),
-        (((YMAX, ""),), "boundary: the patch 'ymax' has none; add a table [boundary.ymax] with a type (given, flux or free)"),
+        (((YMAX, ""),), "the patch 'ymax' has none; add a table [boundary.ymax] with a type (given, flux or free)"),
         ((('kind = "triangle"\n', ""), ("perturb = 0.2\n", "")), "mesh: "),
         ((("velocity = [1.0, 0.25]", "velocity = [1]"),), "transport.velocity: 2 numbers are wanted, as the mesh has"),
         ((("velocity = [1.0, 0.25]", 'velocity_z = "1"'),), "transport.velocity_z: the mesh has 2 dimensions"),

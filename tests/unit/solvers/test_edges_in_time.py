@@ -123,7 +123,7 @@ def test_what_is_refused_in_time(ctx: fl.Context) -> None:
         flow.step(0.4)
     flow = EdgeFlow(mesh, "0.1 - t", walls)
     flow.initialise()
-    with pytest.raises(SolverError, match="viscosity: '0.1 - t' is -0.1"):
+    with pytest.raises(SolverError, match=r"viscosity: '0\.1 - t' is -0\.1"):
         flow.step(0.4)
 
 
