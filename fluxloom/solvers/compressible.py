@@ -43,7 +43,7 @@ from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
-from fluxloom.values.value import Function, Value, in_time, vector_of
+from fluxloom.values.value import Function, Value, has_values, vector_of
 
 __all__ = ["CompressibleFlow", "Residuals"]
 
@@ -411,7 +411,7 @@ class CompressibleFlow:
         self.source: Dat | None = None
         if source is None:
             return
-        if not in_time(source, nv):
+        if not has_values(source, nv):
             self.source = self._with_edges(what, source, 0.0, what)
             return
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)

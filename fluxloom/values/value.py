@@ -25,7 +25,7 @@ from fluxloom.values.kernel_text import kernel_formula
 
 __all__ = [
     "VARIABLES", "AtPlaces", "Called", "Constant", "Direction", "Formula", "Function", "InTime", "Product", "Slots",
-    "Sum", "Value", "in_time", "value_of", "vector_of",
+    "Sum", "Value", "has_values", "value_of", "vector_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -544,7 +544,7 @@ def value_of(given: Any, what: str = "") -> Value:
     raise SolverError(f"{about}a number, a formula in quotes, a function or a table is wanted, not {given!r}")
 
 
-def in_time(given: Any, components: int) -> bool:
+def has_values(given: Any, components: int) -> bool:
     """Return whether a vector that a user gives has formulas or depends on the time: arrays of numbers do not."""
     if callable(given) and not isinstance(given, Value):
         return _takes_time(given)

@@ -21,6 +21,7 @@ from fluxloom.app.cases.compressible_setup import (
     free_stream_of,
     rotation_of,
     scheme_of,
+    source_of,
     start_of,
     up_of,
 )
@@ -157,7 +158,7 @@ def _flow(
     try:
         return CompressibleFlow(
             context, volumes, boundaries, gas, scheme_of(case), distance,
-            rotation=rotation_of(case, volumes.dimension), slopes=slopes,
+            source_of(case, volumes.dimension), rotation_of(case, volumes.dimension), slopes=slopes,
         )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"boundary: {error}") from None

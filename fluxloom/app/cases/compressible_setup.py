@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
     FORMULA_KEYS,
+    SOURCE_KEYS,
     STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
@@ -48,7 +49,8 @@ from fluxloom.values.expressions import formula
 from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "source_of",
+    "start_of", "up_of",
 ]  # fmt: skip
 
 _SPACE = 3
@@ -119,6 +121,24 @@ def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
         return replace(scheme, limiter=replace(limiter, length=flow.length))
     return scheme
+
+
+def source_of(case: CompressibleCase, dimension: int) -> tuple[Value, ...] | None:
+    """Return what the gas gains of each component; None: nothing.
+
+    Raises
+    ------
+    CaseError
+        If a component does not fit the dimension.
+    """
+    table = case.source
+    if table is None:
+        return None
+    for key in table.changed(SOURCE_KEYS[1 + dimension : -1]):
+        raise CaseError(f"source.{key}: the mesh has {dimension} dimensions; leave it out")
+    keys = (*SOURCE_KEYS[: 1 + dimension], SOURCE_KEYS[-1])
+    turbulence = [0.0] if case.scheme.value.turbulence is not None else []
+    return tuple(value_of(one) for one in (*(getattr(table, key) for key in keys), *turbulence))
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:

@@ -27,6 +27,7 @@ from fluxloom.values.value import Value, value_of
 __all__ = [
     "BOUNDARY_KEYS",
     "FORMULA_KEYS",
+    "SOURCE_KEYS",
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
@@ -35,6 +36,7 @@ __all__ = [
     "GasTable",
     "InitialTable",
     "SchemeTable",
+    "SourceTable",
 ]  # fmt: skip
 
 STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
@@ -298,6 +300,29 @@ class BoundaryTable(MotionTable):
         return self
 
 
+SOURCE_KEYS = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+
+
+class SourceTable(Table):
+    """``[source]``: what the gas gains per unit of volume and time; nothing by default.
+
+    Attributes
+    ----------
+    mass
+        kg/(m^3 s).
+    momentum_x, momentum_y, momentum_z
+        A force, N/m^3; the work that it does is not added to the energy.
+    energy
+        W/m^3.
+    """
+
+    mass: InFlow = 0.0
+    momentum_x: InFlow = 0.0
+    momentum_y: InFlow = 0.0
+    momentum_z: InFlow = 0.0
+    energy: InFlow = 0.0
+
+
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
@@ -311,6 +336,7 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
+    source: SourceTable | None = None
     forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
     probes: ProbesTable = ProbesTable()
