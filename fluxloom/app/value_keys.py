@@ -60,10 +60,9 @@ class ValueKey:
         if isinstance(given, (int, float)):
             return self._number(float(given))
         try:
-            found = Formula(given) if isinstance(given, str) else choose(Value, given)
+            found: Any = Formula(given) if isinstance(given, str) else choose(Value, given)
         except FluxloomError as error:
             raise ValueError(str(error)) from None
-        assert found is not None
         for name in found.expression.names if isinstance(found, Formula) else ():
             if name not in self.variables:
                 raise ValueError(f"{found}: unknown name {name!r} (allowed: {', '.join(self.variables)})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +43,14 @@ from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
-from fluxloom.values.value import Function, Value, has_values, vector_of
+from fluxloom.values.value import Function, Given, has_values, vector_of
 
 __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
 
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
-Source = Field | Sequence[float | str | Value] | Function
+Source = Field | Sequence[Given] | Function
 
 FOREVER = 1.0e300
 
@@ -292,7 +292,9 @@ class CompressibleFlow:
                      None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
-            find = [[*self.given.loops(k), *self.right_hand_side(states[k], limited)] for k in range(len(stages))]
+            find: list[Sequence[Loop | Reset]] = [
+                [*self.given.loops(k), *self.right_hand_side(states[k], limited)] for k in range(len(stages))
+            ]
             self._found[limited] = ahead, find
         return self._found[limited]
 
@@ -412,7 +414,7 @@ class CompressibleFlow:
         if source is None:
             return
         if not has_values(source, nv):
-            self.source = self._with_edges(what, source, 0.0, what)
+            self.source = self._with_edges(what, cast(Field, source), 0.0, what)
             return
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)
         self.given.over_cells(what, vector_of(source, nv, what), self.source)

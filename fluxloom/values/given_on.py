@@ -170,7 +170,7 @@ class GivenOn:
         if normals is not None:
             mine = normals[self._rows]
             found = found - np.einsum("ij,ij->i", found, mine)[:, None] * mine
-        table[np.ix_(self._rows, self._components)] = found
+        table[np.ix_(self._rows, np.array(self._components))] = found
         self.dat.write(whole)
 
     def _at(self, time: float) -> list[Array]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -105,8 +105,8 @@ class TimeSeries(Value, name="series"):
     column: int | str = 2
     periodic: bool = False
     outside: Outside = "error"
-    times: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
-    numbers: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
+    times: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
+    numbers: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
     in_space = False
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class TimeSeries(Value, name="series"):
         """Its shortest interval, seconds; infinite where it has none."""
         return float(np.diff(self._table[0]).min(initial=np.inf))
 
-    def over_time(self, times: FloatArray) -> FloatArray:
+    def over_time(self, times: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Return it at times, beyond its ends the values there."""
         mine, numbers = self._table
         return np.interp(times, mine, numbers, period=mine[-1] - mine[0] if self.periodic else None)
@@ -191,8 +191,8 @@ class Profile(Value, name="profile"):
     outside: Outside = "error"
     centre: tuple[float, ...] = (0.0, 0.0, 0.0)
     axis: Literal["x", "y", "z"] = "x"
-    points: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
-    numbers: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
+    points: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
+    numbers: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
     in_time = False
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ def flow_in(
     else:
         shared = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
         volumes = shared_volumes(shared, [])
-    context = fl.Context(device, tuning=False, threads=1, **({} if comm is None else {"comm": comm}))
+    context = fl.Context(device, tuning=False, threads=1, comm=comm)
     every = {name: SlipWall() for name in volumes.patches} | sides
     flow = CompressibleFlow(context, volumes, every, gas or Gas(constant=1.0), **more)
     flow.start([1.0, *(0.0,) * mesh.dimension, 1.0])
