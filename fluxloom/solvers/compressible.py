@@ -135,7 +135,7 @@ class CompressibleFlow:
         slopes: Family | None = None,
     ) -> None:
         self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
-        self.boundaries = dict(boundaries or {})
+        self.boundaries: Mapping[str, BoundaryCondition] = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence is not None
