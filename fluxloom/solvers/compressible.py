@@ -174,12 +174,13 @@ class CompressibleFlow:
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
         self.limits = int(memory["limits"])
+        self.given.prepare(self.time)
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        table = boundary_table(cv, boundaries, self.gas)
+        table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))
         kinds[cv.cells :], par[cv.cells :], self.formulas = table.kinds, table.rows, table.states
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
@@ -350,6 +351,7 @@ class CompressibleFlow:
         self.w.write(whole[place])
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context)
         self.time, self.steps = 0.0, 0
+        self.given.prepare(0.0)
         self.freeze(False)
 
     @property
@@ -466,6 +468,7 @@ class CompressibleFlow:
                 dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
+        self.given.prepare(self.time)  # who looks at residuals has them with the values of now
         return dt
 
     def advance_to(self, time: float) -> None:

@@ -225,9 +225,15 @@ class GivenOn:
         ]  # fmt: skip
 
     def _write_columns(self, moment: int, time: float) -> None:
-        found = self.held[moment].read()
+        """Write what the host finds at the places; all ranks hear of what is wrong on one. Collective."""
+        found, mine = self.held[moment].read(), ""
         for k, value in enumerate(self._slots.columns):
-            found[self._rows, k] = value.at(self._places, time, self.name)
+            try:
+                found[self._rows, k] = value.at(self._places, time, self.name)
+            except (SolverError, CaseError) as error:
+                mine = mine or str(error)
+        if told := [text for text in self.context.comm.allgather(mine) if text]:
+            raise SolverError(told[0])
         self.held[moment].write(found)
 
     # ------------------------------------------------------------------------------------------- in time

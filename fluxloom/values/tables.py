@@ -23,6 +23,9 @@ FloatArray = npt.NDArray[np.float64]
 
 Outside = Literal["error", "hold"]
 
+_ROUNDING = 1e-9
+"""Part of the length of a table by which rounding may lead beyond its ends."""
+
 _HEADER = ("ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize", "nodata_value")
 
 
@@ -145,7 +148,8 @@ class TimeSeries(Value, name="series"):
         times, numbers = self._table
         if self.periodic:
             time = float(times[0] + (time - times[0]) % (times[-1] - times[0]))
-        elif self.outside == "error" and not times[0] <= time <= times[-1]:
+        away = _ROUNDING * (times[-1] - times[0])
+        if not self.periodic and self.outside == "error" and not times[0] - away <= time <= times[-1] + away:
             raise SolverError(
                 f"{self}: it goes from {times[0]:g} to {times[-1]:g} and has no value at t = {time:g}; give a longer "
                 'one, or outside = "hold", or periodic = true'
@@ -246,7 +250,7 @@ class Profile(Value, name="profile"):
             outside = ~np.isfinite(found)
         else:
             found = np.interp(at[:, 0], points[:, 0], numbers)
-            away = 1e-9 * (points[-1, 0] - points[0, 0])
+            away = _ROUNDING * (points[-1, 0] - points[0, 0])
             outside = (at[:, 0] < points[0, 0] - away) | (at[:, 0] > points[-1, 0] + away)
         if self.outside == "error" and outside.any():
             k = int(np.argmax(outside))
