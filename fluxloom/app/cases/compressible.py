@@ -130,6 +130,11 @@ def _monitors(
 def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
     """Return what advances a flow."""
     time = case.time
+    if not time.end:
+        try:
+            flow.given.require_steady()
+        except SolverError as error:
+            raise CaseError(str(error)) from None
     ramp = Ramp(time.cfl, time.cfl_start, time.ramp)
     if time.integrator == "implicit":
         return ImplicitRun(flow, strategy_of(Implicit, case.implicit or ImplicitTable()))

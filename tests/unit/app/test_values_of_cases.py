@@ -34,12 +34,13 @@ xmax = {{ type = "outlet", pressure = {outlet} }}
 ymin = {ymin}
 ymax = {{ type = "slip" }}
 [time]
-end = 1.0
+{time}
 [run]
 iterations = 5
 threads = 1
 """
-PLAIN = {"mesh": "", "more": "", "xmin": '{ type = "slip" }', "outlet": "1.0", "ymin": '{ type = "wall" }'}
+PLAIN = {"mesh": "", "more": "", "xmin": '{ type = "slip" }', "outlet": "1.0", "ymin": '{ type = "wall" }',
+         "time": "end = 1.0"}  # fmt: skip
 
 
 def built(folder: Path, **words: str) -> Any:
@@ -121,6 +122,8 @@ def test_fluctuations(tmp_path: Path) -> None:
         ({"outlet": '{ type = "series", fil = "p" }'}, r"series: no key 'fil'; did you mean 'file'"),
         ({"outlet": '{ type = "series", file = "no.csv" }'}, r"no.csv: no such file"),
         ({"ymin": '{ type = "wall", heat_flux = 1.0, temperature = 1.0 }'}, "give only one of temperature and heat"),
+        ({"outlet": '"1 + t"', "time": "cfl = 0.5"}, r"boundary.xmax: '1 \+ t' depends on the time, and"),
+        ({"outlet": '"1 + t"', "time": 'integrator = "implicit"'}, r"boundary.xmax: '1 \+ t' depends on the time"),
         ({"more": '[flow]\nmach = "x"'}, r"flow.mach: 'x': unknown name 'x' \(allowed: t\)"),
         ({"more": "[source]\nmomentum_z = 1.0"}, r"source.momentum_z: the mesh has 2 dimensions; leave it out"),
     ],

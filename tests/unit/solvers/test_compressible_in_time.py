@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     VelocityInlet,
 )
+from fluxloom.fv.compressible_outside import TemperatureState
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStreamInTime
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -200,6 +202,29 @@ def test_what_is_wrong_is_told() -> None:
         flow_in(duct(4), {"xmin": TotalInlet(1.0, value_of("t") + 1.0)}).iterate()
     with pytest.raises(SolverError, match="direction: it depends on the time, and what the boundary condition"):
         flow_in(duct(4), {"xmin": MassFlowInlet(1.0, 1.0, ("1 + t * x", 0.0))})
+
+
+@dataclass(frozen=True)
+class ColdFront(fl.BoundaryCondition):
+    """A condition of somebody else: the density is that of a temperature, which the pressure inside follows."""
+
+    temperature: Any = 1.0
+
+    def rows(self, faces: Any) -> np.ndarray:
+        return faces.row(2.0 * faces.thermal(self.temperature), 0.0, 0.0)
+
+    @property
+    def formula(self) -> Any:
+        return TemperatureState()
+
+
+def test_conditions_of_others_take_values() -> None:
+    for given in ("1 + 2 * t + 0 * y", lambda x, t: 1.0 + 2.0 * t + 0.0 * x[:, 1]):
+        flow = flow_in(duct(4), {"xmin": ColdFront(given)}, gas=Gas(constant=3.0))
+        flow.advance(0.01)
+        flow.before()
+        row = flow.par.read()[flow.volumes.patches["xmin"].start]
+        assert row[0] == pytest.approx(6.0 * (1.0 + 2.0 * flow.time), rel=1e-14)
 
 
 def driven(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray]:
