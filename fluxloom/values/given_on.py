@@ -226,7 +226,7 @@ class GivenOn:
 
     def _write_columns(self, moment: int, time: float) -> None:
         """Write what the host finds at the places; all ranks hear of what is wrong on one. Collective."""
-        found, mine = self.held[moment].read(), ""
+        found, mine = self.held[moment].data, ""
         for k, value in enumerate(self._slots.columns):
             try:
                 found[self._rows, k] = value.at(self._places, time, self.name)
@@ -234,7 +234,6 @@ class GivenOn:
                 mine = mine or str(error)
         if told := [text for text in self.context.comm.allgather(mine) if text]:
             raise SolverError(told[0])
-        self.held[moment].write(found)
 
     # ------------------------------------------------------------------------------------------- in time
     def loops(self, moment: int = 0) -> list[Loop]:

@@ -296,6 +296,21 @@ class Called(Value):
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
 
 
+class _LastCall:
+    """A function that is not called again for places and time of its last call, as for each component of a vector."""
+
+    def __init__(self, function: Function) -> None:
+        self.__wrapped__: Any = function  # whose signature this one has
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self._of: tuple[Array | None, tuple[float, ...]] = None, ()
+        self._found: Any = None
+
+    def __call__(self, places: Array, *time: float) -> npt.ArrayLike:
+        if self._of[0] is not places or self._of[1] != time:
+            self._found, self._of = self.__wrapped__(places, *time), (places, time)
+        return self._found
+
+
 @dataclass(frozen=True, eq=False)
 class AtPlaces(Value):
     """Numbers at the places themselves, in their order.
@@ -481,7 +496,8 @@ def vector_of(given: Any, components: int, what: str = "") -> tuple[Value, ...]:
     if callable(parts := getattr(given, "parts", None)):
         return tuple(cast(Sequence[Value], parts(components)))
     if callable(given) and not isinstance(given, Value):
-        return tuple(Called(cast(Function, given), k, components) for k in range(components))
+        whole = _LastCall(cast(Function, given))
+        return tuple(Called(whole, k, components) for k in range(components))
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         if not len(given):
             return (Constant(0.0),) * components
