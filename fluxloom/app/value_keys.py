@@ -25,8 +25,8 @@ class ValueKey:
 
     Attributes
     ----------
-    gt, ge
-        What a number has to be above, or at least. (Of others solvers ask it where they take the values.)
+    gt, ge, le
+        What a number has to be above, at least, or at most. (Of others solvers ask it where they take the values.)
     variables
         That a formula may have.
     optional
@@ -37,6 +37,7 @@ class ValueKey:
 
     gt: float | None = None
     ge: float | None = None
+    le: float | None = None
     variables: tuple[str, ...] = VARIABLES
     optional: bool = False
     blank: bool = False
@@ -64,10 +65,9 @@ class ValueKey:
         if isinstance(given, (int, float)):
             return self._number(float(given))
         try:
-            found = Formula(given) if isinstance(given, str) else choose(Value, given)
+            found: Any = Formula(given) if isinstance(given, str) else choose(Value, given)
         except FluxloomError as error:
             raise ValueError(str(error)) from None
-        assert found is not None
         for name in found.expression.names if isinstance(found, Formula) else ():
             if name not in self.variables:
                 raise ValueError(f"{found}: unknown name {name!r} (allowed: {', '.join(self.variables)})")
@@ -80,6 +80,8 @@ class ValueKey:
             raise ValueError(f"must be greater than {self.gt:g}, got {given:g}")
         if self.ge is not None and not given >= self.ge:
             raise ValueError(f"must be at least {self.ge:g}, got {given:g}")
+        if self.le is not None and not given <= self.le:
+            raise ValueError(f"must be at most {self.le:g}, got {given:g}")
         return given
 
 

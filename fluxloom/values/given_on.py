@@ -170,7 +170,7 @@ class GivenOn:
         if normals is not None:
             mine = normals[self._rows]
             found = found - np.einsum("ij,ij->i", found, mine)[:, None] * mine
-        table[np.ix_(self._rows, self._components)] = found
+        table[np.ix_(self._rows, np.array(self._components))] = found
         self.dat.write(whole)
 
     def _at(self, time: float) -> list[Array]:
@@ -225,10 +225,15 @@ class GivenOn:
         ]  # fmt: skip
 
     def _write_columns(self, moment: int, time: float) -> None:
-        found = self.held[moment].read()
+        """Write what the host finds at the places; all ranks hear of what is wrong on one. Collective."""
+        found, mine = self.held[moment].data, ""
         for k, value in enumerate(self._slots.columns):
-            found[self._rows, k] = value.at(self._places, time, self.name)
-        self.held[moment].write(found)
+            try:
+                found[self._rows, k] = value.at(self._places, time, self.name)
+            except (SolverError, CaseError) as error:
+                mine = mine or str(error)
+        if told := [text for text in self.context.comm.allgather(mine) if text]:
+            raise SolverError(told[0])
 
     # ------------------------------------------------------------------------------------------- in time
     def loops(self, moment: int = 0) -> list[Loop]:

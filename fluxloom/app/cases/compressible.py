@@ -21,6 +21,7 @@ from fluxloom.app.cases.compressible_setup import (
     free_stream_of,
     rotation_of,
     scheme_of,
+    source_of,
     start_of,
     up_of,
 )
@@ -129,6 +130,11 @@ def _monitors(
 def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
     """Return what advances a flow."""
     time = case.time
+    if not time.end:
+        try:
+            flow.given.require_steady()
+        except SolverError as error:
+            raise CaseError(str(error)) from None
     ramp = Ramp(time.cfl, time.cfl_start, time.ramp)
     if time.integrator == "implicit":
         return ImplicitRun(flow, strategy_of(Implicit, case.implicit or ImplicitTable()))
@@ -157,7 +163,7 @@ def _flow(
     try:
         return CompressibleFlow(
             context, volumes, boundaries, gas, scheme_of(case), distance,
-            rotation=rotation_of(case, volumes.dimension), slopes=slopes,
+            source_of(case, volumes.dimension), rotation_of(case, volumes.dimension), slopes=slopes,
         )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"boundary: {error}") from None

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
-    FORMULA_KEYS,
+    SOURCE_KEYS,
+    START_KEYS,
     STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
@@ -44,11 +45,11 @@ from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.values.expressions import formula
 from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "source_of",
+    "start_of", "up_of",
 ]  # fmt: skip
 
 _SPACE = 3
@@ -119,6 +120,24 @@ def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
         return replace(scheme, limiter=replace(limiter, length=flow.length))
     return scheme
+
+
+def source_of(case: CompressibleCase, dimension: int) -> tuple[Value, ...] | None:
+    """Return what the gas gains of each component; None: nothing.
+
+    Raises
+    ------
+    CaseError
+        If a component does not fit the dimension.
+    """
+    table = case.source
+    if table is None:
+        return None
+    for key in table.changed(SOURCE_KEYS[1 + dimension : -1]):
+        raise CaseError(f"source.{key}: the mesh has {dimension} dimensions; leave it out")
+    keys = (*SOURCE_KEYS[: 1 + dimension], SOURCE_KEYS[-1])
+    turbulence = [0.0] if case.scheme.value.turbulence is not None else []
+    return tuple(value_of(one) for one in (*(getattr(table, key) for key in keys), *turbulence))
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -235,7 +254,7 @@ def check_symmetry(case: CompressibleCase, stream: FreeStream, volumes: ControlV
     """Raise `CaseError` where the free stream crosses a plane of symmetry. Collective."""
     uses = [table for table in case.boundary.values() if table.type in _STREAMS and not table.state]
     initial = case.initial
-    starts = not initial.left and len(initial.changed(FORMULA_KEYS[1:4])) < volumes.dimension
+    starts = not initial.left and len(initial.changed(START_KEYS[1:4])) < volumes.dimension
     if not stream.mach or not (uses or starts):
         return
     way = np.asarray(stream.direction) / np.linalg.norm(stream.direction)
@@ -275,7 +294,7 @@ def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: in
         If states or formulas do not fit the dimension; when called, where density or pressure are not positive.
     """
     nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.value.turbulence is not None else []
-    flow = _sides(case.initial, dimension) if case.initial.left else _formulas(case.initial, gas, stream, dimension)
+    flow = _sides(case.initial, dimension) if case.initial.left else _parts(case.initial, gas, stream, dimension)
 
     def states(places: Array) -> Array:
         return np.concatenate([flow(places), np.broadcast_to(nut, (len(places), len(nut)))], axis=1)
@@ -291,19 +310,19 @@ def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:
     return lambda places: np.where(places[:, axis : axis + 1] < table.at, left, right)
 
 
-def _formulas(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Callable[[Array], Array]:
+def _parts(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Callable[[Array], Array]:
     uniform = stream.state(gas, d)
-    keys = [FORMULA_KEYS[0], *FORMULA_KEYS[1 : 1 + d], FORMULA_KEYS[-1]]
-    for key in table.changed(FORMULA_KEYS):
+    keys = [START_KEYS[0], *START_KEYS[1 : 1 + d], START_KEYS[-1]]
+    for key in table.changed(START_KEYS):
         if key not in keys:
             raise CaseError(f"initial.{key}: the mesh has {d} dimensions; leave it out")
-    given = {key: formula(text, f"initial.{key}", ("x", "y", "z")[:d]) for key in keys if (text := getattr(table, key))}
+    given = {key: value_of(one) for key in keys if (one := getattr(table, key)) is not None}
 
     def states(places: Array) -> Array:
         found = np.tile(uniform, (len(places), 1))
         for k, key in enumerate(keys):
             if key in given:
-                found[:, k] = given[key](*places.T)
+                found[:, k] = _at(given[key], places, f"initial.{key}")
         for key in ("density", "pressure"):
             values = found[:, keys.index(key)]
             if (values <= 0.0).any():
@@ -312,6 +331,13 @@ def _formulas(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Call
         return found
 
     return states
+
+
+def _at(value: Value, places: Array, key: str) -> Array:
+    try:
+        return value.at(places, what=key)
+    except SolverError as error:
+        raise CaseError(str(error)) from None
 
 
 def _checked_state(key: str, given: list[Any], d: int) -> Array:

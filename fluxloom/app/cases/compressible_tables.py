@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
 from fluxloom.app.cases.wall_motion import MotionTable
@@ -26,7 +25,8 @@ from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "BOUNDARY_KEYS",
-    "FORMULA_KEYS",
+    "SOURCE_KEYS",
+    "START_KEYS",
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
@@ -35,11 +35,12 @@ __all__ = [
     "GasTable",
     "InitialTable",
     "SchemeTable",
+    "SourceTable",
 ]  # fmt: skip
 
 STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
 """What a free stream has that may depend on the time."""
-FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
+START_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
 
 BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
@@ -55,7 +56,7 @@ BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """For each type of a boundary the keys that it needs, and those that it may have."""
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+InSpace = Annotated[Any, ValueKey(variables=("x", "y", "z"), optional=True, blank=True)]
 InFlow = Annotated[Any, ValueKey()]
 Vector = Annotated[list[InFlow], Field(max_length=3)]
 Sides = Annotated[list[float], Field(max_length=5)]
@@ -68,7 +69,7 @@ Heat = Annotated[Any, ValueKey(optional=True)]
 InTime = Annotated[Any, ValueKey(variables=("t",))]
 AtLeast0 = Annotated[Any, ValueKey(ge=0, variables=("t",))]
 Above0 = Annotated[Any, ValueKey(gt=0, variables=("t",))]
-Angle = Annotated[Any, ValueKey(ge=-180, variables=("t",))]
+Angle = Annotated[Any, ValueKey(ge=-180, le=180, variables=("t",))]
 
 
 _SPACE = 3
@@ -195,24 +196,24 @@ class InitialTable(Table):
     axis, at
         Which the plane is across, and where.
     density, velocity_x, velocity_y, velocity_z, pressure
-        Instead: formulas in x, y and z; those that are left out are of the free stream.
+        Instead: numbers, formulas in x, y and z, or tables; those that are left out are of the free stream.
     """
 
     left: Sides = Field(default=[])
     right: Sides = Field(default=[])
     axis: Literal["x", "y", "z"] = "x"
     at: float = 0.0
-    density: InSpace = ""
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    pressure: InSpace = ""
+    density: InSpace = None
+    velocity_x: InSpace = None
+    velocity_y: InSpace = None
+    velocity_z: InSpace = None
+    pressure: InSpace = None
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(FORMULA_KEYS)):
+        if self.left and (extra := self.changed(START_KEYS)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
@@ -298,6 +299,29 @@ class BoundaryTable(MotionTable):
         return self
 
 
+SOURCE_KEYS = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+
+
+class SourceTable(Table):
+    """``[source]``: what the gas gains per unit of volume and time; nothing by default.
+
+    Attributes
+    ----------
+    mass
+        kg/(m^3 s).
+    momentum_x, momentum_y, momentum_z
+        A force, N/m^3; the work that it does is not added to the energy.
+    energy
+        W/m^3.
+    """
+
+    mass: InFlow = 0.0
+    momentum_x: InFlow = 0.0
+    momentum_y: InFlow = 0.0
+    momentum_z: InFlow = 0.0
+    energy: InFlow = 0.0
+
+
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
@@ -311,6 +335,7 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
+    source: SourceTable | None = None
     forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
     probes: ProbesTable = ProbesTable()
