@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.values.value import Called, Value, value_of, vector_of
+from fluxloom.values.value import Value, value_of, vector_of
 
 __all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
 
@@ -55,11 +55,11 @@ def changes(given: Given | None) -> bool:
     return value_of(given).in_time
 
 
-def written(given: object) -> bool:
+def written(given: Any) -> bool:
     """Return whether what is given is more than numbers, or a function of places."""
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         return any(written(one) for one in given)
-    return isinstance(given, str | Value) or (callable(given) and Called(given).in_time)
+    return isinstance(given, str | Value) or (callable(given) and value_of(given).in_time)
 
 
 def given_values(what: str, given: Given, places: Array, components: int = 0, time: float = 0.0) -> Array:

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.component_kernels import boundary_components, gather_tensor
@@ -135,7 +135,7 @@ class AlgebraicStep:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
         if flow.given_velocities.loops():
             raise SolverError("AlgebraicStep: velocities at boundaries stay as they are, and those of the flow change")
-        if not isinstance(flow.acceleration, Global) or flow.given_forces is not None:
+        if flow.given_forces is not None:
             raise SolverError("AlgebraicStep: a force is one vector, and that of the flow changes in space or time")
         if flow.scalars.buoyancy is not None:
             raise SolverError("AlgebraicStep: no forces through faces, and that of the flow acts on walls or outflows")

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Global
 from fluxloom.linalg.exact_sums import total_of_ranks
 from fluxloom.solvers.incompressible import Incompressible
 
@@ -47,9 +46,9 @@ class MeanVelocity:
             raise SolverError(
                 f"mean velocity: {flow.dimension} finite numbers are wanted, of which one is not zero, not {wanted!r}"
             )
-        if not isinstance(flow.acceleration, Global):
+        if flow.pushing is not flow.acceleration:
             raise SolverError("mean velocity: the flow has a force that differs from place to place: leave one out")
-        self._acceleration, cv = flow.acceleration, flow.volumes
+        cv = flow.volumes
         mine = cv.volumes[: cv.owned, None]
         self._volume = float(total_of_ranks(flow.context, mine[:, 0].sum(keepdims=True), mine)[0])
         self._drag: npt.NDArray[np.float64] = np.zeros(flow.dimension)
@@ -63,4 +62,4 @@ class MeanVelocity:
             self._drag = self.force - (mean - self._before) / self.flow.dt
         self._before = mean
         self.force = np.where(self.wanted != 0.0, self._drag + (self.wanted - mean) / dt, 0.0)
-        self._acceleration.value = self.force
+        self.flow.acceleration.value = self.force

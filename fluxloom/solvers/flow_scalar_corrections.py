@@ -42,7 +42,7 @@ class CarryingFlow(CorrectedFlow, Protocol):
     entry_faces: Rows
     given: Dat
     weight: Dat
-    acceleration: Dat | Global
+    acceleration: Global
     given_forces: GivenForces | None
     share: Global
     blend: Global

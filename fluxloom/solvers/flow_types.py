@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -167,7 +167,7 @@ def balanced(net: float, scale: float) -> bool:
     return abs(net) <= _BALANCED * scale
 
 
-def finite_vector(what: str, value: Sequence[float], d: int) -> Array:
+def finite_vector(what: str, value: Any, d: int) -> Array:
     """Return a vector of ``d`` components; an empty one is zero."""
     try:
         found = np.asarray(value if len(value) else np.zeros(d), dtype=np.float64)

@@ -174,8 +174,10 @@ class Incompressible:
         self.given_velocities = GivenVelocities(self)
         parts = parts_of(force, self.dimension, "force") if moving else ()
         self.given_forces = given_forces(self, parts, lambda pushes: potential_part(self, pushes))
-        if self.given_forces is not None and self.given_forces.acceleration is not None:
-            self.acceleration = self.given_forces.acceleration
+        pushing = None if self.given_forces is None else self.given_forces.acceleration
+        self.pushing: Dat | Global = self.acceleration if pushing is None else pushing
+        if isinstance(pushing, Global):
+            self.acceleration = pushing
         self.scalars = FlowScalars(self, scalars)
         self.steady: SteadyFaces | None = None
         self._loops()
@@ -241,7 +243,7 @@ class Incompressible:
         kinds[cv.cells :], normals[cv.cells :] = self.conditions.kinds, cv.normals[cv.interior :]
         self.kind, self.normal = elements.dat(kinds, "kind"), elements.dat(normals, "normal")
         self.given = elements.dat(nothing, "given")
-        self.acceleration: Dat | Global = ctx.scalar(self.force, "force")
+        self.acceleration = ctx.scalar(self.force, "force")
         self.step_length, self.share = ctx.scalar(0.0, "dt"), ctx.scalar(0.0, "share")
 
     def _with_boundary(self, inside: npt.ArrayLike) -> Array:
@@ -288,7 +290,7 @@ class Incompressible:
                  nus[rows.pattern], self.transport.values),
             *between,
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
-                 self.acceleration, self.step_length, self.u, d=d),
+                 self.pushing, self.step_length, self.u, d=d),
             *(corrections.predicted() if corrections is not None else ()),
             *self.scalars.explicit(),
             *stages,
