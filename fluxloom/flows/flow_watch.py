@@ -187,7 +187,13 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
     fastest = loops.velocities.fastest
     looks = [_energy_look(flow.u, mass)]
     rules: list[Rule] = [Finite()] if table.finite else []
-    rules += _energy(table, volume, lambda: max(speed, float(fastest.value)), lambda _: force())
+
+    def fast() -> float:
+        """Return the largest speed that was given so far, or to which a pressure brings a fluid."""
+        pressure = 0.0 if loops.pressures is None else _largest(comm, [loops.pressures.largest()])
+        return max(speed, float(fastest.value), (2.0 * pressure) ** 0.5)
+
+    rules += _energy(table, volume, fast, lambda _: force())
     least = -float(comm.reduce(np.array([-loops.laminar.read().min(initial=inf)]), "max")[0])
     if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
         looks.append(_eddy_look(loops.nu, loops.laminar))

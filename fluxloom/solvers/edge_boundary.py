@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
 from fluxloom.fv.face_conditions import PatchPlaces, rows_of
-from fluxloom.fv.given import changes, given_values
+from fluxloom.fv.given import changes
 from fluxloom.fv.incompressible_boundary import Boundary, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
@@ -134,8 +134,6 @@ def edge_boundary(
         boundary = boundaries.get(name)
         points = patch.points
         if isinstance(boundary, Outflow):
-            if changes(boundary.pressure) or given_values(f"patch {name!r}", boundary.pressure, places[points]).any():
-                raise SolverError(f"patch {name!r}: on edges outflows have the pressure 0: leave that of Outflow out")
             outlet[points] = True
         elif isinstance(boundary, Symmetry | WallLaw):
             _slide(normals, rank, points, patch.areas)

@@ -193,10 +193,28 @@ class EdgeFlow:
         loops.correction()
         loops.old.write(loops.u.read())
         loops.begin_pressure()
+        if loops.pressures is not None and status.converged:
+            status = self._initial_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         if not status.converged:
             return status
         return loops.subscales.begin(status, lambda: self.stable_step(1.0), self._solve)
+
+    def _initial_pressure(self) -> Status:
+        """Begin with a pressure that is smooth between outflows, as what they are given at the start."""
+        loops = self.loops
+        assert loops.pressures is not None
+        loops.pressures.acting.value = 1.0
+        loops.hat.write(loops.u.read())
+        loops.p.write(0.0)
+        loops.slope.write(0.0)
+        with loops.subscales.kept():
+            loops.fill()
+        status = self._solve("the initial pressure")
+        loops.p.write(loops.rise.read() + loops.pressures.rise.read())
+        loops.rise.write(0.0)
+        loops.show()
+        return status
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

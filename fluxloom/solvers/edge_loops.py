@@ -26,6 +26,7 @@ from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
 from fluxloom.solvers.edge_forces import force_shares
 from fluxloom.solvers.edge_given import EdgeVelocities
 from fluxloom.solvers.edge_outlets import hydrostatic
+from fluxloom.solvers.edge_pressures import edge_pressures
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.values.given_on import GivenOn
@@ -49,8 +50,8 @@ class EdgeLoops:
         Velocity and pressure, the velocity before the correction, and that of the step before.
     shown, acting : Dat
         A uniform force is part of ``p``: pressure with what it makes in a fluid at rest, and the force that is left.
-    rise, b : Dat
-        Unknown and right-hand side of the system of the pressure.
+    rise, b, whole : Dat
+        Unknown and right-hand side of the system of the pressure, and the unknown with what is given.
     matrix
         Of that system.
     step_length : Global
@@ -83,6 +84,10 @@ class EdgeLoops:
         )
         self._system()
         self.subscales = scheme.subscales.build(self)
+        self.pressures = edge_pressures(
+            self.context, self.points, self.places, mesh.patches, self.boundaries, self.outlet
+        )
+        self.whole = self.rise if self.pressures is None else self.pressures.whole
         self._forces: dict[tuple[str, ...], tuple[Chain, Global]] = {}
         self._step()
         self._surveys()
@@ -207,7 +212,8 @@ class EdgeLoops:
         """Return the loops that fill the matrix and the right-hand side."""
         ends = Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]],
                     self.inverse, name="fill_diagonal")  # fmt: skip
-        return self.subscales.pressure(ends)
+        given = [] if self.pressures is None else self.pressures.lift(self.p, self.subscales.lifted)
+        return [*self.subscales.pressure(ends), *given]
 
     def _walls(self) -> list[Loop]:
         """Return the loops of the shear at walls with a law."""
@@ -243,10 +249,12 @@ class EdgeLoops:
         for field in self._fields:
             field.prepare([time + 0.5 * dt])
         self.velocities.prepare(time + 0.5 * dt, time + dt)
+        if self.pressures is not None:
+            self.pressures.prepare(time + dt)
 
     def check(self, time: float) -> None:
         """Look at what a step that ends at a time was given, see `EdgeVelocities.check`. Collective."""
-        for field in self._fields:
+        for field in (*self._fields, *([self.pressures] if self.pressures is not None else [])):
             field.check()
         self.velocities.check(time)
 
@@ -255,6 +263,9 @@ class EdgeLoops:
         for field in self._fields:
             field.update(0.0)
         self.velocities.update(0.0)
+        if self.pressures is not None:
+            self.pressures.prepare(0.0)
+            self.pressures.acting.value = 0.0
 
     def _subgrid(self) -> list[Loop]:
         """Return the loops from the velocity to the viscosity."""
@@ -275,12 +286,13 @@ class EdgeLoops:
         mass = self.operators.mass
         slope = [self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope),
                  *self._mirrored(kernels.mirror_vector, self.slope)]  # fmt: skip
-        last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
+        whole = [] if self.pressures is None else [self.pressures.add(self.rise)]
+        last = self.gather(kernels.correct, *self.both(self.whole), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
         before = [*self._changed(), *self._subgrid(), *self._walls(), *slope, *self.subscales.track()]
         self.momentum = Chain([*before, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
-        self.correction = Chain([keep, last, *self._constrained(self.u), *self._show], name="correction")
+        self.correction = Chain([keep, *whole, last, *self._constrained(self.u), *self._show], name="correction")
 
     def _surveys(self) -> None:
         ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme

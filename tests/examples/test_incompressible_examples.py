@@ -156,7 +156,7 @@ def test_pulsating_channel(tmp_path: Path) -> None:
 
 
 def test_heated_wall(tmp_path: Path) -> None:
-    """A sixth of a period of a flux that swings: the temperature at the wall is the exact one, the heat its integral."""
+    """A sixth of a period: the temperature at the wall is the exact one, the heat the integral of the flux."""
     runner = finished(build("heated_wall", time={"end": 1.05}), tmp_path)
     series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
     s = 0.03125 * math.sqrt(10)

@@ -44,8 +44,10 @@ class EdgeBoundaryTable(GivenVelocityTable):
     Attributes
     ----------
     type
-        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero), ``"symmetry"``, or
+        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is), ``"symmetry"``, or
         ``"wall_law"``: nothing passes, and Spalding's law of the wall gives the shear.
+    pressure
+        Kinematic, of an outflow, m^2/s^2: a number, a formula in x, y, z and t, or a table; zero by default.
     distance
         Of a wall law: from the wall, at which the velocity of the points on the wall is taken to be, m.
     kappa, constant
@@ -53,6 +55,7 @@ class EdgeBoundaryTable(GivenVelocityTable):
     """
 
     type: Literal["wall", "inflow", "outflow", "symmetry", "wall_law"]
+    pressure: Annotated[Any, ValueKey()] = 0.0
     distance: Number = 0.0
     kappa: Annotated[float, Field(gt=0)] = 0.41
     constant: Annotated[float, Field(gt=0)] = 5.0
@@ -60,6 +63,8 @@ class EdgeBoundaryTable(GivenVelocityTable):
     @model_validator(mode="after")
     def _consistent(self) -> EdgeBoundaryTable:
         self.check_velocity(self.type)
+        if self.type != "outflow" and self.changed(("pressure",)):
+            raise ValueError(f'type = "{self.type}" has no pressure; type = "outflow" has')
         if self.type != "wall_law" and (extra := self.changed(_LAW)):
             raise ValueError(f'type = "{self.type}" has no {extra[0]}; type = "wall_law" has')
         if self.type == "wall_law" and not self.distance:

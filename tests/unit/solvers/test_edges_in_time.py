@@ -96,6 +96,38 @@ def test_a_force_that_swings_across_a_channel(ctx: fl.Context) -> None:
         assert np.abs(flow.velocity()[:, 0] - exact(mesh.coordinates[:, 1], 1.0)).max() < 0.01
 
 
+@pytest.mark.parametrize("kind", MESHES)
+def test_pressures_drive_a_stream(ctx: fl.Context, kind: str) -> None:
+    """Between planes of symmetry ``du/dt = (p_0 - p_1) / 1.5``, to second order; the pressure is a straight line."""
+    mesh = MESHES[kind](ctx)
+    x, wanted = mesh.coordinates[:, 0], along(mesh.dimension, np.sin(1.6) / 4 + 0.2 * 0.4)
+    errors = []
+    for steps in (20, 40):
+        sides = dict.fromkeys(mesh.patches, Symmetry()) | {"xmin": Outflow("1.5 * cos(4 * t)"), "xmax": Outflow(-0.3)}
+        flow = EdgeFlow(mesh, 0.01, sides, stop=TIGHT)
+        flow.initialise().require()
+        for _ in range(steps):
+            flow.step(0.4 / steps).require()
+        line = (1.5 * np.cos(1.6) * (1.5 - x) - 0.3 * x) / 1.5
+        errors.append([np.abs(flow.velocity() - wanted).max(), np.abs(flow.pressure() - line).max()])
+        assert flow.state().imbalance < 1e-12
+    assert max(errors[1]) < 2e-4
+    assert errors[0][0] / errors[1][0] > 3.0
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_a_pressure_that_both_ends_have_does_nothing(ctx: fl.Context, tracked: bool) -> None:
+    mesh = triangles(ctx)
+    sides = dict.fromkeys(mesh.patches, NoSlip()) | dict.fromkeys(("xmin", "xmax"), Outflow("1 + sin(9 * t)"))
+    scheme = EdgeScheme(subscales=Tracked(), dynamic=0.0) if tracked else None
+    flow = EdgeFlow(mesh, 0.01, sides, stop=TIGHT, scheme=scheme)
+    flow.initialise().require()
+    for _ in range(10):
+        flow.step(0.02).require()
+    assert np.abs(flow.velocity()).max() < 1e-8
+    np.testing.assert_allclose(flow.pressure(), 1 + np.sin(1.8), rtol=1e-8)
+
+
 def test_a_lid_does_not_move_the_walls_beside_it(ctx: fl.Context) -> None:
     """What stays goes before what changes in time, though both are at rest at the start."""
     mesh = triangles(ctx)
@@ -186,8 +218,8 @@ def driven(comm: Comm) -> tuple[np.ndarray, float, float]:
     context = fl.Context("cpu", threads=1, tuning=False, comm=comm)
     mesh = point_mesh(context, box2d(9, 6, kind="triangle", perturb=0.2))
     sides = {
-        "xmin": Inflow(("y * (1 - y) * (1 + sin(9 * t))", 0.0)), "xmax": Outflow(), "ymin": NoSlip(),
-        "ymax": NoSlip(("t", 0.0)),
+        "xmin": Inflow(("y * (1 - y) * (1 + sin(9 * t))", 0.0)), "xmax": Outflow("0.2 * sin(8 * t) + 0.1 * y"),
+        "ymin": NoSlip(), "ymax": NoSlip(("t", 0.0)),
     }  # fmt: skip
     flow = EdgeFlow(mesh, "0.02 + 0.01 * x * t", sides, force=("y * sin(7 * t)", "cos(t)"), stop=TIGHT)
     flow.initialise()
