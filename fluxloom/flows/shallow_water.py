@@ -1,22 +1,29 @@
-"""The tsunami case as it runs: reports, gauges, events, snapshots and pictures."""
+"""Shallow water, as scripts and cases make it: reports, gauges, events, snapshots and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
+from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
+from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.files import fields_name, write_fields, write_table
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
@@ -26,15 +33,16 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
-from fluxloom.solvers.shallow_water import Survey
 
-__all__ = ["Event", "Plan", "ShallowWater"]
+__all__ = ["Event", "Plan", "ShallowWater", "WaterDomain", "water_mesh"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
 _TRIAL_STEPS = 10
+_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 
 
 @dataclass(frozen=True)
@@ -163,29 +171,129 @@ class WaterFiles(Monitor):
         self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
 
 
-class ShallowWater(Flow):
-    """The shallow-water solver, ready to advance from report to report: these are the steps of the run.
+@dataclass(frozen=True, eq=False)
+class WaterDomain:
+    """Where shallow water is.
+
+    Attributes
+    ----------
+    domain
+        What it was made of.
+    mesh
+        Of this rank.
+    """
+
+    domain: Domain
+    mesh: Mesh
+
+
+def water_mesh(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> WaterDomain:
+    """Return the mesh of shallow water; of several ranks, rank 0 makes it and hands it out. Collective.
 
     Parameters
     ----------
-    solver
-        In its initial state.
+    mesh
+        The mesh, its path, or a `Domain` of it, which joins no patches.
+    context
+        Whose ranks.
+    boundaries
+        Names of the patches that have a boundary condition.
+
+    Raises
+    ------
+    MeshError
+        See `Domain.checked`; patches without a condition are walls.
+    """
+    domain = Domain.of(mesh)
+    bound = bind(
+        domain.checked(context, boundaries, joins=False, lacking=True), context,
+        dtype="float32" if context.device.refuses_double else "float64", partition=domain.method, shares=domain.shares,
+        maps=_MAPS,
+    )  # fmt: skip
+    return WaterDomain(domain, bound)
+
+
+class ShallowWater(Flow):
+    """Shallow water, that advances from report to report: these are the steps of a run.
+
+    Parameters
+    ----------
+    mesh
+        The mesh, the path of its file, or one that is dealt out already (`water_mesh`). On several ranks everything is
+        collective.
+    context
+        Where it runs; by default the CPU.
     plan
         What is done when.
-    mesh
-        Returns the whole mesh, on rank 0.
+    bed
+        Its elevation: a number, values of the cells of this rank, or a function of x and y; metres.
+    elevation, velocity
+        Of the surface at the start, and two components.
+    boundaries
+        Patch to `fluxloom.fv.shallow_boundary.Wall`, `Outflow`, `Level` or `Incident`; the rest is wall.
+    scheme
+        Its numbers.
+    schedule, fused, dtype
+        As `fluxloom.solvers.shallow_water.ShallowWater` takes them.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.shallow_water.ShallowWater`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken; `PatchError`, if a name is that of no patch.
+    SolverError
+        If what is given does not fit.
     """
 
     remembers = ("_events", "memory")
 
-    def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
-        self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
-        self.files = WaterFiles(solver, plan, mesh)
+    def __init__(
+        self,
+        mesh: MeshLike | WaterDomain,
+        context: Context | None = None,
+        *,
+        plan: Plan,
+        bed: Field,
+        elevation: Field = 0.0,
+        velocity: Sequence[Field] = (0.0, 0.0),
+        boundaries: Mapping[str, Boundary] | None = None,
+        scheme: ShallowScheme | None = None,
+        schedule: Schedule | None = None,
+        fused: bool = True,
+        dtype: npt.DTypeLike = "float64",
+    ) -> None:
+        self.context = context = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, WaterDomain) else water_mesh(mesh, context, boundaries or {})
+        self.solver = solver = Solver(
+            domain.mesh, bed, elevation, velocity, scheme=scheme, boundaries=boundaries, schedule=schedule, fused=fused,
+            dtype=dtype,
+        )  # fmt: skip
+        self.plan, self._source = plan, domain.domain
+        self.partition = solver.mesh.part.report()
+        self.files = WaterFiles(solver, plan, self.mesh)
         self._done, self._events = 0, 0
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
         self.last = solver.survey()
         """What the water was at the report before."""
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole() if self.context.ranked else self.solver.mesh.data
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return list(self.solver.mesh.part.patches)
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` for a time behind that of the plan."""
+        if until.time > self.plan.end:
+            raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
 
     # ------------------------------------------------------------------------------------------ state
     @property
@@ -287,7 +395,7 @@ class ShallowWater(Flow):
         fields, title = gathered(comm, self.part, self.fields()), f"{name}: surface after {self.time:.6g} s"
         folder.write(
             "elevation.png",
-            lambda path: draw_water(path, self._mesh(), fields, self.plan.gauges, title, thin=solver.thin),
+            lambda path: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=solver.thin),
         )
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:

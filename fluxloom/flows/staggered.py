@@ -1,25 +1,36 @@
-"""A case of flow on a staggered grid as it runs: steps, history, fields."""
+"""Flow on a staggered grid, as scripts and cases make it: steps, history, fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, flow_pictures
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.fv.projection_schemes import StaggeredTimeScheme
+from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
+from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
 
-__all__ = ["Staggered"]
+__all__ = ["Staggered", "StaggeredStart"]
+
+Array = npt.NDArray[np.float64]
+
+StaggeredStart = Sequence[float] | Callable[[Array], npt.ArrayLike] | Sequence[Array]
+"""A vector, a function of the places ``(n, d)``, or each component at its faces."""
 
 
 class _Residual:
@@ -39,14 +50,41 @@ class _Residual:
 
 
 class Staggered(FlowInTime):
-    """The solver of flow on a staggered grid, ready to advance by steps.
+    """Incompressible flow in a box on a staggered grid, with a direct solver of the pressure.
 
     Parameters
     ----------
+    grid
+        The box.
+    context
+        Where it runs, on one rank; by default the CPU.
+    viscosity
+        Kinematic.
+    boundaries
+        Side to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each side that is not periodic needs one.
+    start
+        Velocity at the start, ``(d,)``, a function of places ``(n, d)`` that returns as many vectors, or each component
+        at its faces (`StaggeredGrid.places`); it is made free of divergence. At rest by default.
+    force
+        Acceleration, ``(d,)``.
+    mean_velocity
+        ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
+    scheme, steps
+        How time advances (`AdamsBashforth` or `Wray`), and how long steps are.
+    look
+        Steps from one measurement of the residual, and of the largest stable step, to the next.
+    library
+        Of the transforms of the pressure, as `fluxloom.linalg.poisson.Plan` takes it.
+
+    Attributes
+    ----------
     solver
-        In its initial state.
-    lengths
-        Of the steps.
+        `fluxloom.solvers.staggered.Staggered`.
+
+    Raises
+    ------
+    SolverError
+        If a side has no boundary condition, what is given does not fit, or there are several ranks.
     """
 
     curves = (
@@ -57,10 +95,36 @@ class Staggered(FlowInTime):
 
     remembers = (*FlowInTime.remembers, "_stable")
 
-    def __init__(self, solver: Solver, lengths: StepLengths) -> None:
-        self.solver = solver
+    def __init__(
+        self,
+        grid: StaggeredGrid,
+        context: Context | None = None,
+        *,
+        viscosity: float,
+        boundaries: Mapping[str, Boundary] | None = None,
+        start: StaggeredStart = (),
+        force: Sequence[float] = (),
+        mean_velocity: Sequence[float] = (),
+        scheme: StaggeredTimeScheme | None = None,
+        steps: StepLengths | None = None,
+        look: int = 10,
+        library: str = "auto",
+    ) -> None:
+        self.solver = solver = Solver(
+            Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
+            mean_velocity=mean_velocity, library=library,
+        )  # fmt: skip
+        solver.initialise(_start(start, grid.dimension))
+        solver.every, lengths = look, steps or StepLengths()
+        if not lengths.dt:
+            check_bounded(math.isfinite(solver.stable_step(lengths.courant, lengths.diffusion)))
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the sides that are not periodic."""
+        return list(self.solver.boundaries)
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""
@@ -145,3 +209,13 @@ class Staggered(FlowInTime):
         if self.lengths.dt:
             return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
+
+
+def _start(given: StaggeredStart, d: int) -> Callable[[Array], Array] | Sequence[Array]:
+    """Return the velocity at the start as the solver takes it."""
+    if callable(given):
+        return lambda places: np.asarray(given(places), dtype=np.float64)
+    if len(given) and np.ndim(given[0]):
+        return [np.asarray(component, dtype=np.float64) for component in given]
+    uniform = finite_vector("start", [float(value) for value in given], d)  # pyright: ignore[reportArgumentType]
+    return lambda places: np.broadcast_to(uniform, (len(places), d))

@@ -148,16 +148,16 @@ class FarField(BoundaryCondition):
     Attributes
     ----------
     state
-        A `FreeStream`, or density, velocity and pressure, ``(d + 2,)``.
+        A `FreeStream`, or density, velocity and pressure, ``(d + 2,)``; None: the stream of the flow.
     turbulence
         Variable of the turbulence model in gas that comes in (of Spalart and Allmaras: 3 to 5 times the kinematic
-        viscosity), m^2/s.
+        viscosity), m^2/s; None: that of the stream of the flow, 0 where it has none.
     vortex
         In two dimensions the vortex of a body that lifts, beside the uniform flow: the end may be nearer then.
     """
 
-    state: State
-    turbulence: float = 0.0
+    state: State | None = None
+    turbulence: float | None = None
     vortex: PointVortex | None = None
 
     @property
@@ -183,8 +183,8 @@ class SupersonicInlet(BoundaryCondition):
         Whether the states are those of an exact solution: they may leave, and be slower than sound.
     """
 
-    state: State
-    turbulence: float = 0.0
+    state: State | None = None
+    turbulence: float | None = None
     exact: bool = False
 
     @property
@@ -228,7 +228,7 @@ class TotalInlet(BoundaryCondition):
     pressure: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: float = 0.0
+    turbulence: float | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -258,7 +258,7 @@ class VelocityInlet(BoundaryCondition):
     velocity: Vector
     density: Number | None = None
     temperature: Number | None = None
-    turbulence: float = 0.0
+    turbulence: float | None = None
 
     def __post_init__(self) -> None:
         if (self.density is None) == (self.temperature is None):
@@ -297,7 +297,7 @@ class MassFlowInlet(BoundaryCondition):
     mass_flux: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: float = 0.0
+    turbulence: float | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -327,7 +327,7 @@ class PressureOutlet(BoundaryCondition):
     """
 
     pressure: Number
-    turbulence: float = 0.0
+    turbulence: float | None = None
 
     @property
     def formula(self) -> FaceState:

@@ -87,7 +87,7 @@ class PatchFaces:
         self._inward("direction", given, self._through(way) >= -_ALONG * size)
         return way / size[:, None]
 
-    def state(self, given: State) -> Array:
+    def state(self, given: State | None) -> Array:
         """Return given primitive states, ``(n, d + 2)``."""
         d = self.dimension
         shape = (len(self.places), d + 2)
@@ -106,7 +106,7 @@ class PatchFaces:
             )
         return found
 
-    def supersonic(self, given: State) -> Array:
+    def supersonic(self, given: State | None) -> Array:
         """Return given primitive states, ``(n, d + 2)``, that are faster than sound and do not lead out."""
         found = self.state(given)
         sound, speed = self.gas.sound(found), np.linalg.norm(found[:, 1:-1], axis=1)
@@ -123,12 +123,14 @@ class PatchFaces:
                 )
         return found
 
-    def row(self, first: npt.ArrayLike, vector: npt.ArrayLike, last: npt.ArrayLike, turbulence: float = 0.0) -> Array:
+    def row(
+        self, first: npt.ArrayLike, vector: npt.ArrayLike, last: npt.ArrayLike, turbulence: float | None = None
+    ) -> Array:
         """Return parameters, ``(n, PARAMETERS)``: see the table in `fluxloom.fv.compressible_outside`."""
         d = self.dimension
         found = np.zeros((len(self.places), PARAMETERS))
         found[:, 0], found[:, 1 : 1 + d], found[:, 1 + d] = first, vector, last
-        found[:, -1] = self.number("turbulence", turbulence, zero=True)
+        found[:, -1] = self.number("turbulence", turbulence or 0.0, zero=True)
         return found
 
     def _about(self, what: str) -> str:

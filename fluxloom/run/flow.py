@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -12,10 +13,12 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.measures import PointValues, Surface
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
 
-__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
+__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
 Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
@@ -32,7 +35,7 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Until:
-    """How far a run goes, beside its number of steps.
+    """How far a run goes: it ends at what comes first. `Time`, `Steps` and `Steady` make one of these.
 
     Attributes
     ----------
@@ -41,10 +44,71 @@ class Until:
     steady
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
+    steps
+        Of the flow, from its beginning; 0: as many as it takes.
+
+    Raises
+    ------
+    SolverError
+        If a number is negative, or not finite.
     """
 
     time: float = 0.0
     steady: float = 0.0
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("time", "steady", "steps"):
+            if not 0.0 <= (value := getattr(self, name)) < inf:
+                raise SolverError(f"until: {name}: a number of at least 0 is wanted, not {value!r}")
+
+
+def Time(end: float) -> Until:  # noqa: N802 - it reads as what it makes: until=Time(2.0)
+    """Return that a run ends at a time of its flow.
+
+    Raises
+    ------
+    SolverError
+        Unless it is above 0.
+    """
+    if not end > 0.0:
+        raise SolverError(f"until: a time above 0 is wanted, not {end!r}")
+    return Until(time=end)
+
+
+def Steps(count: int) -> Until:  # noqa: N802 - as `Time`
+    """Return that a run ends after so many steps of its flow.
+
+    Raises
+    ------
+    SolverError
+        Unless there is one.
+    """
+    if count < 1:
+        raise SolverError(f"until: at least one step is wanted, not {count!r}")
+    return Until(steps=count)
+
+
+def Steady(orders: float = 0.0, *, residual: float = 0.0, steps: int = 0) -> Until:  # noqa: N802 - as `Time`
+    """Return that a run ends at a steady flow.
+
+    Parameters
+    ----------
+    orders
+        Of magnitude by which the residual falls.
+    residual
+        Instead, the part of it that is left.
+    steps
+        At most; 0: as many as it takes.
+
+    Raises
+    ------
+    SolverError
+        Unless one of the first two is given, above 0.
+    """
+    if (orders > 0.0) == (residual > 0.0):
+        raise SolverError("until: give one of orders and residual, above 0, of a steady flow")
+    return Until(steady=residual or 10.0**-orders, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -128,14 +192,21 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    partition
+        How its mesh is divided; None on a rank alone.
     """
 
     context: Context
+    partition: PartitionReport | None = None
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
 
     # ------------------------------------------------------------------------------------ where and when
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; called on rank 0 alone, it may be made anew."""
+        raise NotImplementedError
+
     @property
     def cells(self) -> int:
         """Number of cells, of all ranks."""
@@ -162,6 +233,9 @@ class Flow:
         return None
 
     # ----------------------------------------------------------------------------------------- advance
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` if the flow can never come to such an end."""
+
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
 

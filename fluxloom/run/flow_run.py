@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, Generic, TypeVar
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.status import Goal
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
@@ -38,25 +37,24 @@ class FlowRun(Generic[F]):
         Of the case.
     until
         How far it runs.
-    mesh
-        Returns the whole mesh; called on rank 0 alone, once.
     monitors
         What looks at it, a `History` among them or not; they are attached to it here.
-    partition
-        How the mesh is divided; None on a rank alone.
+
+    Raises
+    ------
+    SolverError
+        If the flow can never come to the end, or a monitor finds nothing to look at.
     """
 
     remembers = ("_residual",)
 
-    def __init__(
-        self, flow: F, name: str, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor] = (), *,
-        partition: PartitionReport | None = None,
-    ) -> None:  # fmt: skip
-        self.flow, self.name, self.until, self.partition = flow, name, until, partition
+    def __init__(self, flow: F, name: str, until: Until, monitors: Sequence[Monitor] = ()) -> None:
+        flow.check_end(until)
+        self.flow, self.name, self.until = flow, name, until
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
         self.monitors = [*(one for one in monitors if one is not self.history), self.history]
         self.folder = ResultFolder(None)
-        self._make, self._mesh = mesh, None
+        self._mesh: MeshData | None = None
         self._residual = float("nan")
         for monitor in self.monitors:
             monitor.attach(self)
@@ -114,7 +112,7 @@ class FlowRun(Generic[F]):
     def mesh(self) -> MeshData:
         """Return the whole mesh, its cells in global order; on several ranks it is made anew, once, and kept."""
         if self._mesh is None:
-            self._mesh = self._make()
+            self._mesh = self.flow.mesh()
         return self._mesh
 
     @property

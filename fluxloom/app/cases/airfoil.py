@@ -9,12 +9,12 @@ from pydantic import Field
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, run_of
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
-from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
-from fluxloom.flows.airfoil import Airfoil, airfoil_part, airfoil_run
+from fluxloom.flows.airfoil import Airfoil
+from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
 
@@ -116,12 +116,10 @@ class AirfoilApplication:
 
     def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[Airfoil]:
         """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
-        flow, shape = case.flow, (case.mesh.i, case.mesh.j)
-        constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
-        with activity("making the mesh", " x ".join(str(count) for count in shape)):
-            mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
-        schedule = parse_schedule(case.run.schedule)
-        return airfoil_run(
-            context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            monitors=common_monitors(case),
+        gas = case.flow
+        flow = Airfoil(
+            (case.mesh.i, case.mesh.j), context, constants=AirfoilConstants(gas.gamma, gas.cfl, gas.eps, gas.mach),
+            schedule=parse_schedule(case.run.schedule), fused=case.run.fused, method=case.partition.method,
+            shares=shares or case.partition.given,
         )  # fmt: skip
+        return run_of(case, flow, Until())

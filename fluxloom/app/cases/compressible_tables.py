@@ -18,13 +18,13 @@ from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import did_you_mean
+from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = [
     "BOUNDARY_KEYS",
-    "FORMULA_KEYS",
     "BoundaryTable",
     "CompressibleCase",
     "FreeStreamTable",
@@ -32,8 +32,6 @@ __all__ = [
     "InitialTable",
     "SchemeTable",
 ]  # fmt: skip
-
-FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
 
 BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
@@ -190,7 +188,7 @@ class InitialTable(Table):
     def _consistent(self) -> InitialTable:
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(FORMULA_KEYS)):
+        if self.left and (extra := self.changed(START_NAMES)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import numpy as np
@@ -11,8 +11,6 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -74,13 +72,9 @@ def common_monitors(case: FlowCase) -> list[Monitor]:
     return [History(case.history.every), *snapshots]
 
 
-def run_of(
-    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None,
-) -> FlowRun[F]:  # fmt: skip
+def run_of(case: FlowCase, flow: F, until: Until, monitors: Sequence[Monitor] = ()) -> FlowRun[F]:
     """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
-    found = [*monitors, *common_monitors(case)]
-    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
+    return FlowRun(flow, case.case.name, until, [*monitors, *common_monitors(case)])
 
 
 def _named(points: Any) -> Any:

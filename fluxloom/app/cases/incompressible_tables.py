@@ -175,6 +175,11 @@ class PressureTable(KrylovTable):
 
     solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
+    @property
+    def kind(self) -> str:
+        """The name of the solver."""
+        return strategy_name(self.solver)
+
 
 class TimeTable(Table):
     """``[time]``: the steps.

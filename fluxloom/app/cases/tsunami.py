@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,27 +10,27 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
+from fluxloom.app.cases.flow_volumes import by_key
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import Event, Plan, ShallowWater
+from fluxloom.flows.domain import Domain
+from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
-from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
+from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.shallow_water import Field
-from fluxloom.solvers.shallow_water import ShallowWater as Solver
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
-_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
@@ -69,7 +68,6 @@ class TsunamiApplication:
         CaseError
             For a patch, field or file that does not exist, and a grid that does not cover the mesh.
         """
-        solver = _solver(case, context, shares or case.partition.given)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
             end=case.run.time,
@@ -79,51 +77,34 @@ class TsunamiApplication:
             snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
-        whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
-        flow, partition = ShallowWater(solver, plan, whole), solver.mesh.part.report()
-        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
+        boundaries = {name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()}
+        domain, bed = _bound(case, context, shares or case.partition.given)
+        initial = case.initial
+        flow = ShallowWater(
+            domain, context, plan=plan, bed=bed, elevation=_surface(initial, "0", "initial"),
+            velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in ("velocity_x", "velocity_y")),
+            boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
+            fused=case.run.fused, dtype=case.flow.precision,
+        )  # fmt: skip
+        return FlowRun(flow, case.case.name, Until(plan.end), [flow.files])
 
 
-def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> Solver:
-    """Return the water in its initial state. Collective."""
-    mesh, bed = _bound(case, context, shares)
-    flow, initial = case.flow, case.initial
-    return Solver(
-        mesh,
-        bed,
-        _surface(initial, "0", "initial"),
-        (formula(initial.velocity_x, "initial.velocity_x"), formula(initial.velocity_y, "initial.velocity_y")),
-        scheme=flow.value,
-        boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},
-        schedule=parse_schedule(case.run.schedule),
-        fused=case.run.fused,
-        dtype=flow.precision,
-    )
-
-
-def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:
+def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[WaterDomain, Field]:
     """Return the mesh in its context, and the bed; on several ranks rank 0 makes the mesh and hands out parts."""
-    comm = context.comm
+    comm, part = context.comm, case.partition
     with activity("making the mesh", case.mesh.file):
-        data, values = together(comm, lambda: _checked(case) if comm.rank == 0 else (None, None))
-    mesh = bind(
-        data, context, dtype="float32" if context.device.refuses_double else "float64",
-        partition=case.partition.method, shares=shares, maps=_MAPS,
-    )  # fmt: skip
+        data, values = together(comm, lambda: _mesh_and_bed(case) if comm.rank == 0 else (None, None))
+    whole = Domain(lambda: _mesh_and_bed(case)[0], method=part.method, shares=shares)
+    with by_key():
+        mesh = water_mesh(whole.keeping(data), context, case.boundary).mesh
+    found = WaterDomain(whole, mesh)
     if not case.bathymetry.field:
-        return mesh, _surface(case.bathymetry, "-1", "bathymetry")
-    if mesh.cells.part is not None:
-        part = mesh.cells.part
-        starts = np.array([0, *[part.total] * comm.size])
-        values = fetch(comm, np.empty(0) if values is None else values, starts, part.numbers[: part.owned])
+        return found, _surface(case.bathymetry, "-1", "bathymetry")
+    if (cells := mesh.cells.part) is not None:
+        starts = np.array([0, *[cells.total] * comm.size])
+        values = fetch(comm, np.empty(0) if values is None else values, starts, cells.numbers[: cells.owned])
     assert values is not None
-    return mesh, values
-
-
-def _checked(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
-    data, values = _mesh_and_bed(case)
-    _check_patches(case, data)
-    return data, values
+    return found, values
 
 
 def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
@@ -170,14 +151,6 @@ def _surface(table: SurfaceTable, default: str, key: str) -> Spatial:
     if not table.positive_down:
         return raster
     return lambda x, y: -raster(x, y)
-
-
-def _check_patches(case: TsunamiCase, data: MeshData) -> None:
-    for name in case.boundary:
-        if name not in data.patches:
-            known = list(data.patches)
-            text = ", ".join(known) or "none"
-            raise CaseError(f"boundary.{name}: the mesh has no such patch{did_you_mean(name, known)} (patches: {text})")
 
 
 def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:

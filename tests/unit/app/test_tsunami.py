@@ -161,7 +161,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("[boundary.xmin]", "[boundary.xmim]", "boundary.xmim: the mesh has no such patch; did you mean 'xmin'?"),
+        ("[boundary.xmin]", "[boundary.xmim]", "boundary: the mesh has no patch 'xmim'; did you mean 'xmin'?"),
         ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
         ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
         ('"-0.5 + 0.2 * x"', '"1 / 0"', "bathymetry.expression: '1 / 0' is inf at ("),
