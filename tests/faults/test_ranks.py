@@ -67,9 +67,9 @@ def ended(case: Path, ranks: int, broken: dict[int, Exception], where: str, patc
         job = Job(comm, request)
         march = job._march
 
-        def marched(runner: Any, *arguments: Any) -> Any:
-            Broken(runner, broken.get(comm.rank), where)
-            return march(runner, *arguments)
+        def marched(session: Any, *arguments: Any) -> Any:
+            Broken(session.run, broken.get(comm.rank), where)
+            return march(session, *arguments)
 
         patch.setattr(job, "_march", marched)
         try:

@@ -358,7 +358,7 @@ def test_results_that_cannot_be_written_are_all_named(
         raise FluxloomError(f"{path}: cannot be written: the disk is full")
 
     written = folder_module.write_json
-    monkeypatch.setattr("fluxloom.app.job_output.write_fields", full)
+    monkeypatch.setattr("fluxloom.run.session.write_fields", full)
     end = lambda path, record: full(path) if record["status"] != "running" else written(path, record)  # noqa: E731
     monkeypatch.setattr(folder_module, "write_json", end)
     out = tmp_path / "out"
