@@ -83,6 +83,8 @@ class Session:
 
     Attributes
     ----------
+    tell
+        Tells the user a line, on rank 0.
     begun
         Whether the folder has been taken over.
     residuals
@@ -92,7 +94,7 @@ class Session:
     def __init__(
         self, run: FlowRun[Any], settings: Settings, folder: ResultFolder, tell: Callable[[str], None]
     ) -> None:
-        self.run, self.settings, self.folder, self._tell = run, settings, folder, tell
+        self.run, self.settings, self.folder, self.tell = run, settings, folder, tell
         self.comm, self.first = run.flow.context.comm, run.flow.context.comm.rank == 0
         self.residuals, self.begun = ResidualLog(), False
         self.guards = Guards(settings.limits, run, run.flow.context)

@@ -20,6 +20,7 @@ from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_fields
+from fluxloom.run import session
 from fluxloom.run.results.tables import read_residuals
 from fluxloom_lab.verify.base import Check, VerifyOptions
 
@@ -218,7 +219,7 @@ def test_fields_that_cannot_be_written(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fluxloom.run.session.write_fields", fails)
+    monkeypatch.setattr(session, "write_fields", fails)
     done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 2)
     assert done.code == code
     assert word in done.err
