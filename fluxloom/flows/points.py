@@ -28,6 +28,10 @@ class PointDomain:
     domain: Domain
     points: PointMesh
 
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
+
 
 def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> PointDomain:
     """Return the points of a mesh of triangles or tetrahedra; rank 0 makes it and hands it out. Collective.

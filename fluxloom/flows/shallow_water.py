@@ -186,6 +186,10 @@ class WaterDomain:
     domain: Domain
     mesh: Mesh
 
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
+
 
 def water_mesh(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> WaterDomain:
     """Return the mesh of shallow water; of several ranks, rank 0 makes it and hands it out. Collective.

@@ -53,6 +53,10 @@ class FlowDomain:
     volumes: ControlVolumes
     partition: PartitionReport | None = None
 
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
+
     def kept(self) -> Domain:
         """Return the domain with the mesh that is there, which need not be made anew."""
         return self.domain.keeping(self.mesh)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from functools import wraps
+from inspect import signature
+from math import isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -19,6 +22,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.description import described
 from fluxloom.run.measures import PointValues, Surface
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Until:
-    """How far a run goes: it ends at what comes first. `Time`, `Steps` and `Steady` make one of these.
+    """How far a run goes: to what comes first. ``Time(2.0) | Steps(1000)`` is both.
 
     Attributes
     ----------
@@ -45,70 +49,50 @@ class Until:
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
     steps
-        Of the flow, from its beginning; 0: as many as it takes.
-
-    Raises
-    ------
-    SolverError
-        If a number is negative, or not finite.
+        Of the flow, at most; 0: so many that a run without another end would never end.
     """
 
     time: float = 0.0
     steady: float = 0.0
     steps: int = 0
 
-    def __post_init__(self) -> None:
-        for name in ("time", "steady", "steps"):
-            if not 0.0 <= (value := getattr(self, name)) < inf:
-                raise SolverError(f"until: {name}: a number of at least 0 is wanted, not {value!r}")
+    def __or__(self, other: Until) -> Until:
+        return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
 
 
-def Time(end: float) -> Until:  # noqa: N802 - it reads as what it makes: until=Time(2.0)
-    """Return that a run ends at a time of its flow.
+class Time(Until):
+    """Until a time of the flow, which the last step hits where steps are free."""
 
-    Raises
-    ------
-    SolverError
-        Unless it is above 0.
-    """
-    if not end > 0.0:
-        raise SolverError(f"until: a time above 0 is wanted, not {end!r}")
-    return Until(time=end)
+    def __init__(self, end: float) -> None:
+        if not (isfinite(end) and end > 0.0):
+            raise SolverError(f"Time: a time above 0 is wanted, not {end!r}")
+        super().__init__(time=float(end))
 
 
-def Steps(count: int) -> Until:  # noqa: N802 - as `Time`
-    """Return that a run ends after so many steps of its flow.
+class Steps(Until):
+    """Until so many steps of the flow are made, counted from its beginning."""
 
-    Raises
-    ------
-    SolverError
-        Unless there is one.
-    """
-    if count < 1:
-        raise SolverError(f"until: at least one step is wanted, not {count!r}")
-    return Until(steps=count)
+    def __init__(self, count: int) -> None:
+        if not (isinstance(count, int) and count >= 1):
+            raise SolverError(f"Steps: a whole number of at least 1 is wanted, not {count!r}")
+        super().__init__(steps=count)
 
 
-def Steady(orders: float = 0.0, *, residual: float = 0.0, steps: int = 0) -> Until:  # noqa: N802 - as `Time`
-    """Return that a run ends at a steady flow.
+class Steady(Until):
+    """Until a flow is steady: its residual has fallen by some orders of magnitude.
 
     Parameters
     ----------
     orders
-        Of magnitude by which the residual falls.
-    residual
-        Instead, the part of it that is left.
+        The residual has fallen by ``10^-orders`` of what the solver compares it with.
     steps
-        At most; 0: as many as it takes.
-
-    Raises
-    ------
-    SolverError
-        Unless one of the first two is given, above 0.
+        At most; then the run has not converged.
     """
-    if (orders > 0.0) == (residual > 0.0):
-        raise SolverError("until: give one of orders and residual, above 0, of a steady flow")
-    return Until(steady=residual or 10.0**-orders, steps=steps)
+
+    def __init__(self, orders: float = 6.0, steps: int = 100_000) -> None:
+        if not (isfinite(orders) and orders > 0.0):
+            raise SolverError(f"Steady: orders above 0 are wanted, not {orders!r}")
+        super().__init__(steady=10.0**-orders, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -176,6 +160,23 @@ class HistoryPanel:
     logarithmic: bool = False
 
 
+def _describing(make: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that keeps what it was called with, unless that of another class calls it."""
+    names = signature(make)
+
+    @wraps(make)
+    def made(self: Flow, *arguments: Any, **named: Any) -> None:
+        """Keep the arguments, and make the flow."""
+        if "made_of" not in vars(self):
+            bound = names.bind(self, *arguments, **named)
+            bound.apply_defaults()
+            given = {name: described(value) for name, value in list(bound.arguments.items())[1:]}
+            self.made_of = {name: value for name, value in given.items() if value is not None}
+        make(self, *arguments, **named)
+
+    return made
+
+
 class Flow:
     """A solver with its state, as a run sees it.
 
@@ -194,19 +195,25 @@ class Flow:
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
     partition
         How its mesh is divided; None on a rank alone.
+    made_of
+        The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
+        directory is one of the same flow.
     """
 
     context: Context
-    partition: PartitionReport | None = None
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    partition: PartitionReport | None = None
+    made_of: Mapping[str, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Let flows of a class keep what they are made of."""
+        super().__init_subclass__(**rest)
+        if "__init__" in vars(cls):
+            cls.__init__ = _describing(cls.__init__)
 
     # ------------------------------------------------------------------------------------ where and when
-    def mesh(self) -> MeshData:
-        """Return the whole mesh, its cells in global order; called on rank 0 alone, it may be made anew."""
-        raise NotImplementedError
-
     @property
     def cells(self) -> int:
         """Number of cells, of all ranks."""
@@ -216,6 +223,10 @@ class Flow:
     def part(self) -> Part | None:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
         return None
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; on rank 0 alone. It may be made anew."""
+        raise NotImplementedError
 
     @property
     def dimension(self) -> int:
