@@ -13,7 +13,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SupersonicInlet, SymmetryPlane
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_values import Field
@@ -62,6 +62,10 @@ def with_stream(
 def _check_wind(name: str, condition: BoundaryCondition, rotation: Rotation | None) -> None:
     """Raise `SolverError` where a free stream would turn with the mesh."""
     stream = getattr(condition, "state", None)
+    if rotation is not None and isinstance(stream, FreeStreamInTime):
+        raise SolverError(
+            f"boundaries.{name}: the mesh turns, and the free stream depends on the time: give it numbers"
+        )
     if rotation is None or not isinstance(stream, FreeStream):
         return
     way = np.zeros(3)
@@ -81,7 +85,8 @@ def check_symmetry(
     """Raise `SolverError` where a free stream that is used crosses a plane of symmetry. Collective."""
     if stream is None or not stream.mach:
         return
-    uses = any(isinstance(getattr(condition, "state", None), FreeStream) for condition in boundaries.values())
+    streams = FreeStream | FreeStreamInTime
+    uses = any(isinstance(getattr(condition, "state", None), streams) for condition in boundaries.values())
     velocities = START_NAMES[1 : 1 + volumes.dimension]
     starts = start is None or (isinstance(start, Mapping) and not set(velocities) <= set(start))
     if not (uses or starts):

@@ -14,6 +14,7 @@ from fluxloom.fv.compressible_outside import (
     FaceState,
     FarFieldState,
     GivenState,
+    HeatFluxState,
     IsothermalState,
     MassFlowState,
     NoSlipState,
@@ -36,6 +37,8 @@ _SLOW = 0.15
 def warn_of_slow_flow(flow: CompressibleFlow, states: Array, mach: float) -> None:
     """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
 
+    Of what depends on the time it is not known how fast it makes the flow: there is no warning then.
+
     Parameters
     ----------
     flow
@@ -45,6 +48,8 @@ def warn_of_slow_flow(flow: CompressibleFlow, states: Array, mach: float) -> Non
     mach
         Of the free stream.
     """
+    if flow.given.given:
+        return
     scheme, fastest = flow.scheme, _fastest(flow, states, mach)
     cure = "low_mach = true, with which it does not"
     if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
@@ -62,7 +67,7 @@ def _fastest(flow: CompressibleFlow, states: Array, mach: float) -> float:
     d, gas, comm = flow.dimension, flow.gas, flow.context.comm
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
-    kinds, rows, formulas = boundary_table(flow.volumes, flow.boundaries, gas)
+    kinds, rows, formulas, _ = boundary_table(flow.volumes, flow.boundaries, gas)
     speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
 
     def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
@@ -75,7 +80,7 @@ def _fastest(flow: CompressibleFlow, states: Array, mach: float) -> float:
         speed[free] / gas.sound(given),
         speed[warm] / np.sqrt(gas.gamma * heat[warm]),
         speed[mass] / (density * sound),
-        speed[of(SlipState, NoSlipState, IsothermalState, DensityState)] / sound,
+        speed[of(SlipState, NoSlipState, IsothermalState, HeatFluxState, DensityState)] / sound,
     ]
     pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
     ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)

@@ -86,8 +86,9 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     keys = {"start": "initial", "slopes": "scheme.slopes", "steps": f'time.integrator = "{case.time.integrator}"'}
     with by_key(other="boundary", multigrid="multigrid", **keys):
         flow = Compressible(
-            domain, context, boundaries=boundaries_of(case, d), gas=gas, stream=stream, start=start_of(case, d),
-            scheme=scheme_of(case), steps=_steps(case), rotation=rotation_of(case, d), slopes=case.scheme.slopes,
+            domain, context, boundaries=boundaries_of(case, gas, stream, d, up), gas=gas, stream=stream,
+            start=start_of(case, d), scheme=scheme_of(case), steps=_steps(case), rotation=rotation_of(case, d),
+            slopes=case.scheme.slopes,
         )  # fmt: skip
     return run_of(case, flow, Until(case.time.end, case.time.drop), _monitors(case, flow, up))
 

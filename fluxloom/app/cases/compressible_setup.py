@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
+    STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
+    FluctuationTable,
     FreeStreamTable,
     InitialTable,
 )
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
@@ -35,13 +37,15 @@ from fluxloom.fv.compressible_boundary import (
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.compressible_patches import State
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import Along
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.expressions import formula
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "boundaries_of", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
@@ -88,10 +92,7 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
         If angles do not fit the dimension.
     """
     try:
-        found = FreeStream.at_angles(
-            table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
-            up=up,
-        )  # fmt: skip
+        found = _stream_of(table, dimension, up).at(0.0)
     except SolverError as error:
         raise CaseError(f"flow: {error}") from None
     if not table.reynolds:
@@ -99,6 +100,12 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
     assert gas.viscosity is not None
     density = table.reynolds * float(gas.viscosity.at(table.temperature)) / (found.speed(gas) * table.length)
     return replace(found, pressure=density * gas.constant * found.temperature, nu_tilde=table.turbulence)
+
+
+def _stream_of(table: FreeStreamTable, dimension: int, up: int, pressure: float = SEA_LEVEL) -> FreeStreamInTime:
+    """Return the free stream of a case at any time; where it says no pressure, with this one."""
+    numbers = {key: value_of(getattr(table, key) or (pressure if key == "pressure" else 0.0)) for key in STREAM_KEYS}
+    return FreeStreamInTime(**numbers, dimension=dimension, up=up)
 
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
@@ -127,7 +134,9 @@ def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
     return Rotation(tuple(table.rate), tuple(table.centre) or (0.0, 0.0, 0.0))
 
 
-def boundaries_of(case: CompressibleCase, dimension: int) -> dict[str, BoundaryCondition]:
+def boundaries_of(
+    case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int, up: int
+) -> dict[str, BoundaryCondition]:
     """Return what is beyond each patch.
 
     Raises
@@ -136,26 +145,64 @@ def boundaries_of(case: CompressibleCase, dimension: int) -> dict[str, BoundaryC
         If a vector or a state does not fit the dimension.
     """
     turns = rotation_of(case, dimension)
-    return {name: _boundary(table, f"boundary.{name}", dimension, turns) for name, table in case.boundary.items()}
+    moving = _stream_of(case.flow, dimension, up, stream.pressure) if case.flow.in_time else None
+    return {
+        name: _boundary(
+            table, f"boundary.{name}", _beyond(table, f"boundary.{name}", moving, stream, gas), dimension, turns
+        )
+        for name, table in case.boundary.items()
+    }  # fmt: skip
 
 
-def _boundary(table: BoundaryTable, key: str, d: int, rotation: Rotation | None) -> BoundaryCondition:
+def _beyond(
+    table: BoundaryTable, key: str, moving: FreeStreamInTime | None, stream: FreeStream, gas: Gas
+) -> State | None:  # fmt: skip
+    """Return the state that a table gives, with what fluctuates; None: it is the stream of the flow."""
+    d = len(stream.direction)
+    state: Any = tuple(table.state) or moving
+    if table.state:
+        _checked_state(f"{key}.state", table.state, d)
+    if table.fluctuation is None or table.type == "velocity-inlet":
+        return state
+    if isinstance(state, FreeStreamInTime):
+        state = state.states_in_time(gas, d)
+    elif state is None:
+        state = tuple(stream.state(gas, d).tolist())
+    return (state[0], *_fluctuating(table.fluctuation, key, state[1:-1], d), state[-1])
+
+
+def _fluctuating(table: FluctuationTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
+    """Return velocities with what fluctuates about them."""
+    about = table.value
+    if not about.mean:
+        if any(isinstance(part, Value) for part in mean):
+            raise CaseError(f"{key}.fluctuation: give mean, the velocity that carries the eddies: {key} has formulas")
+        about = replace(about, mean=tuple(mean))
+    try:
+        return tuple(value_of(part) + more for part, more in zip(mean, about.parts(d), strict=True))
+    except SolverError as error:
+        raise CaseError(f"{key}.fluctuation: {error}") from None
+
+
+def _boundary(
+    table: BoundaryTable, key: str, state: State | None, d: int, rotation: Rotation | None
+) -> BoundaryCondition:  # fmt: skip
     if (own := member_of(table)) is not None:
         return own
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
-    if table.motion():
-        turning = Along(given_velocity(table, key, d))
+    if moves := bool(table.motion()):
+        turning = velocity_values(table, key, d)
     check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
-    if table.state:
-        _checked_state(f"{key}.state", table.state, d)
-    state, way = tuple(table.state) or None, tuple(table.direction)
+    way = tuple(table.direction)
+    if table.type == "velocity-inlet" and table.fluctuation is not None:
+        velocity = _fluctuating(table.fluctuation, key, velocity, d)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], BoundaryCondition]] = {
-        "slip": lambda: SlipWall(turning),
+        "slip": lambda: SlipWall(turning, moves),
         "symmetry": SymmetryPlane,
-        "wall": lambda: NoSlipWall(table.temperature, turning),
+        "wall": lambda: NoSlipWall(table.temperature, turning, table.heat_flux, moves),
         "far-field": lambda: FarField(state, vortex=vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state),
         "supersonic-outlet": SupersonicOutlet,
@@ -200,9 +247,11 @@ def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:
     return lambda places: np.where(places[:, axis : axis + 1] < table.at, left, right)
 
 
-def _checked_state(key: str, given: list[float], d: int) -> Array:
+def _checked_state(key: str, given: list[Any], d: int) -> Array:
     if len(given) != d + 2:
         raise CaseError(f"{key}: density, {d} velocities and pressure are wanted, {d + 2} numbers, not {len(given)}")
+    if any(isinstance(one, Value) for one in given):
+        return np.zeros(0)
     if given[0] <= 0.0 or given[-1] <= 0.0:
         raise CaseError(f"{key}: density and pressure have to be above 0, not {given[0]:g} and {given[-1]:g}")
     return np.array(given)
