@@ -74,7 +74,7 @@ class Job:
         request = self.request
         with placed(request.file):
             estimate = request.application.estimate(self.case)
-        needed = estimate.output if self.case.output.fields else 0
+        needed = estimate.output if self.case.output.writes_fields else 0
         together(self.comm, lambda: self.folder.open(request.command, needed))
         try:
             earlier = self._examine()

@@ -98,8 +98,14 @@ class JobOutput:
         if (folder.good and not end.steps) or not (name or self.pictures):
             return
         fields: Mapping[str, Any] | None = {}
+        every, pictured = run.fields(), list(dict.fromkeys(picture.field for picture in shown))
+        written, drawn = every.chosen(self.case.output.fields), every.chosen(pictured)
         if name or shown:
-            fields = keep(self.comm, lambda: gathered(self.comm, run.flow.part, run.fields()))
+            asked = written if name else drawn
+            fields = keep(self.comm, lambda: gathered(self.comm, run.flow.part, asked))
+        seen = fields
+        if name and shown and self.case.output.fields:  # which may lack what is drawn, or mean another thing by its name
+            seen = keep(self.comm, lambda: gathered(self.comm, run.flow.part, drawn))
         if fields is None and folder.here:
             folder.lose(name, "the values of the other ranks did not come")
         if not folder.here:
@@ -110,13 +116,16 @@ class JobOutput:
             mesh, time = run.mesh(), run.flow.time
             if name:
                 with folder.attempt(name):
-                    write_fields(folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time)
-            for picture in shown:
+                    write_fields(
+                        folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time,
+                        units=written.units,
+                    )  # fmt: skip
+            for picture in shown if seen else ():
                 with folder.attempt(f"{picture.field}.png"):
                     from fluxloom.run.pictures import draw_field
 
                     path = folder / f"{picture.field}.png"
-                    draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
+                    draw_field(path, mesh, seen[picture.field], picture, nodal=nodal)
         if self.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):
                 from fluxloom.run.pictures import draw_residual

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +16,23 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.compressible_steps import Steps
+from fluxloom.flows.flow_plan import speed_quantity, velocity_quantities
+from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
+from fluxloom.fv.free_stream import FreeStream
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 
 __all__ = ["CompressibleRun"]
 
-_COMPONENTS = ("u", "v", "w")
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
 
@@ -45,12 +51,16 @@ class CompressibleRun(Flow):
         What advances it.
     bodies
         Patches that pictures show.
+    stream
+        What the flow is far away, which coefficients are over; None: there are none.
     """
 
     remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
 
-    def __init__(self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = ()) -> None:
-        self.solver, self.steps_of, self.context = solver, steps, solver.context
+    def __init__(
+        self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = (), stream: FreeStream | None = None
+    ) -> None:  # fmt: skip
+        self.solver, self.steps_of, self.context, self.stream = solver, steps, solver.context, stream
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
@@ -155,22 +165,49 @@ class CompressibleRun(Flow):
             Picture("p", f"Pressure: {where}", "pressure", self._window, "RdBu_r"),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
         With a model of turbulence also its variable; and in how many steps cells were limited to keep density and
-        pressure above 0, if any were.
+        pressure above 0, if any were. Derived ones are those of `gas_quantities`, what gradients say, and what a model
+        of turbulence knows.
         """
-        d, w = self.solver.dimension, self.solver.states()
-        mean, gas = w[:, : d + 2], self.solver.gas
-        found = {"rho": w[:, 0].copy()} | {name: w[:, 1 + k].copy() for k, name in enumerate(_COMPONENTS[:d])}
-        with np.errstate(all="ignore"):
-            found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
-            found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
-        found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
-        limited = self.solver.positivity.limited
-        found |= {} if limited is None else {"limited": self.solver.owned(limited)}
-        return found
+        solver, d = self.solver, self.solver.dimension
+        states, gas = cache(solver.states), solver.gas
+        velocity = lambda: states()[:, 1 : 1 + d]  # noqa: E731
+        density = Quantity("kg/m^3", "density", lambda: states()[:, 0].copy())
+        derived = gas_quantities(lambda: states()[:, : d + 2], gas, self.stream)
+        found = {"rho": density} | velocity_quantities(velocity, d, "m/s")
+        found["p"] = Quantity("Pa", "pressure", lambda: states()[:, 1 + d].copy())
+        found |= {name: derived[name] for name in ("T", "mach")}
+        derived |= speed_quantity(velocity, "m/s") | self._gradients()
+        limited = solver.positivity.limited
+        counts = Quantity("", "steps in which a cell was limited", lambda: np.zeros(solver.volumes.owned))
+        if solver.turbulent:
+            found["nu_tilde"] = Quantity("m^2/s", "variable of the model", lambda: states()[:, 2 + d].copy())
+            derived["mu_t"] = Quantity("Pa s", "eddy viscosity", lambda: self._eddy.now())
+            derived["wall_distance"] = Quantity("m", "wall distance", lambda: solver.owned(solver.distance))
+        if limited is None:
+            derived["limited"] = counts
+        else:
+            found["limited"] = replace(counts, values=lambda: solver.owned(limited))
+        return Fields(found, derived)
+
+    def _gradients(self) -> dict[str, Quantity]:
+        """Return what the gradients of the states say."""
+        d, found = self.solver.dimension, cache(lambda: self._gradient.now())
+        steep = Quantity("kg/m^4", "size of the gradient of the density", lambda: np.linalg.norm(found()[:, 0], axis=1))
+        velocity = lambda: found()[:, 1 : 1 + d]  # noqa: E731
+        turning = curl_quantities(cache(lambda: curl(velocity())), d, "1/s")
+        return {"schlieren": steep} | turning | gradient_quantities(velocity, "1/s")
+
+    @cached_property
+    def _gradient(self) -> StateGradient:
+        return StateGradient(self.solver)
+
+    @cached_property
+    def _eddy(self) -> EddyViscosity:
+        return EddyViscosity(self.solver)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.parts import Part
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import StepLengths, flow_pictures, speed_quantity, total_pressure, velocity_quantities
 from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.linalg.status import Stop
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
-from fluxloom.solvers.flow_vorticity import Vorticity
+from fluxloom.solvers.flow_gradient import VelocityGradient
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleRun"]
@@ -52,7 +53,7 @@ class IncompressibleRun(FlowInTime):
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if mean_velocity else None
         self._energy = EnergyBudget(solver) if budget else None
-        self._curl = Vorticity(solver)
+        self._gradient = VelocityGradient(solver)
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
@@ -106,18 +107,21 @@ class IncompressibleRun(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, the pressure of the fluid at rest, and the eddy viscosity of a model.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            curl = self._curl.now()
-            found["vorticity"] = curl if curl.ndim == 1 else np.linalg.norm(curl, axis=1)
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure, gradient = cache(solver.velocity), cache(solver.pressure), cache(self._gradient.now)
+        turning = curl_quantities(cache(lambda: curl(gradient())), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        derived = turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, "")
+        if solver.model is not None:
+            derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
+        return Fields(found, derived)
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.flows.flow_plan import speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.files import fields_name, write_fields, write_table
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.gathering import gathered
@@ -283,15 +286,43 @@ class TsunamiRun(Flow):
         lost = np.array([not np.isfinite(solver.u.read()).all()], dtype=np.int64)
         if not pictures or comm.reduce(lost, "max")[0]:
             return
-        fields, title = gathered(comm, self.part, self.fields()), f"{name}: surface after {self.time:.6g} s"
+        drawn = self.fields().chosen(("depth", "elevation", "bed"))
+        fields, title = gathered(comm, self.part, drawn), f"{name}: surface after {self.time:.6g} s"
         folder.write(
             "elevation.png",
             lambda path: draw_water(path, self._mesh(), fields, self.plan.gauges, title, thin=solver.thin),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return depth, velocity, surface, bed and highest surface in the owned cells."""
-        return self.solver.fields()
+    def fields(self) -> Fields:
+        """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
+
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number.
+        """
+        solver = self.solver
+        depth, velocity = cache(solver.depth), cache(solver.velocity)
+        bed = cache(lambda: solver.zb.read().astype(np.float64))
+        speed = speed_quantity(velocity, "m/s")
+
+        def highest() -> FloatArray:
+            """Return the highest surface so far."""
+            top = solver.highest_surface()
+            return np.where(np.isnan(top), bed(), top)
+
+        def froude() -> FloatArray:
+            """Return the speed over that of long waves, 0 where it is dry."""
+            waves = np.sqrt(solver.scheme.gravity * np.maximum(depth(), 0.0))
+            return np.divide(speed["speed"].values(), waves, out=np.zeros_like(waves), where=waves > 0.0)
+
+        found = {
+            "depth": Quantity("m", "depth of the water", depth),
+            "velocity": Quantity("m/s", "velocity", velocity, 2),
+            "elevation": Quantity("m", "elevation of the surface", solver.surface),
+            "bed": Quantity("m", "elevation of the bed", bed),
+        }
+        found |= {"highest": Quantity("m", "highest surface so far", highest)} if solver.peak else {}
+        flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
+        derived = velocity_quantities(velocity, 2, "m/s") | speed
+        return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""

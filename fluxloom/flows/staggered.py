@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from functools import cache
 
 from fluxloom.dsl.chain import Chain
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import staggered_watch
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl_quantities, gradient_quantities
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.staggered import Staggered
 
@@ -103,17 +109,19 @@ class StaggeredRun(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity of cells, ``(cells,)`` each.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, and the pressure of the fluid at rest.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            found["vorticity"] = self.solver.fields.vorticity().ravel()
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure = cache(solver.velocity), cache(solver.pressure)
+        turning = curl_quantities(cache(solver.fields.vorticity), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        gradient = gradient_quantities(cache(solver.fields.velocity_gradient), "")
+        return Fields(found, turning | gradient | total_pressure(pressure, velocity, ""))
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self.solver.state()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy.typing as npt
+from collections.abc import Sequence
+from functools import cache
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
-from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
@@ -74,9 +73,11 @@ class EdgeTransportRun(FlowOnPoints):
         """Return the scalar."""
         return (Picture("scalar", f"Scalar: {name}, time {self.solver.time:.6g}", "scalar"),)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the scalar, ``(n,)``."""
-        return {"scalar": self.solver.scalar()}
+    def fields(self) -> Fields:
+        """Return the scalar, ``(n,)``; derived ones are the velocity that carries it, and its magnitude."""
+        velocity = cache(self.solver.u.read)
+        derived = velocity_quantities(velocity, self.solver.dimension, "m/s") | speed_quantity(velocity, "m/s")
+        return Fields({"scalar": Quantity("", "what is carried", self.solver.scalar)}, derived)
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""

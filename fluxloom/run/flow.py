@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
 
-Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
 
@@ -191,8 +190,11 @@ class Flow:
         """Let the fields show what a step has left that failed: all ranks have met."""
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Fields:
-        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order.
+
+        As `fluxloom.run.fields.Fields` they are found when they are asked for, which is collective.
+        """
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.status import Goal
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
@@ -104,11 +105,11 @@ class FlowRun(Generic[F]):
         return any(goal.met for goal in self.goals())
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return values of the elements that this rank owns, those of monitors too."""
-        found = dict(self.flow.fields())
+    def fields(self) -> Fields:
+        """Return values of the elements that this rank owns, those of monitors too, found when they are asked for."""
+        found = Fields.of(self.flow.fields())
         for monitor in self.monitors:
-            found |= monitor.fields()
+            found = found | monitor.fields()
         return found
 
     def mesh(self) -> MeshData:
@@ -149,7 +150,8 @@ class FlowRun(Generic[F]):
             shown = self.history.panels(over, panels)
             self.folder.write("history.png", lambda path: draw_history(path, *shown, self.name))
         sections = self.flow.sections(self.name) if self.flow.dimension == 3 else ()
-        whole = gathered(self.flow.context.comm, self.flow.part, self.fields()) if sections else {}
+        drawn = self.fields().chosen(list(dict.fromkeys(section.field for section in sections))) if sections else {}
+        whole = gathered(self.flow.context.comm, self.flow.part, drawn)
         for section in sections if self.folder.here else ():
             values = self._of_cells(whole[section.field])
             for normal in section.across:

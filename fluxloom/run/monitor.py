@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
 from fluxloom.run.results.folder import ResultFolder
 
@@ -25,8 +26,8 @@ class Watched(Protocol):
         """Return the whole mesh; on rank 0 alone."""
         ...
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields of the owned cells or points, those of monitors too. Collective."""
+    def fields(self) -> Fields:
+        """Return fields of the owned cells or points, those of monitors too. Asking for values is collective."""
         ...
 
     def columns(self) -> Mapping[str, float]:
@@ -74,7 +75,7 @@ class Monitor:
         return {}
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields of the owned cells, ``(cells,)`` each."""
+        """Return fields of the owned cells, ``(cells,)`` each; `Fields` where they have units or are found later."""
         return {}
 
     def summary(self) -> Sequence[tuple[str, str]]:

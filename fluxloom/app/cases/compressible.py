@@ -101,7 +101,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     until = Until(case.time.end, case.time.drop)
     mesh = domain.mesh
     whole = cache(lambda: flow_mesh(case.mesh) if mesh is None else mesh)
-    run = CompressibleRun(flow, _steps(case, flow), bodies)
+    run = CompressibleRun(flow, _steps(case, flow), bodies, stream)
     return run_of(case, run, until, whole, _monitors(case, flow, stream, up, whole), domain.partition)
 
 

@@ -15,7 +15,6 @@ from fluxloom.app.cases.compressible_tables import (
     FreeStreamTable,
     InitialTable,
 )
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import member_of
@@ -42,6 +41,7 @@ from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.expressions import formula
 
 __all__ = [
     "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
 from fluxloom.app.cases.wall_motion import MotionTable
@@ -21,6 +20,7 @@ from fluxloom.core.errors import did_you_mean
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.expressions import formula_check
 
 __all__ = [
     "BOUNDARY_KEYS",

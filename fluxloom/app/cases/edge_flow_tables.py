@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
@@ -15,6 +14,7 @@ from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, Initial
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.values.expressions import formula_check
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]
 

@@ -6,11 +6,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
 from fluxloom.fv.scalar_sides import ScalarBoundary
+from fluxloom.values.expressions import formula_check
 
 __all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 

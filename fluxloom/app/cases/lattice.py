@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
@@ -45,6 +44,7 @@ from fluxloom.lbm.memory import AllCells, Cells
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
+from fluxloom.values.expressions import formula
 
 __all__ = ["LatticeApplication", "LatticeCase"]
 

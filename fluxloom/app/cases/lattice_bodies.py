@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeParticlesTable
@@ -44,6 +43,7 @@ from fluxloom.lbm.links_cut import CutSearch, find_cuts, pieces_of
 from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
 from fluxloom.lbm.shapes_sets import Implicit
 from fluxloom.lbm.surface import Surface
+from fluxloom.values.expressions import formula
 
 __all__ = ["PARTICLE", "bodies_of", "immersed_of", "particle_places"]
 

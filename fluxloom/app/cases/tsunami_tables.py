@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel, OutputTable, RunTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.values.expressions import formula_check
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
 

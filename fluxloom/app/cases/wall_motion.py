@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fluxloom.app.cases.expressions import formula, formula_check
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError
+from fluxloom.values.expressions import formula, formula_check
 
 __all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts"]
 

@@ -1,4 +1,4 @@
-"""Arithmetic in case files: ``"0.1 * exp(-x**2)"`` becomes a function of NumPy arrays.
+"""Arithmetic in text: ``"0.1 * exp(-x**2)"`` becomes a function of NumPy arrays.
 
 The text is parsed as a Python expression and only what is listed here is carried out; nothing else can run.
 """
@@ -71,6 +71,12 @@ class Expression:
     def shown(self) -> str:
         """The text in quotes, its end left out where it is long."""
         return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "...")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that occur in it."""
+        found = {node.id for node in ast.walk(self._tree()) if isinstance(node, ast.Name)}
+        return frozenset(found & set(self.variables))
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
