@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from fluxloom.app.cli.console import JsonOption, Session, facts
+from fluxloom.app.cli.console import Invocation, JsonOption, facts
 from fluxloom.comm import detect
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
@@ -43,7 +43,7 @@ class Call:
     subject: Any
     given: dict[str, Any]
     json_file: Path | None
-    session: Session
+    session: Invocation
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _command(named: Named, name: str) -> Any:
                 ) from None
 
     def command(session: typer.Context, json_file: Path | None = None, **given: Any) -> None:
-        here = session.obj if isinstance(session.obj, Session) else Session()
+        here = session.obj if isinstance(session.obj, Invocation) else Invocation()
         if status := named.run(Call(name, subject, given, json_file, here)):
             raise typer.Exit(status)
 

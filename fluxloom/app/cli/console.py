@@ -26,11 +26,11 @@ __all__ = [
     "CheckLoopsOption",
     "DeviceOption",
     "FusedOption",
+    "Invocation",
     "JsonOption",
     "OutputOption",
     "RanksOption",
     "ScheduleOption",
-    "Session",
     "ThreadsOption",
     "TransportOption",
     "add",
@@ -139,7 +139,7 @@ JsonOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Session:
+class Invocation:
     """One call of the command line.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -13,13 +12,12 @@ from fluxloom.app.cli.console import (
     CheckLoopsOption,
     DeviceOption,
     FusedOption,
+    Invocation,
     OutputOption,
     RanksOption,
     ScheduleOption,
-    Session,
     ThreadsOption,
     TransportOption,
-    output,
 )
 from fluxloom.app.crew import require_one, starts_ranks
 from fluxloom.app.job import Job
@@ -55,9 +53,6 @@ def command(
         bool,
         typer.Option("--profile", help="Measure the time of each loop, and the memory bandwidth to compare it with."),
     ] = False,
-    python_profile: Annotated[
-        bool, typer.Option("--python-profile", help="Print where the Python time went.")
-    ] = False,
     check_loops: CheckLoopsOption = None,
 ) -> None:
     """Run a case file and write its results; options go before what the file says.
@@ -66,7 +61,7 @@ def command(
     anew. Exit status: 0 converged or end reached, 1 not converged or diverged, 2 refused, 3 outputs lost, 130 and 143
     interrupted by a signal.
     """
-    words = session.obj if isinstance(session.obj, Session) else Session()
+    words = session.obj if isinstance(session.obj, Invocation) else Invocation()
     with ending_together(detect()) as comm:
         require_one(ranks, device, threads)
         ranks = "" if device is not None else ranks  # then those of the file do not count
@@ -85,25 +80,9 @@ def command(
                 pictures=model.output.picture and not no_picture, profile=profile, overwrite=overwrite,
                 asked=iterations is not None,
             )  # fmt: skip
-            job = Job(comm, request)
-            status = _profiled(job) if python_profile else job.run()
+            status = Job(comm, request).run()
     if status:
         raise typer.Exit(status)
-
-
-def _profiled(job: Job) -> int:
-    """Run under Python's profiler and print the ten dearest functions, of rank 0."""
-    import cProfile
-    import pstats
-
-    profiler = cProfile.Profile()
-    try:
-        return profiler.runcall(job.run)
-    finally:
-        if job.first:
-            output().print("\nPython profile (ten largest own times):", style="bold")
-            sys.stdout.flush()
-            pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(10)
 
 
 __all__ = ["NAME", "command"]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.cli.console import Session, add
+from fluxloom.app.cli.console import Invocation, add
 from fluxloom.app.system import fluxloom_version, python_version
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.registry import Registry, load_object
@@ -44,7 +44,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     """
     app = typer.Typer(
         name="fluxloom", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "obj": Session(tuple(arguments))},
+        context_settings={"help_option_names": ["-h", "--help"], "obj": Invocation(tuple(arguments))},
     )  # fmt: skip
     app.callback()(_options)
     first = arguments[0] if arguments else ""

@@ -19,6 +19,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlowRun
 from fluxloom.mesh.io import read_fields
+from fluxloom.run import session
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import gathered
 from fluxloom.run.march import march
@@ -358,7 +359,7 @@ def test_results_that_cannot_be_written_are_all_named(
         raise FluxloomError(f"{path}: cannot be written: the disk is full")
 
     written = folder_module.write_json
-    monkeypatch.setattr("fluxloom.app.job_output.write_fields", full)
+    monkeypatch.setattr(session, "write_fields", full)
     end = lambda path, record: full(path) if record["status"] != "running" else written(path, record)  # noqa: E731
     monkeypatch.setattr(folder_module, "write_json", end)
     out = tmp_path / "out"
