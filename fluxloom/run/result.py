@@ -85,7 +85,7 @@ class Result:
         return self.run.fields() if self.flow.part is None else self.chosen(())
 
     def chosen(self, wanted: Sequence[str]) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields by names and formulas, ``["q_criterion", "cp = p / 500"]``, of all cells; on rank 0. Collective.
+        """Return fields of all cells by names and formulas, ``["q_criterion", "cp = p / 500"]``; on rank 0. Collective.
 
         Raises
         ------

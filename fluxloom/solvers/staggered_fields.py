@@ -158,7 +158,7 @@ class StaggeredFields:
         return np.stack([across(1, 2), across(2, 0), across(0, 1)], axis=1)
 
     def velocity_gradient(self) -> Array:
-        """Return ``du_i / dx_j`` in the middle of cells, ``(cells, d, d)``: across them, and the means of their edges."""
+        """Return ``du_i / dx_j`` in the middle of cells, ``(cells, d, d)``: across them, else means of their edges."""
         whole, box, d = self.u.read(), self.box, self.box.dimension
         found = np.empty((box.cells, d, d))
         for i in range(d):

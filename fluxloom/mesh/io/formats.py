@@ -58,11 +58,12 @@ def formats() -> Registry[MeshFormat]:
     registry.register("su2", MeshFormat((".su2",), _late("su2:read_su2"), _late("su2:write_su2"), zones=True))
     registry.register("gmsh", MeshFormat((".msh",), _late("gmsh:read_gmsh"), _late("gmsh:write_gmsh")))
     registry.register("cgns", MeshFormat((".cgns",), _late("cgns:read_cgns"), None, zones=True))
-    registry.register("vtu", MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True, units=True))
+    vtu = MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True, units=True)
+    registry.register("vtu", vtu)
     inp = MeshFormat((".inp",), _late("abaqus:read_abaqus"), _late("adapter:write_meshio"))
     registry.register("abaqus", inp)
     read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
-    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, True, True, steps=True))
+    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, units=True, steps=True))
     return registry
 
 
