@@ -1,4 +1,4 @@
-"""The tsunami case as it runs: reports, gauges, events, snapshots and pictures."""
+"""The tsunami case as it runs: reports, gauges, events and pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
-from fluxloom.run.files import fields_name, write_fields, write_table
+from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
@@ -65,8 +65,6 @@ class Plan:
         The run has so many equal intervals, with a report after each.
     gauges, sampling
         Points, and the seconds between two of their rows.
-    snapshots
-        Files of fields, at equal intervals.
     events
         In order of time.
     """
@@ -75,25 +73,22 @@ class Plan:
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sampling: float = 1.0
-    snapshots: int = 0
     events: tuple[Event, ...] = ()
 
 
 class WaterFiles(Monitor):
-    """Gauges in ``gauges.csv``, and the fields now and then.
+    """Gauges in ``gauges.csv``.
 
     Parameters
     ----------
     solver, plan
         The water, and what is done when.
-    mesh
-        Returns the whole mesh, on rank 0.
     """
 
     name, remembers = "gauges", ("memory",)
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
-        self.solver, self.plan, self._mesh = solver, plan, mesh
+    def __init__(self, solver: ShallowWater, plan: Plan) -> None:
+        self.solver, self.plan = solver, plan
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
         """Times, and what `Gauges.read` returned."""
@@ -116,24 +111,14 @@ class WaterFiles(Monitor):
 
     @property
     def intervals(self) -> list[float]:
-        """Seconds between two samples, and between two files."""
-        plan = self.plan
-        return [*([plan.sampling] if plan.gauges else []), *([plan.end / plan.snapshots] if plan.snapshots else [])]
+        """Seconds between two samples, where there are any."""
+        return [self.plan.sampling] if self.plan.gauges else []
 
     def at(self, time: float) -> None:
         """Take what is due at a time."""
         plan, close = self.plan, _CLOSE * self.plan.end
         if plan.gauges and _due(time, plan.sampling, close):
             self.rows.append((time, self.gauges.read()))
-        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
-            self._snapshot(round(time * plan.snapshots / plan.end))
-
-    def _snapshot(self, number: int) -> None:
-        """Write the fields."""
-        solver = self.solver
-        fields = gathered(solver.context.comm, solver.mesh.cells.part, solver.fields())
-        name, time = fields_name("auto", f"snapshot_{number:04d}"), solver.time
-        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
 
     def series(self) -> tuple[FloatArray, FloatArray]:
         """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
@@ -182,7 +167,7 @@ class TsunamiRun(Flow):
 
     def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
         self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
-        self.files = WaterFiles(solver, plan, mesh)
+        self.files = WaterFiles(solver, plan)
         self._done, self._events = 0, 0
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
@@ -217,19 +202,33 @@ class TsunamiRun(Flow):
         """Of the water, seconds."""
         return self.solver.time
 
+    def columns(self) -> dict[str, float]:
+        """Return what the water was at the last report: volume, what came in, largest speed, change of the depth."""
+        last = self.last
+        return {
+            "time": self.time, "volume": last.volume, "inflow": last.inflow, "speed": last.speed,
+            "residual": last.change,
+        }  # fmt: skip
+
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the time of the end."""
         return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
 
     def advance(self, until: Until) -> float:
-        """Run to the next report; return the root mean square change of the depth; NaN: it is lost."""
+        """Run to the next report, or to where a monitor looks before; return the change of the depth at the last report.
+
+        It is the root mean square; NaN: the water is lost.
+        """
         plan = self.plan
         if self.time < plan.end:
-            self._done += 1
-            for time in self._stops(self.time, min(plan.end * self._done / plan.intervals, plan.end)):
+            report = min(plan.end * (self._done + 1) / plan.intervals, plan.end)
+            stop = until.stop if until.stop < report - _CLOSE * plan.end else report
+            for time in self._stops(self.time, stop):
                 self.solver.advance_to(time)
                 self._handle(time)
-            self.last = self.solver.survey()
+            if stop == report:
+                self._done += 1
+                self.last = self.solver.survey()
         return self.last.change
 
     def trial_step(self, until: Until) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -45,11 +45,20 @@ class Until:
         look.
     steps
         Of the flow, at most; 0: so many that a run without another end would never end.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
     steps: int = 0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
 
     def __or__(self, other: Until) -> Until:
         return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
@@ -216,6 +225,8 @@ class Flow:
     # ----------------------------------------------------------------------------------------- advance
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
+
+        `Until.stop` is where steps whose length is free, and intervals, end too.
 
         Raises
         ------

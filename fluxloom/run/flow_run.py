@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
@@ -16,13 +17,16 @@ from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 F = TypeVar("F", bound=Flow)
 
@@ -59,7 +63,7 @@ class FlowRun(Generic[F]):
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
         for monitor in self.monitors:
-            monitor.attach(self)
+            _attach(monitor, self)
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -76,7 +80,7 @@ class FlowRun(Generic[F]):
             monitor.begin(folder)
 
     def advance(self) -> None:
-        """Advance by a step, and look at it.
+        """Advance by a step, and look at it; within a step that is an interval also at times that monitors want.
 
         Raises
         ------
@@ -84,11 +88,14 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until
-        if stop < (until.time or inf):
-            until = Until(stop, until.steady, until.steps)
-        self._residual = self.flow.advance(until)
+        before, until = self.flow.steps, self.until
+        while True:
+            stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+            self._residual = self.flow.advance(Until(until.time, until.steady, until.steps, stop))
+            if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
+                break
+            for monitor in self.monitors:
+                monitor.reached()
         for monitor in self.monitors:
             monitor.stepped()
 
@@ -169,3 +176,13 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
+
+
+def _attach(monitor: Monitor, run: Watched) -> None:
+    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
+    try:
+        monitor.attach(run)
+    except (SolverError, MeshError) as error:
+        if not monitor.table:
+            raise
+        raise CaseError(f"{monitor.table}: {error}") from None

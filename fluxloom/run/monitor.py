@@ -50,6 +50,9 @@ class Monitor:
     kind = ""
     """What it looks at, for those that ask for all of a kind: ``"forces"``."""
 
+    table = ""
+    """Of the case file that it is of; what it does not find is told with it."""
+
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""
 
@@ -72,6 +75,9 @@ class Monitor:
 
     def stepped(self) -> None:
         """Take note of a step."""
+
+    def reached(self) -> None:
+        """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""

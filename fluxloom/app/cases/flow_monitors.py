@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = [
-    "BLOCK", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
+    "BLOCK", "AveragesTable", "FlowCase", "HistoryTable", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -53,9 +53,24 @@ class SnapshotsTable(Table):
     ----------
     every
         Steps between two of them; 0: none.
+    period
+        Time of the flow between two of them, instead of ``every``, ``snapshot_0003.vtkhdf`` at three periods: steps
+        whose length is free hit these times, of others the first one at such a time or behind it counts.
+    fields
+        Which fields: names and formulas; empty: those of ``output.fields``.
     """
 
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    fields: list[str] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _one(self) -> SnapshotsTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if self.fields and not (self.every or self.period):
+            raise ValueError("fields is there but neither every nor period: give the steps, or the time, between files")
+        return self
 
 
 class FlowCase(CaseModel):
@@ -70,8 +85,12 @@ F = TypeVar("F", bound=Flow)
 
 def common_monitors(case: FlowCase) -> list[Monitor]:
     """Return what every solver has: the history, and files of the fields."""
-    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [History(case.history.every), *snapshots]
+    found: list[Monitor] = [History(case.history.every)]
+    if (table := case.snapshots).every or table.period:
+        snapshots = Snapshots(table.every, table.period, table.fields or case.output.fields)
+        snapshots.table = "snapshots"
+        found.append(snapshots)
+    return found
 
 
 def run_of(

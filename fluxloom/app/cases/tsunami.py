@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
@@ -24,6 +25,8 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.snapshots import Snapshots
 from fluxloom.solvers.shallow_water import Field, ShallowWater
 from fluxloom.values.expressions import Expression, formula
 
@@ -73,12 +76,14 @@ class TsunamiApplication:
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
             sampling=case.gauges.every or case.run.time / case.run.iterations,
-            snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
         flow, partition = TsunamiRun(solver, plan, whole), solver.mesh.part.report()
-        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
+        monitors: list[Monitor] = [flow.files]
+        if count := case.output.snapshots:
+            monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
+        return run_of(case, flow, Until(plan.end), whole, monitors, partition)
 
 
 def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
