@@ -16,7 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.compressible_steps import Steps
-from fluxloom.flows.flow_plan import speed_quantity, velocity_quantities
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.fv.free_stream import FreeStream
@@ -24,6 +24,7 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
@@ -208,6 +209,17 @@ class CompressibleRun(Flow):
     @cached_property
     def _eddy(self) -> EddyViscosity:
         return EddyViscosity(self.solver)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity, pressure and the variable of a model of turbulence."""
+        flow, d = self.solver, self.solver.dimension
+        values = [AveragedValue("rho", flow.w, 0, unit="kg/m^3"), AveragedValue("p", flow.w, 1 + d, unit="Pa")]
+        values += [AveragedValue("nu_tilde", flow.w, 2 + d, unit="m^2/s")] if flow.turbulent else []
+        cv = flow.volumes
+        return Averaged(
+            flow.elements, values, flow.owned, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned], flow.w,
+            COMPONENTS[:d], first=1, unit="m/s",
+        )  # fmt: skip
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

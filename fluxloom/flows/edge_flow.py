@@ -18,12 +18,20 @@ from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import StepLengths, flow_pictures, speed_quantity, total_pressure, velocity_quantities
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_flow import EdgeFlow
 
@@ -129,6 +137,16 @@ class EdgeFlowRun(FlowOnPoints):
             )  # fmt: skip
         derived = turning | gradient_quantities(gradient, "1/s") | total_pressure(pressure, velocity, "m^2/s^2")
         return Fields(found, derived)
+
+    def averaged(self) -> Averaged:
+        """Return velocity and kinematic pressure at the points."""
+        loops, mass = self.solver.loops, self.solver.operators.mass
+        count = loops.points.size
+        return Averaged(
+            loops.points, [AveragedValue("p", loops.shown, unit="m^2/s^2")], Dat.read,
+            lambda: self.domain.coordinates[:count], lambda: mass.read().reshape(-1), loops.u,
+            COMPONENTS[: self.solver.dimension], unit="m/s",
+        )  # fmt: skip
 
     def _velocity_gradient(self) -> npt.NDArray[np.float64]:
         """Return ``du_i / dx_j`` at the points, ``(n, d, d)``. Collective."""

@@ -8,16 +8,25 @@ from functools import cache
 import numpy as np
 
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import StepLengths, flow_pictures, speed_quantity, total_pressure, velocity_quantities
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.linalg.status import Stop
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
@@ -122,6 +131,17 @@ class IncompressibleRun(FlowInTime):
         if solver.model is not None:
             derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
         return Fields(found, derived)
+
+    def averaged(self) -> Averaged:
+        """Return velocity, kinematic pressure and scalars, with what the velocity carries of these."""
+        flow, cv = self.solver, self.solver.volumes
+        inside = flow.context.map(flow.cells, flow.elements, flow.spaces.inside[:, None], "inside")[0]
+        values = [AveragedValue("p", flow.phi, scale=lambda: 1.0 / flow.impulse)]
+        values += [AveragedValue(name, one.theta[inside], mixed=True) for name, one in flow.scalars.all.items()]
+        return Averaged(
+            flow.cells, values, Dat.read, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned],
+            flow.u[inside], COMPONENTS[: flow.dimension],
+        )  # fmt: skip
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver

@@ -12,19 +12,22 @@ import numpy.typing as npt
 
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.flow_plan import speed_quantity, velocity_quantities
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_places import highest_cell
+from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
@@ -215,7 +218,7 @@ class TsunamiRun(Flow):
         return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
 
     def advance(self, until: Until) -> float:
-        """Run to the next report, or to where a monitor looks before; return the change of the depth at the last report.
+        """Run to the next report, or to where a monitor looks before; return the change of depth at the last report.
 
         It is the root mean square; NaN: the water is lost.
         """
@@ -322,6 +325,19 @@ class TsunamiRun(Flow):
         flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
         derived = velocity_quantities(velocity, 2, "m/s") | speed
         return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
+
+    def averaged(self) -> Averaged:
+        """Return depth, surface and velocity."""
+        solver, mesh = self.solver, self.solver.mesh
+        kind = "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(mesh.cells, name="primitive", shape=(4,), dtype=kind)
+        fill = Loop(primitive, mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
+        values = [AveragedValue(name, w, place, unit="m") for place, name in enumerate(("depth", "elevation"))]
+        return Averaged(
+            mesh.cells, values, Dat.read, lambda: mesh.centroids.read().astype(np.float64),
+            lambda: mesh.volumes.read().astype(np.float64).reshape(-1), w, COMPONENTS[:2], first=2, unit="m/s",
+            before=[fill], dtype=kind,
+        )  # fmt: skip
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
     COMPONENTS,
@@ -16,12 +22,14 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.fv import staggered as kernels
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.staggered import Staggered
 
@@ -122,6 +130,33 @@ class StaggeredRun(FlowInTime):
         found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
         gradient = gradient_quantities(cache(solver.fields.velocity_gradient), "")
         return Fields(found, turning | gradient | total_pressure(pressure, velocity, ""))
+
+    def averaged(self) -> Averaged:
+        """Return the velocity in the middle of cells and the kinematic pressure.
+
+        Squares of the velocity are means of those at the two faces of a cell.
+        """
+        solver, fields, d = self.solver, self.solver.fields, self.solver.dimension
+        centre, spread = (
+            self.context.dat(fields.grid, name=name, shape=(d,), layout=SoA()) for name in ("u centre", "u spread")
+        )
+        centres = Loop(kernels.centred, fields.grid, fields.u[fields.upward], centre, spread, d=d)
+        pressure = AveragedValue("p", solver.impulse()[0], scale=lambda: solver.impulse()[1])
+        grid = solver.grid
+
+        def read(dat: Dat) -> npt.NDArray[np.float64]:
+            """Return the values of the cells."""
+            return dat.read()[grid.interior].reshape(grid.cells, -1)
+
+        def places() -> npt.NDArray[np.float64]:
+            """Return the middles of the cells."""
+            lines = np.meshgrid(*(grid.centres(k) for k in reversed(range(d))), indexing="ij")
+            return np.stack([line.ravel() for line in reversed(lines)], axis=1)
+
+        return Averaged(
+            fields.grid, [pressure], read, places, lambda: grid.volumes()[grid.interior].ravel(), centre,
+            COMPONENTS[:d], spread=spread, before=[centres], layout=SoA(),
+        )  # fmt: skip
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self.solver.state()

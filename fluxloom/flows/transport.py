@@ -9,6 +9,7 @@ from functools import cache
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
@@ -16,6 +17,7 @@ from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
@@ -78,6 +80,14 @@ class EdgeTransportRun(FlowOnPoints):
         velocity = cache(self.solver.u.read)
         derived = velocity_quantities(velocity, self.solver.dimension, "m/s") | speed_quantity(velocity, "m/s")
         return Fields({"scalar": Quantity("", "what is carried", self.solver.scalar)}, derived)
+
+    def averaged(self) -> Averaged:
+        """Return the scalar."""
+        points, mass = self.domain.points, self.solver.operators.mass
+        return Averaged(
+            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
+            lambda: self.domain.coordinates[: points.size], lambda: mass.read().reshape(-1),
+        )  # fmt: skip
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""

@@ -19,7 +19,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.measures import PointValues, Surface
+from fluxloom.run.measures import Averaged, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -302,6 +302,16 @@ class Flow:
             If there is no such patch, or the flow has no surfaces.
         """
         raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+
+    def averaged(self) -> Averaged:
+        """Return what can be averaged in time. Collective.
+
+        Raises
+        ------
+        SolverError
+            If the flow has nothing.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow has nothing that is averaged in time")
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

@@ -25,7 +25,7 @@ class Snapshots(Monitor):
         Time of the flow between two of them, instead of steps: steps of free length hit these times, of others the
         first one at such a time or behind it counts.
     fields
-        Names and formulas, as `fluxloom.run.fields.Fields.chosen` takes them; empty: those that the flow has by default.
+        Names and formulas, as `fluxloom.run.fields.Fields.chosen` takes them; empty: those of the flow.
 
     Raises
     ------

@@ -21,10 +21,11 @@ from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.flow_plan import speed_quantity, velocity_quantities
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
@@ -34,9 +35,10 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants, primitive, shape
 
 __all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRun", "airfoil_part", "airfoil_run", "mesh_sizes"]
 
@@ -209,6 +211,19 @@ class AirfoilRun(Flow):
             "cp": Quantity("", "pressure coefficient", lambda: (found()["pressure"] - far) / dynamic),
         }  # fmt: skip
         return Fields(quantities, derived)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity and pressure."""
+        solver, kind = self.solver, "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(solver.cells, name="primitive", shape=(4,), dtype=kind)
+        where = self.context.dat(solver.cells, name="where", shape=(3,), dtype=kind)
+        Loop(shape, solver.cells, solver.x[solver.c2n], where)()
+        fill = Loop(primitive, solver.cells, solver.q, w, gm1=self.constants.gamma - 1.0)
+        values = [AveragedValue("density", w, 0), AveragedValue("pressure", w, 3)]
+        return Averaged(
+            solver.cells, values, Dat.read, lambda: where.read()[:, :2], lambda: where.read()[:, 2], w,
+            COMPONENTS[:2], first=1, before=[fill], dtype=kind,
+        )  # fmt: skip
 
     def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return the residual and the extremes of pressure and Mach number."""

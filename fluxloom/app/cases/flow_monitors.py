@@ -1,9 +1,9 @@
-"""Tables and monitors that cases of flow share: the history, probes, and averages over time."""
+"""Tables and monitors that cases of flow share: the history, probes, averages over time, files of the fields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.averages import Averages
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -73,19 +74,54 @@ class SnapshotsTable(Table):
         return self
 
 
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields and as a profile.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    profile
+        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
+    bins
+        Equal intervals along it; 0: each coordinate of cells or points is a place of its own.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+    profile: Literal["", "x", "y", "z"] = ""
+    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        if self.bins and not self.profile:
+            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
+    statistics: AveragesTable = AveragesTable()
 
 
 F = TypeVar("F", bound=Flow)
 
 
 def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, and files of the fields."""
+    """Return what every solver has: the history, averages, and files of the fields, those of averages among them."""
     found: list[Monitor] = [History(case.history.every)]
+    if (table := case.statistics).every:
+        averages = Averages(table.start, table.every, table.profile, table.bins)
+        averages.table = "statistics"
+        found.append(averages)
     if (table := case.snapshots).every or table.period:
         snapshots = Snapshots(table.every, table.period, table.fields or case.output.fields)
         snapshots.table = "snapshots"
@@ -130,28 +166,6 @@ class ProbesTable(Table):
             if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
                 raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
         return points
-
-
-class AveragesTable(Table):
-    """``[statistics]``: averages over steps, as fields.
-
-    Attributes
-    ----------
-    every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample; of a run towards a steady flow its step.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
-
-    @model_validator(mode="after")
-    def _used(self) -> AveragesTable:
-        others = [name for name in type(self).model_fields if name != "every"]
-        if not self.every and (extra := self.changed(others)):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
-        return self
 
 
 class _Probes(Protocol):

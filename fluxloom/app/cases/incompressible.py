@@ -15,7 +15,6 @@ from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
-    FlowAveragesObserver,
     ForcesObserver,
     ScalarObserver,
     probes_observer,
@@ -108,9 +107,6 @@ def _monitors(case: IncompressibleCase, solver: Incompressible) -> list[Monitor]
     if case.probes.points:
         with explained("probes"):
             found.append(probes_observer(solver, case.probes))
-    if case.statistics.every:
-        with explained("statistics"):
-            found.append(FlowAveragesObserver(solver, case.statistics))
     for name, table in case.scalar.items():
         free = ("adiabatic", "outflow", "symmetry")
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]
