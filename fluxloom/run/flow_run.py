@@ -58,7 +58,9 @@ class FlowRun(Generic[F]):
     ) -> None:  # fmt: skip
         self.flow, self.name, self.until, self.partition = flow, name, until, partition
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        others = [one for one in monitors if one is not self.history]
+        before, behind = ([one for one in others if one.behind_history is last] for last in (False, True))
+        self.monitors = [*before, self.history, *behind]
         self.folder = ResultFolder(None)
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
@@ -105,7 +107,7 @@ class FlowRun(Generic[F]):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the run aims at beside its number of steps, and how far it is."""
-        return self.flow.goals(self.until)
+        return [*self.flow.goals(self.until), *(goal for monitor in self.monitors for goal in monitor.goals())]
 
     @property
     def finished(self) -> bool:

@@ -8,12 +8,21 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from fluxloom.core.status import Goal
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
 from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["Monitor", "Sampler", "Stepping", "Watched"]
+__all__ = ["Monitor", "Sampler", "Stepping", "Table", "Watched"]
+
+
+class Table(Protocol):
+    """The history, as other monitors see it: its columns, and lines so far; ``every`` steps there is one, 0: none."""
+
+    every: int
+    names: tuple[str, ...]
+    rows: list[tuple[float, ...]]
 
 
 class Watched(Protocol):
@@ -21,6 +30,11 @@ class Watched(Protocol):
 
     flow: Flow
     name: str
+
+    @property
+    def history(self) -> Table:
+        """Numbers of the flow over time."""
+        ...
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
@@ -53,6 +67,9 @@ class Monitor:
     table = ""
     """Of the case file that it is of; what it does not find is told with it."""
 
+    behind_history = False
+    """Whether it looks at the lines of the history: it hears of a step when the line of that step is there."""
+
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""
 
@@ -78,6 +95,10 @@ class Monitor:
 
     def reached(self) -> None:
         """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
+
+    def goals(self) -> Sequence[Goal]:
+        """Return what the run aims at by it, and how far it is: the run ends when one is met."""
+        return ()
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""

@@ -14,6 +14,7 @@ from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.averages import Averages
+from fluxloom.monitors.plateau import Plateau
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -104,19 +105,50 @@ class AveragesTable(Table):
         return self
 
 
+class StopTable(Table):
+    """``[stop]``: the run has converged when a column of ``history.csv`` stays as it is.
+
+    Attributes
+    ----------
+    column
+        Its name, as ``"wing.lift"``; empty: nothing ends the run so.
+    tolerance
+        How much it may change in the window, over its mean there.
+    window
+        For how long, in steps or in time of the flow.
+    over
+        ``"steps"`` or ``"time"``.
+    """
+
+    column: str = ""
+    tolerance: Annotated[float, Field(gt=0)] = 1e-4
+    window: Annotated[float, Field(gt=0)] = 1000.0
+    over: Literal["steps", "time"] = "steps"
+
+    @model_validator(mode="after")
+    def _used(self) -> StopTable:
+        if not self.column and (extra := self.changed(("tolerance", "window", "over"))):
+            raise ValueError(f"{extra[0]} is there but column is not: give column, the name of one of history.csv")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
     statistics: AveragesTable = AveragesTable()
+    stop: StopTable = StopTable()
 
 
 F = TypeVar("F", bound=Flow)
 
 
 def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, averages, and files of the fields, those of averages among them."""
+    """Return what every solver has: the history, averages, files of the fields, the end by a plateau.
+
+    Averages come before files, of whose fields theirs are.
+    """
     found: list[Monitor] = [History(case.history.every)]
     if (table := case.statistics).every:
         averages = Averages(table.start, table.every, table.profile, table.bins)
@@ -126,6 +158,10 @@ def common_monitors(case: FlowCase) -> list[Monitor]:
         snapshots = Snapshots(table.every, table.period, table.fields or case.output.fields)
         snapshots.table = "snapshots"
         found.append(snapshots)
+    if (table := case.stop).column:
+        plateau = Plateau(table.column, table.tolerance, table.window, table.over)
+        plateau.table = "stop"
+        found.append(plateau)
     return found
 
 
