@@ -13,6 +13,10 @@ solver = "airfoil"
 [mesh]
 i = 12
 j = 8
+[statistics]
+every = 2
+profile = "y"
+bins = 4
 [run]
 iterations = 100
 threads = 1
@@ -203,6 +207,10 @@ every = 1
 points.a = [0.5, 0.45]
 [history]
 every = 3
+[statistics]
+every = 2
+profile = "x"
+bins = 3
 [run]
 iterations = 1000
 threads = 1
@@ -255,6 +263,10 @@ ymax = { type = "given", value = 0.0 }
 points.start = [-0.5, 0.0]
 [history]
 every = 3
+[statistics]
+every = 3
+profile = "y"
+bins = 4
 [run]
 iterations = 1000
 threads = 1
@@ -480,6 +492,10 @@ every = 7.0
 [gauges.points]
 offshore = [9e3, 8e3]
 lee = [16.5e3, 8e3]
+[statistics]
+every = 1
+profile = "x"
+bins = 5
 [run]
 time = 480.0
 iterations = 48

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,23 @@ from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_watch import airfoil_watch
+from fluxloom.fv.gas_dynamics import total_pressure_ratio
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
-from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil import AirfoilConstants, primitive, shape
 
 __all__ = ["Airfoil", "airfoil_part"]
 
@@ -148,10 +154,46 @@ class Airfoil(Flow):
         """Return the iteration and the root mean square change."""
         return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return density, velocity, pressure, energy and Mach number in the owned cells."""
-        with np.errstate(all="ignore"):
-            return self.solver.fields()
+    def fields(self) -> Fields:
+        """Return density, velocity, pressure, energy and Mach number in the owned cells.
+
+        Derived ones are its velocity by components and magnitude, and pressures over those of the free stream.
+        """
+        found, gas, far = cache(self.solver.fields), self.constants, 1.0
+        dynamic = 0.5 * gas.gamma * far * gas.mach**2
+
+        def total() -> npt.NDArray[Any]:
+            """Return the pressure of the gas at rest."""
+            return found()["pressure"] * total_pressure_ratio(found()["mach"], gas.gamma)
+
+        def velocity() -> npt.NDArray[Any]:
+            """Return the velocity, ``(n, 2)``."""
+            return found()["velocity"]
+
+        names = {"density": "density", "velocity": "velocity", "pressure": "pressure", "energy": "energy per volume",
+                 "mach": "Mach number"}  # fmt: skip
+        quantities = {
+            name: Quantity("", text, lambda name=name: found()[name], 2 if name == "velocity" else 1)
+            for name, text in names.items()
+        }
+        derived = velocity_quantities(velocity, 2, "") | speed_quantity(velocity, "") | {
+            "total_pressure": Quantity("", "pressure of the gas at rest", total),
+            "cp": Quantity("", "pressure coefficient", lambda: (found()["pressure"] - far) / dynamic),
+        }  # fmt: skip
+        return Fields(quantities, derived)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity and pressure."""
+        solver, kind = self.solver, "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(solver.cells, name="primitive", shape=(4,), dtype=kind)
+        where = self.context.dat(solver.cells, name="where", shape=(3,), dtype=kind)
+        Loop(shape, solver.cells, solver.x[solver.c2n], where)()
+        fill = Loop(primitive, solver.cells, solver.q, w, gm1=self.constants.gamma - 1.0)
+        values = [AveragedValue("density", w, 0), AveragedValue("pressure", w, 3)]
+        return Averaged(
+            solver.cells, values, Dat.read, lambda: where.read()[:, :2], lambda: where.read()[:, 2], w,
+            COMPONENTS[:2], first=1, before=[fill], dtype=kind,
+        )  # fmt: skip
 
     def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return the residual and the extremes of pressure and Mach number."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.domain import MeshLike
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
+from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
@@ -33,14 +36,18 @@ from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
+from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import owned_numbers
@@ -50,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Compressible"]
 
-_COMPONENTS = ("u", "v", "w")
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
 
@@ -198,7 +204,7 @@ class Compressible(Flow):
         if not self._begun:
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
-        found = self.steps_of.step(until.time)
+        found = self.steps_of.step(until.next)
         self._fixed += found.fixed
         self._bad += found.bad
         self._last = flow.limits - before + found.bad
@@ -266,22 +272,60 @@ class Compressible(Flow):
             Picture("p", f"Pressure: {where}", "pressure", self._window, "RdBu_r"),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
         With a model of turbulence also its variable; and in how many steps cells were limited to keep density and
-        pressure above 0, if any were.
+        pressure above 0, if any were. Derived ones are those of `gas_quantities`, what gradients say, and what a model
+        of turbulence knows.
         """
-        d, w = self.solver.dimension, self.solver.states()
-        mean, gas = w[:, : d + 2], self.solver.gas
-        found = {"rho": w[:, 0].copy()} | {name: w[:, 1 + k].copy() for k, name in enumerate(_COMPONENTS[:d])}
-        with np.errstate(all="ignore"):
-            found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
-            found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
-        found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
-        limited = self.solver.positivity.limited
-        found |= {} if limited is None else {"limited": self.solver.owned(limited)}
-        return found
+        solver, d = self.solver, self.solver.dimension
+        states, gas = cache(solver.states), solver.gas
+        velocity = lambda: states()[:, 1 : 1 + d]  # noqa: E731
+        density = Quantity("kg/m^3", "density", lambda: states()[:, 0].copy())
+        derived = gas_quantities(lambda: states()[:, : d + 2], gas, self.stream)
+        found = {"rho": density} | velocity_quantities(velocity, d, "m/s")
+        found["p"] = Quantity("Pa", "pressure", lambda: states()[:, 1 + d].copy())
+        found |= {name: derived[name] for name in ("T", "mach")}
+        derived |= speed_quantity(velocity, "m/s") | self._gradients()
+        limited = solver.positivity.limited
+        counts = Quantity("", "steps in which a cell was limited", lambda: np.zeros(solver.volumes.owned))
+        if solver.turbulent:
+            found["nu_tilde"] = Quantity("m^2/s", "variable of the model", lambda: states()[:, 2 + d].copy())
+            derived["mu_t"] = Quantity("Pa s", "eddy viscosity", lambda: self._eddy.now())
+            derived["wall_distance"] = Quantity("m", "wall distance", lambda: solver.owned(solver.distance))
+        if limited is None:
+            derived["limited"] = counts
+        else:
+            found["limited"] = replace(counts, values=lambda: solver.owned(limited))
+        return Fields(found, derived)
+
+    def _gradients(self) -> dict[str, Quantity]:
+        """Return what the gradients of the states say."""
+        d, found = self.solver.dimension, cache(lambda: self._gradient.now())
+        steep = Quantity("kg/m^4", "size of the gradient of the density", lambda: np.linalg.norm(found()[:, 0], axis=1))
+        velocity = lambda: found()[:, 1 : 1 + d]  # noqa: E731
+        turning = curl_quantities(cache(lambda: curl(velocity())), d, "1/s")
+        return {"schlieren": steep} | turning | gradient_quantities(velocity, "1/s")
+
+    @cached_property
+    def _gradient(self) -> StateGradient:
+        return StateGradient(self.solver)
+
+    @cached_property
+    def _eddy(self) -> EddyViscosity:
+        return EddyViscosity(self.solver)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity, pressure and the variable of a model of turbulence."""
+        flow, d = self.solver, self.solver.dimension
+        values = [AveragedValue("rho", flow.w, 0, unit="kg/m^3"), AveragedValue("p", flow.w, 1 + d, unit="Pa")]
+        values += [AveragedValue("nu_tilde", flow.w, 2 + d, unit="m^2/s")] if flow.turbulent else []
+        cv = flow.volumes
+        return Averaged(
+            flow.elements, values, flow.owned, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned], flow.w,
+            COMPONENTS[:d], first=1, unit="m/s",
+        )  # fmt: skip
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,16 @@ from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_bounded,
+    check_start,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
@@ -29,8 +38,11 @@ from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
@@ -203,30 +215,40 @@ class EdgeFlow(FlowOnPoints):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, pressure, vorticity and, of a model, eddy viscosity, ``(n,)`` each.
 
         Of a flow in three dimensions the vorticity is its magnitude. Of a step that failed the velocity is that of the
-        momentum.
+        momentum. Derived ones are what the gradient of the velocity says, and the pressure of the fluid at rest.
         """
-        solver, loops = self.solver, self.solver.loops
-        velocity = loops.hat.read() if self._lost else solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": solver.pressure()}
-            found["vorticity"] = self._vorticity()
+        solver, loops, d = self.solver, self.solver.loops, self.solver.dimension
+        velocity = cache(loops.hat.read if self._lost else solver.velocity)
+        pressure, gradient = cache(solver.pressure), cache(self._velocity_gradient)
+        turning = curl_quantities(cache(lambda: curl(gradient())), d, "1/s")
+        found = velocity_quantities(velocity, d, "m/s") | speed_quantity(velocity, "m/s")
+        found |= {"p": Quantity("m^2/s^2", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
         if loops.model is not None:
-            found["nu_t"] = loops.nu.read() - loops.laminar.read()
-        return found
+            found["nu_t"] = Quantity(
+                "m^2/s", "kinematic eddy viscosity", lambda: loops.nu.read() - loops.laminar.read()
+            )  # fmt: skip
+        derived = turning | gradient_quantities(gradient, "1/s") | total_pressure(pressure, velocity, "m^2/s^2")
+        return Fields(found, derived)
 
-    def _vorticity(self) -> npt.NDArray[np.float64]:
-        """Return the vorticity of the points, its magnitude in space."""
+    def averaged(self) -> Averaged:
+        """Return velocity and kinematic pressure at the points."""
+        loops, mass = self.solver.loops, self.solver.operators.mass
+        count = loops.points.size
+        return Averaged(
+            loops.points, [AveragedValue("p", loops.shown, unit="m^2/s^2")], Dat.read,
+            lambda: self.domain.coordinates[:count], lambda: mass.read().reshape(-1), loops.u,
+            COMPONENTS[: self.solver.dimension], unit="m/s",
+        )  # fmt: skip
+
+    def _velocity_gradient(self) -> npt.NDArray[np.float64]:
+        """Return ``du_i / dx_j`` at the points, ``(n, d, d)``. Collective."""
+        d = self.solver.dimension
         self._curl()
-        g = self._gradient.read().reshape(-1, 3, 3)
-        z = g[:, 1, 0] - g[:, 0, 1]
-        if self.solver.dimension == 2:
-            return z
-        return np.sqrt((g[:, 2, 1] - g[:, 1, 2]) ** 2 + (g[:, 0, 2] - g[:, 2, 0]) ** 2 + z**2)
+        return self._gradient.read().reshape(-1, 3, 3)[:, :d, :d]
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         loops = self.solver.loops

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,21 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_bounded,
+    check_start,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
@@ -28,14 +37,17 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
+from fluxloom.solvers.flow_gradient import VelocityGradient
 from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.flow_vorticity import Vorticity
 from fluxloom.solvers.incompressible import Incompressible as Solver
 
 __all__ = ["Incompressible", "IncompressibleScheme", "Pressure", "Velocity"]
@@ -172,7 +184,7 @@ class Incompressible(FlowInTime):
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
-        self._curl = Vorticity(solver)
+        self._gradient = VelocityGradient(solver)
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""
@@ -246,18 +258,32 @@ class Incompressible(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, the pressure of the fluid at rest, and the eddy viscosity of a model.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            curl = self._curl.now()
-            found["vorticity"] = curl if curl.ndim == 1 else np.linalg.norm(curl, axis=1)
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure, gradient = cache(solver.velocity), cache(solver.pressure), cache(self._gradient.now)
+        turning = curl_quantities(cache(lambda: curl(gradient())), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        derived = turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, "")
+        if solver.model is not None:
+            derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
+        return Fields(found, derived)
+
+    def averaged(self) -> Averaged:
+        """Return velocity, kinematic pressure and scalars, with what the velocity carries of these."""
+        flow, cv = self.solver, self.solver.volumes
+        inside = flow.context.map(flow.cells, flow.elements, flow.spaces.inside[:, None], "inside")[0]
+        values = [AveragedValue("p", flow.phi, scale=lambda: 1.0 / flow.impulse)]
+        values += [AveragedValue(name, one.theta[inside], mixed=True) for name, one in flow.scalars.all.items()]
+        return Averaged(
+            flow.cells, values, Dat.read, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned],
+            flow.u[inside], COMPONENTS[: flow.dimension],
+        )  # fmt: skip
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,27 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.files import fields_name, write_fields, write_table
+from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
@@ -71,8 +77,6 @@ class Plan:
         The run has so many equal intervals, with a report after each.
     gauges, sampling
         Points, and the seconds between two of their rows.
-    snapshots
-        Files of fields, at equal intervals.
     events
         In order of time.
     """
@@ -81,25 +85,22 @@ class Plan:
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sampling: float = 1.0
-    snapshots: int = 0
     events: tuple[Event, ...] = ()
 
 
 class WaterFiles(Monitor):
-    """Gauges in ``gauges.csv``, and the fields now and then.
+    """Gauges in ``gauges.csv``.
 
     Parameters
     ----------
     solver, plan
         The water, and what is done when.
-    mesh
-        Returns the whole mesh, on rank 0.
     """
 
     name, remembers = "gauges", ("memory",)
 
-    def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
-        self.solver, self.plan, self._mesh = solver, plan, mesh
+    def __init__(self, solver: Solver, plan: Plan) -> None:
+        self.solver, self.plan = solver, plan
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
         """Times, and what `Gauges.read` returned."""
@@ -122,24 +123,14 @@ class WaterFiles(Monitor):
 
     @property
     def intervals(self) -> list[float]:
-        """Seconds between two samples, and between two files."""
-        plan = self.plan
-        return [*([plan.sampling] if plan.gauges else []), *([plan.end / plan.snapshots] if plan.snapshots else [])]
+        """Seconds between two samples, where there are any."""
+        return [self.plan.sampling] if self.plan.gauges else []
 
     def at(self, time: float) -> None:
         """Take what is due at a time."""
         plan, close = self.plan, _CLOSE * self.plan.end
         if plan.gauges and _due(time, plan.sampling, close):
             self.rows.append((time, self.gauges.read()))
-        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
-            self._snapshot(round(time * plan.snapshots / plan.end))
-
-    def _snapshot(self, number: int) -> None:
-        """Write the fields."""
-        solver = self.solver
-        fields = gathered(solver.context.comm, solver.mesh.cells.part, solver.fields())
-        name, time = fields_name("auto", f"snapshot_{number:04d}"), solver.time
-        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
 
     def series(self) -> tuple[FloatArray, FloatArray]:
         """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
@@ -278,7 +269,7 @@ class ShallowWater(Flow):
         )  # fmt: skip
         self.plan, self._source = plan, domain.domain
         self.partition = solver.mesh.part.report()
-        self.files = WaterFiles(solver, plan, self.mesh)
+        self.files = WaterFiles(solver, plan)
         self._done, self._events = 0, 0
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
@@ -327,19 +318,33 @@ class ShallowWater(Flow):
         """Of the water, seconds."""
         return self.solver.time
 
+    def columns(self) -> dict[str, float]:
+        """Return what the water was at the last report: volume, what came in, largest speed, change of the depth."""
+        last = self.last
+        return {
+            "time": self.time, "volume": last.volume, "inflow": last.inflow, "speed": last.speed,
+            "residual": last.change,
+        }  # fmt: skip
+
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the time of the end."""
         return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
 
     def advance(self, until: Until) -> float:
-        """Run to the next report; return the root mean square change of the depth; NaN: it is lost."""
+        """Run to the next report, or to where a monitor looks before; return the change of depth at the last report.
+
+        It is the root mean square; NaN: the water is lost.
+        """
         plan = self.plan
         if self.time < plan.end:
-            self._done += 1
-            for time in self._stops(self.time, min(plan.end * self._done / plan.intervals, plan.end)):
+            report = min(plan.end * (self._done + 1) / plan.intervals, plan.end)
+            stop = until.stop if until.stop < report - _CLOSE * plan.end else report
+            for time in self._stops(self.time, stop):
                 self.solver.advance_to(time)
                 self._handle(time)
-            self.last = self.solver.survey()
+            if stop == report:
+                self._done += 1
+                self.last = self.solver.survey()
         return self.last.change
 
     def trial_step(self, until: Until) -> None:
@@ -396,15 +401,56 @@ class ShallowWater(Flow):
         lost = np.array([not np.isfinite(solver.u.read()).all()], dtype=np.int64)
         if not pictures or comm.reduce(lost, "max")[0]:
             return
-        fields, title = gathered(comm, self.part, self.fields()), f"{name}: surface after {self.time:.6g} s"
+        drawn = self.fields().chosen(("depth", "elevation", "bed"))
+        fields, title = gathered(comm, self.part, drawn), f"{name}: surface after {self.time:.6g} s"
         folder.write(
             "elevation.png",
             lambda path: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=solver.thin),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return depth, velocity, surface, bed and highest surface in the owned cells."""
-        return self.solver.fields()
+    def fields(self) -> Fields:
+        """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
+
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number.
+        """
+        solver = self.solver
+        depth, velocity = cache(solver.depth), cache(solver.velocity)
+        bed = cache(lambda: solver.zb.read().astype(np.float64))
+        speed = speed_quantity(velocity, "m/s")
+
+        def highest() -> FloatArray:
+            """Return the highest surface so far."""
+            top = solver.highest_surface()
+            return np.where(np.isnan(top), bed(), top)
+
+        def froude() -> FloatArray:
+            """Return the speed over that of long waves, 0 where it is dry."""
+            waves = np.sqrt(solver.scheme.gravity * np.maximum(depth(), 0.0))
+            return np.divide(speed["speed"].values(), waves, out=np.zeros_like(waves), where=waves > 0.0)
+
+        found = {
+            "depth": Quantity("m", "depth of the water", depth),
+            "velocity": Quantity("m/s", "velocity", velocity, 2),
+            "elevation": Quantity("m", "elevation of the surface", solver.surface),
+            "bed": Quantity("m", "elevation of the bed", bed),
+        }
+        found |= {"highest": Quantity("m", "highest surface so far", highest)} if solver.peak else {}
+        flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
+        derived = velocity_quantities(velocity, 2, "m/s") | speed
+        return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
+
+    def averaged(self) -> Averaged:
+        """Return depth, surface and velocity."""
+        solver, mesh = self.solver, self.solver.mesh
+        kind = "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(mesh.cells, name="primitive", shape=(4,), dtype=kind)
+        fill = Loop(primitive, mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
+        values = [AveragedValue(name, w, place, unit="m") for place, name in enumerate(("depth", "elevation"))]
+        return Averaged(
+            mesh.cells, values, Dat.read, lambda: mesh.centroids.read().astype(np.float64),
+            lambda: mesh.volumes.read().astype(np.float64).reshape(-1), w, COMPONENTS[:2], first=2, unit="m/s",
+            before=[fill], dtype=kind,
+        )  # fmt: skip
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_bounded,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
@@ -167,17 +182,46 @@ class Staggered(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity of cells, ``(cells,)`` each.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, and the pressure of the fluid at rest.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            found["vorticity"] = self.solver.fields.vorticity().ravel()
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure = cache(solver.velocity), cache(solver.pressure)
+        turning = curl_quantities(cache(solver.fields.vorticity), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        gradient = gradient_quantities(cache(solver.fields.velocity_gradient), "")
+        return Fields(found, turning | gradient | total_pressure(pressure, velocity, ""))
+
+    def averaged(self) -> Averaged:
+        """Return the velocity in the middle of cells and the kinematic pressure.
+
+        Squares of the velocity are means of those at the two faces of a cell.
+        """
+        solver, fields, d = self.solver, self.solver.fields, self.solver.dimension
+        centre, spread = (
+            self.context.dat(fields.grid, name=name, shape=(d,), layout=SoA()) for name in ("u centre", "u spread")
+        )
+        centres = Loop(kernels.centred, fields.grid, fields.u[fields.upward], centre, spread, d=d)
+        pressure = AveragedValue("p", solver.impulse()[0], scale=lambda: solver.impulse()[1])
+        grid = solver.grid
+
+        def read(dat: Dat) -> npt.NDArray[np.float64]:
+            """Return the values of the cells."""
+            return dat.read()[grid.interior].reshape(grid.cells, -1)
+
+        def places() -> npt.NDArray[np.float64]:
+            """Return the middles of the cells."""
+            lines = np.meshgrid(*(grid.centres(k) for k in reversed(range(d))), indexing="ij")
+            return np.stack([line.ravel() for line in reversed(lines)], axis=1)
+
+        return Averaged(
+            fields.grid, [pressure], read, places, lambda: grid.volumes()[grid.interior].ravel(), centre,
+            COMPONENTS[:d], spread=spread, before=[centres], layout=SoA(),
+        )  # fmt: skip
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self.solver.state()

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy.typing as npt
+from functools import cache
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
-from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.flows.points import PointDomain
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -135,9 +136,19 @@ class Transport(FlowOnPoints):
         """Return the scalar."""
         return (Picture("scalar", f"Scalar: {name}, time {self.solver.time:.6g}", "scalar"),)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the scalar, ``(n,)``."""
-        return {"scalar": self.solver.scalar()}
+    def fields(self) -> Fields:
+        """Return the scalar, ``(n,)``; derived ones are the velocity that carries it, and its magnitude."""
+        velocity = cache(self.solver.u.read)
+        derived = velocity_quantities(velocity, self.solver.dimension, "m/s") | speed_quantity(velocity, "m/s")
+        return Fields({"scalar": Quantity("", "what is carried", self.solver.scalar)}, derived)
+
+    def averaged(self) -> Averaged:
+        """Return the scalar."""
+        points, mass = self.domain.points, self.solver.operators.mass
+        return Averaged(
+            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
+            lambda: self.domain.coordinates[: points.size], lambda: mass.read().reshape(-1),
+        )  # fmt: skip
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""

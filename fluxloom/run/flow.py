@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
-from fluxloom.run.measures import PointValues, Surface
+from fluxloom.run.measures import Averaged, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
-Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
 
@@ -50,11 +49,20 @@ class Until:
         look.
     steps
         Of the flow, at most; 0: so many that a run without another end would never end.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
     steps: int = 0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
 
     def __or__(self, other: Until) -> Until:
         return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
@@ -250,6 +258,8 @@ class Flow:
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
 
+        `Until.stop` is where steps whose length is free, and intervals, end too.
+
         Raises
         ------
         SolverError
@@ -276,8 +286,11 @@ class Flow:
         """Let the fields show what a step has left that failed: all ranks have met."""
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Fields:
-        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order.
+
+        As `fluxloom.run.fields.Fields` they are found when they are asked for, which is collective.
+        """
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
@@ -321,6 +334,16 @@ class Flow:
             If there is no such patch, or the flow has no surfaces.
         """
         raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+
+    def averaged(self) -> Averaged:
+        """Return what can be averaged in time. Collective.
+
+        Raises
+        ------
+        SolverError
+            If the flow has nothing.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow has nothing that is averaged in time")
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

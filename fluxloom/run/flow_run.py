@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 F = TypeVar("F", bound=Flow)
 
@@ -51,12 +56,14 @@ class FlowRun(Generic[F]):
         flow.check_end(until)
         self.flow, self.name, self.until = flow, name, until
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        others = [one for one in monitors if one is not self.history]
+        before, behind = ([one for one in others if one.behind_history is last] for last in (False, True))
+        self.monitors = [*before, self.history, *behind]
         self.folder = ResultFolder(None)
         self._mesh: MeshData | None = None
         self._residual = float("nan")
         for monitor in self.monitors:
-            monitor.attach(self)
+            _attach(monitor, self)
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -73,7 +80,7 @@ class FlowRun(Generic[F]):
             monitor.begin(folder)
 
     def advance(self) -> None:
-        """Advance by a step, and look at it.
+        """Advance by a step, and look at it; within a step that is an interval also at times that monitors want.
 
         Raises
         ------
@@ -81,11 +88,14 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until
-        if stop < (until.time or inf):
-            until = Until(stop, until.steady, until.steps)
-        self._residual = self.flow.advance(until)
+        before, until = self.flow.steps, self.until
+        while True:
+            stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+            self._residual = self.flow.advance(Until(until.time, until.steady, until.steps, stop))
+            if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
+                break
+            for monitor in self.monitors:
+                monitor.reached()
         for monitor in self.monitors:
             monitor.stepped()
 
@@ -95,7 +105,7 @@ class FlowRun(Generic[F]):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the run aims at beside its number of steps, and how far it is."""
-        return self.flow.goals(self.until)
+        return [*self.flow.goals(self.until), *(goal for monitor in self.monitors for goal in monitor.goals())]
 
     @property
     def finished(self) -> bool:
@@ -103,11 +113,11 @@ class FlowRun(Generic[F]):
         return any(goal.met for goal in self.goals())
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return values of the elements that this rank owns, those of monitors too."""
-        found = dict(self.flow.fields())
+    def fields(self) -> Fields:
+        """Return values of the elements that this rank owns, those of monitors too, found when they are asked for."""
+        found = Fields.of(self.flow.fields())
         for monitor in self.monitors:
-            found |= monitor.fields()
+            found = found | monitor.fields()
         return found
 
     def mesh(self) -> MeshData:
@@ -148,7 +158,8 @@ class FlowRun(Generic[F]):
             shown = self.history.panels(over, panels)
             self.folder.write("history.png", lambda path: draw_history(path, *shown, self.name))
         sections = self.flow.sections(self.name) if self.flow.dimension == 3 else ()
-        whole = gathered(self.flow.context.comm, self.flow.part, self.fields()) if sections else {}
+        drawn = self.fields().chosen(list(dict.fromkeys(section.field for section in sections))) if sections else {}
+        whole = gathered(self.flow.context.comm, self.flow.part, drawn)
         for section in sections if self.folder.here else ():
             values = self._of_cells(whole[section.field])
             for normal in section.across:
@@ -165,3 +176,13 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
+
+
+def _attach(monitor: Monitor, run: Watched) -> None:
+    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
+    try:
+        monitor.attach(run)
+    except (SolverError, MeshError) as error:
+        if not monitor.table:
+            raise
+        raise CaseError(f"{monitor.table}: {error}") from None

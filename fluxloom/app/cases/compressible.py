@@ -9,7 +9,6 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
-    AveragesObserver,
     BalanceObserver,
     SurfaceObserver,
     probes_observer,
@@ -109,8 +108,6 @@ def _monitors(case: CompressibleCase, whole: Compressible, up: int) -> list[Moni
             found.append(probes_observer(flow, case.probes, steady=not case.time.end))
         except SolverError as error:
             raise CaseError(f"probes: {error}") from None
-    if case.statistics.every:
-        found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
     return found
 
 

@@ -13,7 +13,9 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
-from fluxloom.app.cases.flow_choices import initial_velocity
+from fluxloom.app.cases.flow_choices import (
+    initial_velocity,
+)
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary

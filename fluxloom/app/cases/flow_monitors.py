@@ -1,9 +1,9 @@
-"""Tables and monitors that cases of flow share: the history, probes, and averages over time."""
+"""Tables and monitors that cases of flow share: the history, probes, averages over time, files of the fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
+from fluxloom.monitors.averages import Averages
+from fluxloom.monitors.plateau import Plateau
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = [
-    "BLOCK", "AveragesTable", "FlowCase", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
+    "BLOCK", "AveragesTable", "FlowCase", "HistoryTable", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -51,9 +53,81 @@ class SnapshotsTable(Table):
     ----------
     every
         Steps between two of them; 0: none.
+    period
+        Time of the flow between two of them, instead of ``every``, ``snapshot_0003.vtkhdf`` at three periods: steps
+        whose length is free hit these times, of others the first one at such a time or behind it counts.
+    fields
+        Which fields: names and formulas; empty: those of ``output.fields``.
     """
 
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    fields: list[str] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _one(self) -> SnapshotsTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if self.fields and not (self.every or self.period):
+            raise ValueError("fields is there but neither every nor period: give the steps, or the time, between files")
+        return self
+
+
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields and as a profile.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    profile
+        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
+    bins
+        Equal intervals along it; 0: each coordinate of cells or points is a place of its own.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+    profile: Literal["", "x", "y", "z"] = ""
+    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        if self.bins and not self.profile:
+            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
+        return self
+
+
+class StopTable(Table):
+    """``[stop]``: the run has converged when a column of ``history.csv`` stays as it is.
+
+    Attributes
+    ----------
+    column
+        Its name, as ``"wing.lift"``; empty: nothing ends the run so.
+    tolerance
+        How much it may change in the window, over its mean there.
+    window
+        For how long, in steps or in time of the flow.
+    over
+        ``"steps"`` or ``"time"``.
+    """
+
+    column: str = ""
+    tolerance: Annotated[float, Field(gt=0)] = 1e-4
+    window: Annotated[float, Field(gt=0)] = 1000.0
+    over: Literal["steps", "time"] = "steps"
+
+    @model_validator(mode="after")
+    def _used(self) -> StopTable:
+        if not self.column and (extra := self.changed(("tolerance", "window", "over"))):
+            raise ValueError(f"{extra[0]} is there but column is not: give column, the name of one of history.csv")
+        return self
 
 
 class FlowCase(CaseModel):
@@ -61,15 +135,32 @@ class FlowCase(CaseModel):
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
+    statistics: AveragesTable = AveragesTable()
+    stop: StopTable = StopTable()
 
 
 F = TypeVar("F", bound=Flow)
 
 
 def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, and files of the fields."""
-    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [History(case.history.every), *snapshots]
+    """Return what every solver has: the history, averages, files of the fields, the end by a plateau.
+
+    Averages come before files, of whose fields theirs are.
+    """
+    found: list[Monitor] = [History(case.history.every)]
+    if (table := case.statistics).every:
+        averages = Averages(table.start, table.every, table.profile, table.bins)
+        averages.table = "statistics"
+        found.append(averages)
+    if (table := case.snapshots).every or table.period:
+        snapshots = Snapshots(table.every, table.period, table.fields or case.output.fields)
+        snapshots.table = "snapshots"
+        found.append(snapshots)
+    if (table := case.stop).column:
+        plateau = Plateau(table.column, table.tolerance, table.window, table.over)
+        plateau.table = "stop"
+        found.append(plateau)
+    return found
 
 
 def run_of(case: FlowCase, flow: F, until: Until, monitors: Sequence[Monitor] = ()) -> FlowRun[F]:
@@ -105,28 +196,6 @@ class ProbesTable(Table):
             if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
                 raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
         return points
-
-
-class AveragesTable(Table):
-    """``[statistics]``: averages over steps, as fields.
-
-    Attributes
-    ----------
-    every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample; of a run towards a steady flow its step.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
-
-    @model_validator(mode="after")
-    def _used(self) -> AveragesTable:
-        others = [name for name in type(self).model_fields if name != "every"]
-        if not self.every and (extra := self.changed(others)):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
-        return self
 
 
 class _Probes(Protocol):

@@ -12,7 +12,6 @@ from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
-    FlowAveragesObserver,
     ForcesObserver,
     ScalarObserver,
     probes_observer,
@@ -99,9 +98,6 @@ def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     if case.probes.points:
         with explained("probes"):
             found.append(probes_observer(solver, case.probes))
-    if case.statistics.every:
-        with explained("statistics"):
-            found.append(FlowAveragesObserver(solver, case.statistics))
     for name, table in case.scalar.items():
         free = ("adiabatic", "outflow", "symmetry")
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
+from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = [
-    "FlowAveragesObserver",
     "ForceColumns",
     "ForcesObserver",
     "ScalarObserver",
@@ -88,22 +85,6 @@ def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
     """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
     values = [*COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
     return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
-
-
-class FlowAveragesObserver(AveragesObserver):
-    """Averages of finite volumes: root mean squares and the pressure are fields too."""
-
-    def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
-        self.statistics = Statistics(flow, table.start)
-        super().__init__(flow, self.statistics, table.every, table.profile, table.bins)
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means and root mean squares."""
-        if not (found := dict(super().fields())):
-            return found
-        rms = self.statistics.rms()
-        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(COMPONENTS[: rms.shape[1]])}
-        return found | {"p_mean": self.statistics.pressure()}
 
 
 class ScalarObserver(Monitor):

@@ -12,7 +12,6 @@ from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
 from fluxloom.app.cases.incompressible_extras import (
     ForcesTable,
     ScalarTable,
-    StatisticsTable,
 )
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
@@ -272,7 +271,6 @@ class IncompressibleCase(FlowCase):
     les: LesTable = LesTable()
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
-    statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @property

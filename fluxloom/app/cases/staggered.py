@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary
@@ -27,7 +26,6 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.staggered import Staggered as Solver
-from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
 __all__ = ["StaggeredApplication", "StaggeredCase", "staggered_grid"]
 
@@ -114,7 +112,4 @@ def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))
-    if (table := case.statistics).every:
-        sums = StaggeredStatistics(solver, table.start)
-        found.append(AveragesObserver(solver, sums, table.every, table.profile))
     return found

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
@@ -24,6 +25,8 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.snapshots import Snapshots
 from fluxloom.solvers.shallow_water import Field
 from fluxloom.values.expressions import Expression, formula
 from fluxloom.values.tables import read_raster, read_series
@@ -74,7 +77,6 @@ class TsunamiApplication:
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
             sampling=case.gauges.every or case.run.time / case.run.iterations,
-            snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         boundaries = {name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()}
@@ -86,7 +88,10 @@ class TsunamiApplication:
             boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
             fused=case.run.fused, dtype=case.flow.precision,
         )  # fmt: skip
-        return FlowRun(flow, case.case.name, Until(plan.end), [flow.files])
+        monitors: list[Monitor] = [flow.files]
+        if count := case.output.snapshots:
+            monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
+        return run_of(case, flow, Until(plan.end), monitors)
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[WaterDomain, Field]:
