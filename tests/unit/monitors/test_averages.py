@@ -39,7 +39,8 @@ def built(name: str, **changes: object) -> FlowRun:
 @pytest.mark.parametrize("name", SAMPLED)
 def test_means_of_fields(name: str, tmp_path: Path) -> None:
     """From a start on, every second step and the last one; profiles are means of these."""
-    run = built(name, **{"statistics.every": 2, "statistics.start": 1e-9, "statistics.profile": "x", "statistics.bins": 2})
+    table = {"every": 2, "start": 1e-9, "profile": "x", "bins": 2}
+    run = built(name, **{f"statistics.{key}": value for key, value in table.items()})
     flow, found, weights, before = run.flow, [], [], run.flow.time or 0.0
     run.begin(ResultFolder(tmp_path))
     for step in range(1, 6):
