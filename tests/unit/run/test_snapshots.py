@@ -9,10 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.dsl.context import Context
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.output import Output
+from fluxloom.run.results.earlier import Earlier
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.session import Session, Settings
 from fluxloom.run.snapshots import Snapshots
 from tests.state_cases import CASES
 from tests.state_runs import leg
@@ -83,11 +88,6 @@ def test_a_run_that_goes_on_writes_none_twice(tmp_path: Path) -> None:
 
 def test_fields_at_the_end_are_those_that_were_asked_for(tmp_path: Path) -> None:
     """With their units; pictures show what they always do."""
-    from fluxloom.app.loading import load_case
-    from fluxloom.dsl.context import Context
-    from fluxloom.run.output import Output
-    from fluxloom.run.session import Session, Settings
-
     path = tmp_path / "case.toml"
     text = CASES["compressible in time"][0]
     path.write_text(text.replace("[run]", '[output]\nfields = ["p", "q_criterion", "cp = (p - 1) / 2"]\n[run]'))
@@ -98,7 +98,7 @@ def test_fields_at_the_end_are_those_that_were_asked_for(tmp_path: Path) -> None
         run = application.build(case, Context("cpu", threads=1, tuning=False))
         output = Output(format, pictures=False, residual=False, fields=case.output.fields)
         session = Session(run, Settings(2, asked=True, output=output), ResultFolder(folder), lambda line: None)
-        session.begin({}, _nothing())
+        session.begin({}, Earlier())
         session.finish(session.march({}), {})
         found = read_fields(folder / f"final.{format}").cell_data
         assert set(found) == {"p", "q_criterion", "cp"}
@@ -111,13 +111,6 @@ def test_fields_at_the_end_are_those_that_were_asked_for(tmp_path: Path) -> None
         assert "units" not in file["VTKHDF/CellData/cp"].attrs
     with pytest.raises(CaseError, match=r"output\.fields: no field 'pressure'"):
         Session(run, Settings(2, output=Output(fields=("pressure",))), ResultFolder(None), lambda line: None)
-
-
-def _nothing() -> object:
-    """Return what lies in an empty folder."""
-    from fluxloom.run.results.earlier import Earlier
-
-    return Earlier()
 
 
 def test_what_does_not_fit() -> None:
