@@ -165,6 +165,8 @@ if TYPE_CHECKING:
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
     from fluxloom.linalg.status import Stop as Stop
+    from fluxloom.monitors.averages import Averages as Averages
+    from fluxloom.monitors.plateau import Plateau as Plateau
     from fluxloom.run.checkpoint import Every as Every
     from fluxloom.run.flow import Flow as Flow
     from fluxloom.run.flow import Steady as Steady
@@ -249,6 +251,8 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.status": "Stop",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.monitors.averages": "Averages",
+        "fluxloom.monitors.plateau": "Plateau",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
         "fluxloom.run.guard_limits": "GuardLimits",

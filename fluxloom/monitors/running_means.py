@@ -72,18 +72,23 @@ class RunningMeans:
         self.averaged = averaged
         self.weight, self.samples = 0.0, 0
         over, d = averaged.over, len(averaged.components)
-        self._context = ctx = over.context
-        kind = {"dtype": averaged.dtype, "layout": averaged.layout}
-        self._share = ctx.scalar(0.0, "share", dtype=averaged.dtype)
-        self._scales: dict[str, Global] = {
-            value.name: ctx.scalar(1.0, "scale", dtype=averaged.dtype) for value in averaged.values if value.scale
-        }
-        self._mean = ctx.dat(over, name="mean", shape=(d,), **kind) if d else None
-        self._moments = ctx.dat(over, name="moments", shape=(d * (d + 1) // 2,), **kind) if d else None
+        self._context = over.context
+
+        def means(name: str, width: int) -> Dat:
+            """Return numbers of the elements."""
+            return Dat(over, name=name, shape=(width,), dtype=averaged.dtype, layout=averaged.layout)
+
+        def number(value: float, name: str) -> Global:
+            """Return a number for all elements."""
+            return Global(over.context, value, dtype=averaged.dtype, name=name)
+
+        self._share = number(0.0, "share")
+        self._scales = {value.name: number(1.0, "scale") for value in averaged.values if value.scale is not None}
+        self._mean, self._moments = (means("mean", d), means("moments", d * (d + 1) // 2)) if d else (None, None)
         self._values: dict[str, Dat] = {}
         loops = list(averaged.before)
         for value in averaged.values:
-            found = ctx.dat(over, name=f"{value.name}.moments", shape=(2 + d * value.mixed,), **kind)
+            found = means(f"{value.name}.moments", 2 + d * value.mixed)
             both = (averaged.velocity, self._mean) if value.mixed and d else (None, None)
             scale = self._scales.get(value.name)
             loops.append(Loop(average_value, over, value.values, scale, *both, self._share, found, place=value.place,

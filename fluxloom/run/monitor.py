@@ -28,8 +28,12 @@ class Table(Protocol):
 class Watched(Protocol):
     """A run, as its monitors see it."""
 
-    flow: Flow
     name: str
+
+    @property
+    def flow(self) -> Flow:
+        """What is run."""
+        ...
 
     @property
     def history(self) -> Table:

@@ -256,27 +256,28 @@ class Session:
         every, apart = run.fields(), [] if name and not output.fields else [picture.field for picture in shown]
         written = every.chosen(output.fields) if name else {}
         drawn = every.chosen(list(dict.fromkeys(apart))) if apart else {}  # by a name that may be of a formula there
-        units = every.chosen(output.fields).units
-        fields, seen = keep(lambda: [gathered(self.comm, run.flow.part, one) for one in (written, drawn)]) or (None, {})
-        if fields is None and folder.here:
+        whole = keep(lambda: [gathered(self.comm, run.flow.part, one) for one in (written, drawn)])
+        if whole is None and folder.here:
             folder.lose(name, "the values of the other ranks did not come")
         if not folder.here:
             self.comm.rest()
             return
-        if fields or seen:
+        if whole is not None and any(whole):
+            fields, seen = whole[0], {**whole[0], **whole[1]}
             nodal = bool(run.flow.points)
             mesh, time = run.mesh(), run.flow.time
             if name:
                 with folder.attempt(name):
                     write_fields(
-                        folder / name, mesh, fields, format=output.format, nodal=nodal, time=time, units=units
+                        folder / name, mesh, fields, format=output.format, nodal=nodal, time=time,
+                        units=every.chosen(output.fields).units,
                     )  # fmt: skip
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
                     from fluxloom.run.pictures import draw_field
 
                     path = folder / f"{picture.field}.png"
-                    draw_field(path, mesh, {**fields, **seen}[picture.field], picture, nodal=nodal)
+                    draw_field(path, mesh, seen[picture.field], picture, nodal=nodal)
         log = self.residuals
         if output.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):
