@@ -67,7 +67,7 @@ Heat = Annotated[Any, ValueKey(optional=True)]
 InTime = Annotated[Any, ValueKey(variables=("t",))]
 AtLeast0 = Annotated[Any, ValueKey(ge=0, variables=("t",))]
 Above0 = Annotated[Any, ValueKey(gt=0, variables=("t",))]
-Angle = Annotated[Any, ValueKey(ge=-180, variables=("t",))]
+Angle = Annotated[Any, ValueKey(ge=-180, le=180, variables=("t",))]
 
 
 _SPACE = 3

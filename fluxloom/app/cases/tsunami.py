@@ -18,7 +18,7 @@ from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.flows.domain import Domain
 from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
 from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -28,8 +28,9 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 from fluxloom.solvers.shallow_water import Field
-from fluxloom.values.expressions import Expression, formula
-from fluxloom.values.tables import read_raster, read_series
+from fluxloom.values.expressions import formula
+from fluxloom.values.tables import TimeSeries, read_raster
+from fluxloom.values.value import Formula
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
@@ -165,15 +166,16 @@ def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
     if table.type == "outflow":
         return Outflow()
     until = table.until if table.until is not None else float("inf")
-    series = Series.constant(table.still)
-    if table.file:
-        series = Series(*read_series(table.file))
-    elif table.expression:
-        times = np.arange(0.0, end, table.every or end / 1000)
-        times = np.append(times, end)
-        expression = Expression(table.expression, ("t",))
-        values = expression(times)
-        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-            raise CaseError(f"boundary.{name}.expression: {expression.shown} is {values[k]:g} at t = {times[k]:g}")
-        series = Series(times, values)
-    return Level(series, until) if table.type == "level" else Incident(series, table.still, until)
+    surface = table.still if table.surface is None else table.surface
+    if isinstance(surface, Formula):
+        surface = _sampled(surface, f"boundary.{name}.surface", table.every or end / 1000, end)
+    return Level(surface, until) if table.type == "level" else Incident(surface, table.still, until)
+
+
+def _sampled(formula: Formula, key: str, every: float, end: float) -> TimeSeries:
+    """Return a formula as a series: steps need not bring it to the device one by one then."""
+    times = np.append(np.arange(0.0, end, every), end)
+    values = formula.expression(*(np.zeros_like(times),) * 3, times)
+    for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        raise CaseError(f"{key}: {formula} is {values[k]:g} at t = {times[k]:g}")
+    return TimeSeries(times=times, numbers=values, outside="hold")
