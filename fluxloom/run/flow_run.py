@@ -10,13 +10,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
@@ -59,7 +60,7 @@ class FlowRun(Generic[F]):
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
         for monitor in self.monitors:
-            monitor.attach(self)
+            _attach(monitor, self)
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -166,3 +167,13 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
+
+
+def _attach(monitor: Monitor, run: Watched) -> None:
+    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
+    try:
+        monitor.attach(run)
+    except (SolverError, MeshError) as error:
+        if not monitor.table:
+            raise
+        raise CaseError(f"{monitor.table}: {error}") from None

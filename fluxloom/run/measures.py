@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +64,8 @@ class Loads:
         Of the patches, m^2.
     energy
         That leaves through them, W; NaN where the flow has none.
+    means
+        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
     """
 
     pressure: Array
@@ -72,6 +74,7 @@ class Loads:
     flow: float
     area: float
     energy: float = float("nan")
+    means: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def force(self) -> Array:
@@ -80,15 +83,12 @@ class Loads:
 
 
 class Surface(Protocol):
-    """Patches or bodies on which a flow acts.
+    """Patches or bodies on which a flow acts."""
 
-    Attributes
-    ----------
-    patches
-        Their names.
-    """
-
-    patches: Sequence[str]
+    @property
+    def patches(self) -> Sequence[str]:
+        """Their names."""
+        ...
 
     def take(self) -> None:
         """Let the device find the sums of now; it does not wait. Collective."""

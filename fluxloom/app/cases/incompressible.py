@@ -16,7 +16,6 @@ from fluxloom.app.cases.flow_start import check_start, check_step, explained, fl
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
-    ForcesObserver,
     ScalarObserver,
     probes_observer,
 )
@@ -102,9 +101,6 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
 def _monitors(case: IncompressibleCase, solver: Incompressible) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(ForcesObserver(solver, name, table))
     if case.probes.points:
         with explained("probes"):
             found.append(probes_observer(solver, case.probes))
