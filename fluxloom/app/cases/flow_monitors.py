@@ -151,7 +151,9 @@ def reference_in(dimension: int) -> References:
             return None
         for name in ("drag", "lift"):
             if len(way := getattr(table, name)) not in (0, dimension):
-                raise SolverError(f"forces: reference: {name}: a direction of {dimension} components is wanted, not {way}")
+                raise SolverError(
+                    f"forces: reference: {name}: a direction of {dimension} components is wanted, not {way}"
+                )
         length = table.length or (table.area if dimension == 2 else 1.0)
         drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
         return Reference(table.speed, table.area, length, drag=drag, lift=lift)
