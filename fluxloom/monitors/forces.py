@@ -160,7 +160,7 @@ class Forces(Monitor):
         Whether the force is that of the terms of the discrete equations, where a flow knows another one too.
     """
 
-    remembers = ("memory",)
+    kind, remembers = "forces", ("memory",)
 
     _flow: Flow
     _surface: Surface

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +16,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor, Watched
+from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
@@ -60,7 +59,16 @@ class FlowRun(Generic[F]):
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
         for monitor in self.monitors:
-            _attach(monitor, self)
+            self._attach(monitor)
+
+    def _attach(self, monitor: Monitor) -> None:
+        """Attach a monitor; errors of one that comes from a case are ones of its table."""
+        try:
+            monitor.attach(self)
+        except (MeshError, SolverError) as error:
+            if not monitor.table:
+                raise
+            raise CaseError(f"{monitor.table}: {error}") from None
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -86,7 +94,9 @@ class FlowRun(Generic[F]):
         """
         self._residual = float("nan")  # of a step that fails
         stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until if stop == inf else replace(self.until, time=min(stop, self.until.time or inf))
+        until = self.until
+        if stop < (until.time or inf):
+            until = Until(stop, until.steady, until.steps)
         self._residual = self.flow.advance(until)
         for monitor in self.monitors:
             monitor.stepped()
@@ -167,13 +177,3 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
-
-
-def _attach(monitor: Monitor, run: Watched) -> None:
-    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
-    try:
-        monitor.attach(run)
-    except (SolverError, MeshError) as error:
-        if not monitor.table:
-            raise
-        raise CaseError(f"{monitor.table}: {error}") from None

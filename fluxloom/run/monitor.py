@@ -22,7 +22,7 @@ class Watched(Protocol):
 
     @property
     def flow(self) -> Flow:
-        """What advances."""
+        """What is run."""
         ...
 
     def mesh(self) -> MeshData:
@@ -50,8 +50,11 @@ class Monitor:
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
 
+    kind = ""
+    """What it looks at, for those that ask for all of a kind: ``"forces"``."""
+
     table = ""
-    """Of the case file that it is of; what it does not find is told with it."""
+    """Of the case that it comes from: errors of `attach` name it."""
 
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""

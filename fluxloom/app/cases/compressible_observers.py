@@ -19,7 +19,7 @@ from fluxloom.app.cases.flow_monitors import (
     References,
 )
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.forces import Reference
@@ -71,7 +71,7 @@ def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> Refere
 class MassBalance(Monitor):
     """What flows through all patches together."""
 
-    def __init__(self, run: CompressibleRun) -> None:
+    def __init__(self, run: Compressible) -> None:
         self._run, self._last = run, -1
         self._forces = SurfaceForces(run.solver, {_WHOLE: list(run.patches)})
         self._found: SurfaceForce | None = None
