@@ -16,6 +16,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.airfoil_surface import AirfoilSurface
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
@@ -27,6 +28,7 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil_forces import PATCH
 
 __all__ = ["Airfoil", "airfoil_part", "airfoil_run"]
 
@@ -96,6 +98,15 @@ class Airfoil(Flow):
         """Run one iteration, two sub-steps; return the root mean square change of the last one."""
         self.solver.iterate()
         return self.solver.rms()
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """The wall."""
+        return (PATCH,)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> AirfoilSurface:
+        """Return the wall as a surface, with the force of the pressure. Collective."""
+        return AirfoilSurface(self.solver, patches, about)
 
     def columns(self) -> dict[str, float]:
         """Return the iteration and the root mean square change."""

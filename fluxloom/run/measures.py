@@ -98,10 +98,16 @@ class Surface(Protocol):
         """Return what `take` asked for last. Collective."""
         ...
 
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return of each scalar that the flow carries its mean over the area and what leaves per second. Collective."""
+        ...
+
     def faces(self) -> Mapping[str, Array]:
         """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
 
-        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall
-        shear stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
+        stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...

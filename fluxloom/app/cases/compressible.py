@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
@@ -11,9 +10,9 @@ from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
     MassBalance,
-    SurfaceObserver,
     probes_observer,
     references_of,
+    surface_of,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
@@ -40,7 +39,6 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
@@ -102,15 +100,15 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     until = Until(case.time.end, case.time.drop)
-    whole = cache(domain.whole)
     run = Compressible(flow, _steps(case, flow), bodies, stream.pressure)
-    monitors = _monitors(case, run, stream, whole)
-    return run_of(case, run, until, whole, monitors, domain.partition, references_of(flow, stream, up))
+    references = references_of(flow, stream, up)
+    monitors = _monitors(case, run)
+    if case.surface.patches:
+        monitors.append(surface_of(case.surface, stream, references))
+    return run_of(case, run, until, domain.whole, monitors, domain.partition, references, stream.pressure)
 
 
-def _monitors(
-    case: CompressibleCase, run: Compressible, stream: FreeStream, mesh: Callable[[], MeshData]
-) -> list[Monitor]:
+def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
     """Return what the solver alone looks at. Collective."""
     flow = run.solver
     found: list[Monitor] = [MassBalance(run)]
@@ -118,8 +116,6 @@ def _monitors(
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
         found.append(InletObserver(flow, inlets))
-    if case.surface.patches:
-        found.append(SurfaceObserver(flow, stream, case.surface, mesh))
     if case.probes.points:
         try:
             found.append(probes_observer(flow, case.probes, steady=not case.time.end))

@@ -16,6 +16,8 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.forces import Forces, Reference
+from fluxloom.monitors.patch_flow import PatchFlow
+from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK", "AveragesTable", "FlowCase", "ForcesTable", "ProbesObserver", "ProbesTable", "References",
-    "common_monitors", "reference_in", "run_of",
+    "common_monitors", "reference_in", "run_of", "wall_reference",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -67,6 +69,8 @@ def _list(names: Any) -> Any:
     return [names] if isinstance(names, str) else names
 
 
+FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+"""Name of a table that is a part of the name of a file."""
 Names = Annotated[list[str], BeforeValidator(_list)]
 Vector = Annotated[list[float], Field(max_length=3)]
 _COEFFICIENTS = ("area", "length", "drag", "lift")
@@ -115,12 +119,70 @@ class ForcesTable(Table):
             raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
 
 
+class PatchFlowTable(Table):
+    """``[patch_flow.NAME]``: what flows through patches, and means over them; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    """
+
+    patches: Names = Field(default=[])
+
+
+class WallsTable(Table):
+    """``[walls.NAME]``: at the end, values along patches in ``wall_NAME.csv``; where the flow separates, y+, heat.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, pressure
+        Of the coefficients ``cp`` and ``cf``: the speed, and the pressure whose coefficient is 0; by default those of
+        the case where it has them, else there are no coefficients, and the pressure is 0.
+    along
+        Direction of the stream, along which the shear changes its sign where the flow separates; by default that of
+        the case, else x.
+    axis, cuts
+        In three dimensions: planes across an axis, ``wall_NAME_y_0.44.csv`` for each place along it.
+    length, difference
+        Of the Nusselt number: a length, and the temperature of the wall less that of the fluid; 0: there is none.
+    scalar
+        That is the temperature, of a flow that carries scalars.
+    """
+
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    pressure: float | None = None
+    along: Vector = Field(default=[])
+    axis: Literal["x", "y", "z"] = "y"
+    cuts: list[float] = Field(default=[])
+    length: Annotated[float, Field(ge=0)] = 0.0
+    difference: float = 0.0
+    scalar: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> WallsTable:
+        if self.changed(("axis",)) and not self.cuts:
+            raise ValueError("axis is there but cuts is not: give it, or leave axis out")
+        if len(set(self.cuts)) < len(self.cuts):
+            raise ValueError("a cut is named twice")
+        if bool(self.length) != bool(self.difference):
+            raise ValueError("a Nusselt number needs length and difference: give both, or leave both out")
+        if self.scalar and not self.length:
+            raise ValueError("scalar is there but length and difference are not: give them, or leave scalar out")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
     forces: dict[str, ForcesTable] = Field(default={})
+    patch_flow: dict[str, PatchFlowTable] = Field(default={})
+    walls: dict[FileName, WallsTable] = Field(default={})
 
     scaled: ClassVar[bool] = False
     """Whether the case says itself what coefficients refer to."""
@@ -164,14 +226,66 @@ def reference_in(dimension: int) -> References:
 F = TypeVar("F", bound=Flow)
 
 
-def common_monitors(case: FlowCase, references: References) -> list[Monitor]:
-    """Return what every solver has: forces, files of the fields, the history."""
+def common_monitors(case: FlowCase, references: References, pressure: float = 0.0) -> list[Monitor]:
+    """Return what every solver has: what acts on patches, files of the fields, the history.
+
+    Parameters
+    ----------
+    case
+        With its tables.
+    references
+        What coefficients refer to.
+    pressure
+        Whose coefficient is 0.
+    """
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [*_forces(case, references), History(case.history.every), *snapshots]
+    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
+    walls = _walls(case, references, pressure)
+    return [*_forces(case, references), *flows, *walls, History(case.history.every), *snapshots]
 
 
-def _forces(case: FlowCase, references: References) -> Iterator[Forces]:
-    """Return the forces of a case; raise `CaseError` where a reference does not fit."""
+def _of(table: str, monitor: Monitor) -> Monitor:
+    """Return a monitor that knows its table of the case."""
+    monitor.table = table
+    return monitor
+
+
+def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
+    """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
+    for name, table in case.walls.items():
+        try:
+            heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
+            reference = wall_reference(references, table.speed, table.along)
+        except SolverError as error:
+            raise CaseError(f"walls.{name}: {error}") from None
+        level = pressure if table.pressure is None else table.pressure
+        yield _of(f"walls.{name}", Walls(
+            name, table.patches, reference, pressure=level, axis=table.axis, cuts=table.cuts, along=table.along,
+            heat=heat,
+        ))  # fmt: skip
+
+
+def wall_reference(references: References, speed: float = 0.0, along: Sequence[float] = ()) -> Reference | None:
+    """Return what coefficients along walls refer to; None where there is no speed, or the free stream is at rest.
+
+    Parameters
+    ----------
+    references
+        As of `common_monitors`.
+    speed, along
+        That a table gives.
+    """
+    table = ForcesTable(speed=speed, area=1.0 if speed else 0.0, drag=list(along) if speed else [])
+    try:
+        return references(table)
+    except SolverError:
+        if speed:
+            raise
+        return None
+
+
+def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
+    """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
         try:
             reference = references(table)
@@ -181,13 +295,12 @@ def _forces(case: FlowCase, references: References) -> Iterator[Forces]:
             name, table.patches, reference, table.point, every=table.every or case.history.every,
             balance=table.form == "balance",
         )  # fmt: skip
-        forces.table = f"forces.{name}"
-        yield forces
+        yield _of(f"forces.{name}", forces)
 
 
 def run_of(
     case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None, references: References | None = None,
+    partition: PartitionReport | None = None, references: References | None = None, pressure: float = 0.0,
 ) -> FlowRun[F]:  # fmt: skip
     """Return a flow as its case runs it.
 
@@ -197,15 +310,15 @@ def run_of(
         As of `FlowRun`.
     monitors
         Those that the solver alone has.
-    references
-        What coefficients refer to; by default what their tables say.
+    references, pressure
+        What coefficients refer to, by default what their tables say; and the pressure whose coefficient is 0.
 
     Raises
     ------
     CaseError
         If something that is to be looked at is not there.
     """
-    found = [*common_monitors(case, references or reference_in(flow.dimension)), *monitors]
+    found = [*common_monitors(case, references or reference_in(flow.dimension), pressure), *monitors]
     return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
 
 
