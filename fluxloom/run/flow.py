@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
 
@@ -217,13 +218,17 @@ class Flow:
         """Names of the patches, sides and bodies whose surface can be measured."""
         return ()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
         """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Points outside of the mesh are an error, or left out: what is returned has the names of the others.
 
         Raises
         ------
         SolverError
-            If a point lies outside of the mesh, or the flow has no values at points.
+            If a point lies outside of the mesh, or all that may be left out, or the flow has no values at points.
         """
         raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
 

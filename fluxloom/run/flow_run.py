@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
@@ -59,7 +60,16 @@ class FlowRun(Generic[F]):
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
         for monitor in self.monitors:
+            self._attach(monitor)
+
+    def _attach(self, monitor: Monitor) -> None:
+        """Attach a monitor; errors of one that comes from a case are ones of its table."""
+        try:
             monitor.attach(self)
+        except (MeshError, SolverError) as error:
+            if not monitor.table:
+                raise
+            raise CaseError(f"{monitor.table}: {error}") from None
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""

@@ -18,8 +18,12 @@ __all__ = ["Monitor", "Sampler", "Stepping", "Watched"]
 class Watched(Protocol):
     """A run, as its monitors see it."""
 
-    flow: Flow
     name: str
+
+    @property
+    def flow(self) -> Flow:
+        """What is run."""
+        ...
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
@@ -45,6 +49,9 @@ class Monitor:
     monitor = True
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
+
+    table = ""
+    """Of the case that it comes from: errors of `attach` name it."""
 
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""

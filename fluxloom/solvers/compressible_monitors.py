@@ -15,7 +15,7 @@ from fluxloom.fv.flow_averages import average_states
 from fluxloom.fv.flow_samples import sample_states
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_spaces import Rows
-from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePoints, ProbeRecords, Source
 
 __all__ = ["StateAverages", "StateProbes"]
 
@@ -39,11 +39,13 @@ class StateProbes:
         Samples that the device keeps before the host reads them all at once.
     steady
         Whether samples are over steps; otherwise they are over time.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
-    names
-        Of the points.
+    names, columns
+        Of the points that are in the mesh, and of the values at each.
     records
         The samples; their values are ``(n, points, nv)``: density, velocity, pressure, variable of turbulence.
 
@@ -54,11 +56,13 @@ class StateProbes:
     """
 
     def __init__(
-        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False
+        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False,
+        outside: Outside = "error",
     ) -> None:  # fmt: skip
         self.flow, self.steady = flow, steady
-        self._points = ProbePoints(flow.context, flow.volumes, points)
-        self.names = self._points.names
+        self._points = ProbePoints(flow.context, flow.volumes, points, outside)
+        self.names, self.points = self._points.names, self._points.places
+        self.columns = ("rho", *"uvw"[: flow.dimension], "p", *(("nu_tilde",) if flow.turbulent else ()))
         rows = self._rows()
         source = Source("states", flow.components, lambda found: Loop(
             sample_states, self._points.set, rows.entries, flow.w[rows.pattern], found, nv=flow.components,

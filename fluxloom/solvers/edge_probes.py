@@ -14,7 +14,7 @@ from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePlaces, ProbeRecords, Source
 
 __all__ = ["EdgeProbes", "SimplexPlaces", "simplices_of"]
 
@@ -84,6 +84,8 @@ class SimplexPlaces:
         Of the points.
     points
         Name to coordinates ``(d,)``, m.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
@@ -96,9 +98,11 @@ class SimplexPlaces:
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
     """
 
-    def __init__(self, mesh: PointMesh, points: Mapping[str, Sequence[float]]) -> None:
+    def __init__(
+        self, mesh: PointMesh, points: Mapping[str, Sequence[float]], outside: Outside = "error"
+    ) -> None:
         self.mesh, self._weights = mesh, np.zeros((0, mesh.dimension + 1))
-        self.found = ProbePlaces(mesh.context, points, mesh.dimension, self._find)
+        self.found = ProbePlaces(mesh.context, points, mesh.dimension, self._find, outside)
 
     def _find(self, places: Array) -> tuple[Index, Array]:
         cells, self._weights, out = simplices_of(self.mesh, places)
@@ -108,7 +112,7 @@ class SimplexPlaces:
         """Return the loop over the places of this rank that makes values of those of dats at the corners around."""
         mesh, where = self.mesh, self.found
         to_points = mesh.context.map(where.set, mesh.points, mesh.simplices[where.cells], "probes.points")
-        weight = mesh.context.dat(where.set, self._weights[where.mine], "probes.weights")
+        weight = mesh.context.dat(where.set, self._weights[where.given], "probes.weights")
         corners = (dat[to_points] for dat in dats)
         return Loop(what, where.set, weight, *corners, values, d=mesh.dimension, name="probes.sample")
 
@@ -127,16 +131,28 @@ class EdgeProbes:
         Name to coordinates ``(d,)``, m.
     capacity
         Samples that the device keeps before the host reads them all at once.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Raises
     ------
     SolverError
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+
+    Attributes
+    ----------
+    names, points, columns
+        Of the points that are in the mesh, their coordinates, and the names of the values at each.
+    records
+        The samples.
     """
 
-    def __init__(self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
-        self.flow, places = flow, SimplexPlaces(flow.mesh, points)
+    def __init__(
+        self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, outside: Outside = "error"
+    ) -> None:
+        self.flow, places = flow, SimplexPlaces(flow.mesh, points, outside)
         self.names, self.points = places.found.names, places.found.places
+        self.columns = (*"uvw"[: flow.dimension], "p")
 
         def states(values: Dat) -> Loop:
             return places.loop(sample_edges, values, flow.u, flow.p)

@@ -13,6 +13,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.probes import Probes, named
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -58,34 +59,9 @@ class SnapshotsTable(Table):
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
 
 
-class FlowCase(CaseModel):
-    """What cases of flow have in common."""
-
-    history: HistoryTable = HistoryTable()
-    snapshots: SnapshotsTable = SnapshotsTable()
-
-
-F = TypeVar("F", bound=Flow)
-
-
-def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, and files of the fields."""
-    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [History(case.history.every), *snapshots]
-
-
-def run_of(
-    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None,
-) -> FlowRun[F]:  # fmt: skip
-    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
-    found = [*monitors, *common_monitors(case)]
-    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
-
-
 def _named(points: Any) -> Any:
-    """Return points with names: those of a list are called by their numbers, from 1."""
-    return {f"{k}": point for k, point in enumerate(points, 1)} if isinstance(points, list) else points
+    """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
+    return named(points) if isinstance(points, list) else points
 
 
 class ProbesTable(Table):
@@ -97,12 +73,16 @@ class ProbesTable(Table):
         Name to coordinates; or coordinates alone, then the names are numbers from 1.
     every
         Steps between two lines.
+    period
+        Seconds between two lines, instead of ``every``: steps whose length is free hit these times, of others the first
+        one at such a time or behind it counts.
     """
 
     points: Annotated[
         dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]], BeforeValidator(_named)
     ] = Field(default={})  # fmt: skip
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
+    period: Annotated[float, Field(ge=0)] = 0.0
 
     @field_validator("points")
     @classmethod
@@ -111,6 +91,52 @@ class ProbesTable(Table):
             if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
                 raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
         return points
+
+    @model_validator(mode="after")
+    def _one(self) -> ProbesTable:
+        if self.period and self.changed(("every",)):
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class FlowCase(CaseModel):
+    """What cases of flow have in common."""
+
+    history: HistoryTable = HistoryTable()
+    snapshots: SnapshotsTable = SnapshotsTable()
+    probes: ProbesTable = ProbesTable()
+
+
+F = TypeVar("F", bound=Flow)
+
+
+def common_monitors(case: FlowCase) -> list[Monitor]:
+    """Return what every solver has: the history, files of the fields, and what is measured at points."""
+    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
+    return [History(case.history.every), *snapshots, *_at_points(case)]
+
+
+def _at_points(case: FlowCase) -> list[Monitor]:
+    """Return what is measured at points."""
+    found: list[Monitor] = []
+    if (table := case.probes).points:
+        found.append(_of("probes", Probes(table.points, table.every, period=table.period)))
+    return found
+
+
+def _of(table: str, monitor: Monitor) -> Monitor:
+    """Return a monitor that knows its table of the case."""
+    monitor.table = table
+    return monitor
+
+
+def run_of(
+    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
+    partition: PartitionReport | None = None,
+) -> FlowRun[F]:  # fmt: skip
+    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
+    found = [*monitors, *common_monitors(case)]
+    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
 
 
 class AveragesTable(Table):
