@@ -91,7 +91,7 @@ class CompressibleRun(Flow):
         if not self._begun:
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
-        found = self.steps_of.step(until.time)
+        found = self.steps_of.step(until.next)
         self._fixed += found.fixed
         self._bad += found.bad
         self._last = flow.limits - before + found.bad

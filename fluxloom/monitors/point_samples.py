@@ -118,6 +118,11 @@ class PointSamples(Monitor):
         if self._due:
             self._sample()
 
+    def reached(self) -> None:
+        """Sample, where a time is due."""
+        if self.moments.period:
+            self.stepped()
+
     def _sample(self) -> None:
         assert self._samples is not None
         self._samples.sample()

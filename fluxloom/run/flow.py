@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -42,10 +43,19 @@ class Until:
     steady
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
 
 
 @dataclass(frozen=True)
@@ -165,6 +175,8 @@ class Flow:
     # ----------------------------------------------------------------------------------------- advance
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
+
+        `Until.stop` is where steps whose length is free, and intervals, end too.
 
         Raises
         ------

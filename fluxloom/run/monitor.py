@@ -76,6 +76,9 @@ class Monitor:
     def stepped(self) -> None:
         """Take note of a step."""
 
+    def reached(self) -> None:
+        """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
+
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""
         return {}

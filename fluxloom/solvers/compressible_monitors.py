@@ -62,7 +62,7 @@ class StateProbes:
         self.flow, self.steady = flow, steady
         self._points = ProbePoints(flow.context, flow.volumes, points, outside)
         self.names, self.points = self._points.names, self._points.places
-        self.columns = ("rho", *"uvw"[: flow.dimension], "p", *(("nu_tilde",) if flow.turbulent else ()))
+        self.columns: tuple[str, ...] = ("rho", *"uvw"[: flow.dimension], "p", *(("nu_tilde",) if flow.turbulent else ()))
         rows = self._rows()
         source = Source("states", flow.components, lambda found: Loop(
             sample_states, self._points.set, rows.entries, flow.w[rows.pattern], found, nv=flow.components,

@@ -152,7 +152,7 @@ class EdgeProbes:
     ) -> None:
         self.flow, places = flow, SimplexPlaces(flow.mesh, points, outside)
         self.names, self.points = places.found.names, places.found.places
-        self.columns = (*"uvw"[: flow.dimension], "p")
+        self.columns: tuple[str, ...] = (*"uvw"[: flow.dimension], "p")
 
         def states(values: Dat) -> Loop:
             return places.loop(sample_edges, values, flow.u, flow.p)

@@ -113,7 +113,7 @@ class Probes:
         self.flow = flow
         self._points = ProbePoints(flow.context, flow.volumes, points, outside)
         self.names, self.points = self._points.names, self._points.places
-        self.columns = (*"uvw"[: flow.dimension], "p", *flow.scalars.all)
+        self.columns: tuple[str, ...] = (*"uvw"[: flow.dimension], "p", *flow.scalars.all)
         self._scale = flow.context.scalar(1.0, "scale")
         found = flow.matrices.velocity_gradient()
         self._weights = _weights(self._points, found, flow.spaces.elements, "probes.weights")
