@@ -42,6 +42,8 @@ class PointSamples(Monitor):
     ----------
     names
         Of the columns: ``step`` of a flow on the way to a steady one, else ``time``; then ``POINT.VALUE``.
+    inside
+        Of the points that are in the mesh.
     values
         Of what is at a point.
     """
@@ -52,6 +54,7 @@ class PointSamples(Monitor):
         self.points, self.moments = dict(points), moments
         self._outside: Outside = outside
         self.names: tuple[str, ...] = ()
+        self.inside: tuple[str, ...] = ()
         self.values: tuple[str, ...] = ()
         self._flow: Flow | None = None
         self._samples: PointValues | None = None
@@ -93,7 +96,8 @@ class PointSamples(Monitor):
         self.moments.check(flow)
         found = flow.at_points(self.points, BLOCK, self._outside)
         over = "step" if flow.time is None else "time"
-        self._flow, self._samples, self.values = flow, found, tuple(found.columns)
+        self._flow, self._samples = flow, found
+        self.inside, self.values = tuple(found.names), tuple(found.columns)
         self.names = (over, *(f"{name}.{value}" for name in found.names for value in found.columns))
 
     @property

@@ -62,7 +62,8 @@ class StateProbes:
         self.flow, self.steady = flow, steady
         self._points = ProbePoints(flow.context, flow.volumes, points, outside)
         self.names, self.points = self._points.names, self._points.places
-        self.columns: tuple[str, ...] = ("rho", *"uvw"[: flow.dimension], "p", *(("nu_tilde",) if flow.turbulent else ()))
+        turbulent = ("nu_tilde",) if flow.turbulent else ()
+        self.columns: tuple[str, ...] = ("rho", *"uvw"[: flow.dimension], "p", *turbulent)
         rows = self._rows()
         source = Source("states", flow.components, lambda found: Loop(
             sample_states, self._points.set, rows.entries, flow.w[rows.pattern], found, nv=flow.components,
@@ -74,9 +75,11 @@ class StateProbes:
         """Return the weights of cells for states at the points; the cell itself comes first in each row."""
         cv, points = self.flow.volumes, self._points
         inner, ways = cv.faces[: cv.interior], cv.ways
+        order = np.argsort(inner, axis=None, kind="stable")
+        ends = np.searchsorted(inner.ravel()[order], [points.cells, points.cells + 1])
         columns, values = [], []
-        for cell, reach in zip(points.cells.tolist(), points.reach, strict=True):
-            side = np.flatnonzero((inner == cell).any(axis=1))
+        for cell, reach, first, last in zip(points.cells.tolist(), points.reach, *ends.tolist(), strict=True):
+            side = np.unique(order[first:last] // 2)
             out = np.where(inner[side, 0] == cell, 1.0, -1.0)
             slope = least_squares(ways[side] * out[:, None], np.zeros(side.size, dtype=np.int64), 1) @ reach
             columns.append(np.concatenate([[cell], inner[side].sum(axis=1) - cell]))

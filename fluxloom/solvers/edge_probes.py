@@ -13,6 +13,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.mesh.search import search
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.probe_records import Outside, ProbePlaces, ProbeRecords, Source
 
@@ -61,17 +62,24 @@ def simplices_of(mesh: PointMesh, places: Array) -> tuple[Index, Array, Array]:
     margin = _RIM * np.maximum(high - low, 0.0)
     cells, out = np.full(len(places), -1, dtype=np.int64), np.full(len(places), np.inf)
     weights = np.zeros((len(places), d + 1))
-    for k, place in enumerate(places):
-        near = np.flatnonzero(((place >= low - margin) & (place <= high + margin)).all(axis=1))
-        if not near.size:
-            continue
-        first = corners[near, 0]
-        sides = (corners[near, 1:] - first[:, None]).transpose(0, 2, 1)
-        others = np.linalg.solve(sides, (place - first)[:, :, None])[:, :, 0]
-        found = np.concatenate([1.0 - others.sum(axis=1, keepdims=True), others], axis=1)
-        best = int(found.min(axis=1).argmax())
-        if found[best].min() >= -_RIM:
-            cells[k], weights[k], out[k] = near[best], found[best], -found[best].min()
+    low, high = low - margin, high + margin
+
+    def near_box(rows: Index, least: Array, most: Array) -> Index:
+        """Return those whose boxes touch a box."""
+        return rows[((most >= low[rows]) & (least <= high[rows])).all(axis=1)]
+
+    for rows, known in search(places, np.arange(len(corners)), near_box):
+        for k in rows.tolist():
+            place, near = places[k], near_box(known, places[k], places[k])
+            if not near.size:
+                continue
+            first = corners[near, 0]
+            sides = (corners[near, 1:] - first[:, None]).transpose(0, 2, 1)
+            others = np.linalg.solve(sides, (place - first)[:, :, None])[:, :, 0]
+            found = np.concatenate([1.0 - others.sum(axis=1, keepdims=True), others], axis=1)
+            best = int(found.min(axis=1).argmax())
+            if found[best].min() >= -_RIM:
+                cells[k], weights[k], out[k] = near[best], found[best], -found[best].min()
     return cells, weights, out
 
 

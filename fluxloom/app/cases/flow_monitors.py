@@ -13,6 +13,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
@@ -33,6 +34,11 @@ Array = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
+
+
+Point = Annotated[list[float], Field(min_length=2, max_length=3)]
+FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+"""Name of a table that is a part of the name of a file."""
 
 
 class HistoryTable(Table):
@@ -78,9 +84,7 @@ class ProbesTable(Table):
         one at such a time or behind it counts.
     """
 
-    points: Annotated[
-        dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]], BeforeValidator(_named)
-    ] = Field(default={})  # fmt: skip
+    points: Annotated[dict[str, Point], BeforeValidator(_named)] = Field(default={})
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
     period: Annotated[float, Field(ge=0)] = 0.0
 
@@ -99,12 +103,46 @@ class ProbesTable(Table):
         return self
 
 
+class LineTable(Table):
+    """``[lines.NAME]``: ``line_NAME.csv``, values along a straight line.
+
+    The file has the profile behind the last step; with ``every`` or ``period`` there are all samples too, one below the
+    other in ``line_NAME_series.csv``. Points outside of the mesh are left out.
+
+    Attributes
+    ----------
+    start, end
+        Its ends.
+    count
+        Points, both ends among them.
+    every
+        Steps between two samples; 0: there is the last profile alone.
+    period
+        Seconds between two samples, instead of ``every``; see ``[probes]``.
+    """
+
+    start: Point
+    end: Point
+    count: Annotated[int, Field(ge=2, le=100_000)] = 101
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LineTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if len(self.start) != len(self.end) or self.start == self.end:
+            raise ValueError("start and end are different points with as many coordinates each")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
     probes: ProbesTable = ProbesTable()
+    lines: dict[FileName, LineTable] = Field(default={})
 
 
 F = TypeVar("F", bound=Flow)
@@ -121,6 +159,9 @@ def _at_points(case: FlowCase) -> list[Monitor]:
     found: list[Monitor] = []
     if (table := case.probes).points:
         found.append(_of("probes", Probes(table.points, table.every, period=table.period)))
+    for name, table in case.lines.items():
+        line = Line(name, table.start, table.end, table.count, table.every, table.period)
+        found.append(_of(f"lines.{name}", line))
     return found
 
 
