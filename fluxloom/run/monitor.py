@@ -25,6 +25,11 @@ class Watched(Protocol):
         """What is run."""
         ...
 
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All that look at it, the history last."""
+        ...
+
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
         ...

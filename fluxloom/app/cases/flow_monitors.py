@@ -15,6 +15,7 @@ from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -82,11 +83,15 @@ class ProbesTable(Table):
     period
         Seconds between two lines, instead of ``every``: steps whose length is free hit these times, of others the first
         one at such a time or behind it counts.
+    spectrum
+        Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary the frequencies at which
+        its values oscillate, with their uncertainty, and the amplitudes; of the last half of the run.
     """
 
     points: Annotated[dict[str, Point], BeforeValidator(_named)] = Field(default={})
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
     period: Annotated[float, Field(ge=0)] = 0.0
+    spectrum: bool = False
 
     @field_validator("points")
     @classmethod
@@ -136,6 +141,31 @@ class LineTable(Table):
         return self
 
 
+class SpectrumTable(Table):
+    """``[spectra.NAME]``: ``spectrum_NAME.csv``, and in the summary frequency, amplitude and Strouhal number.
+
+    Attributes
+    ----------
+    column
+        Of ``history.csv`` or ``probes.csv``.
+    start
+        Time from which on it is looked at; absent: the last half of the run.
+    length, speed
+        For a Strouhal number ``f length / speed``; 0: there is none.
+    """
+
+    column: str
+    start: float | None = None
+    length: Annotated[float, Field(ge=0)] = 0.0
+    speed: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _both(self) -> SpectrumTable:
+        if bool(self.length) != bool(self.speed):
+            raise ValueError("a Strouhal number needs length and speed: give both or none")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
@@ -143,6 +173,7 @@ class FlowCase(CaseModel):
     snapshots: SnapshotsTable = SnapshotsTable()
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
+    spectra: dict[FileName, SpectrumTable] = Field(default={})
 
 
 F = TypeVar("F", bound=Flow)
@@ -151,18 +182,26 @@ F = TypeVar("F", bound=Flow)
 def common_monitors(case: FlowCase) -> list[Monitor]:
     """Return what every solver has: the history, files of the fields, and what is measured at points."""
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [History(case.history.every), *snapshots, *_at_points(case)]
+    return [History(case.history.every), *snapshots, *_at_points(case), *_spectra(case)]  # spectra of the others: last
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
     """Return what is measured at points."""
     found: list[Monitor] = []
     if (table := case.probes).points:
-        found.append(_of("probes", Probes(table.points, table.every, period=table.period)))
+        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
     for name, table in case.lines.items():
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     return found
+
+
+def _spectra(case: FlowCase) -> list[Monitor]:
+    """Return the spectra of columns that the history or other monitors have."""
+    return [
+        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
+        for name, table in case.spectra.items()
+    ]
 
 
 def _of(table: str, monitor: Monitor) -> Monitor:
