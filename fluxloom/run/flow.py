@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
 
+Array = npt.NDArray[np.float64]
 Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
@@ -161,6 +163,11 @@ class Flow:
     def dimension(self) -> int:
         """2 or 3."""
         return 2
+
+    @property
+    def bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper corner of the whole mesh, ``(d,)`` each; None: the mesh has to be asked."""
+        return None
 
     @property
     def steps(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
@@ -141,6 +142,39 @@ class LineTable(Table):
         return self
 
 
+class SliceTable(Table):
+    """``[slices.NAME]``: ``slice_NAME.vti``, values in a plane through a flow in three dimensions, for ParaView.
+
+    The file has the values behind the last step, which are drawn too; with ``every`` or ``period`` there are files now
+    and then, ``slice_NAME_000100.vti`` for step 100. What is outside of the mesh is NaN.
+
+    Attributes
+    ----------
+    axis
+        ``"x"``, ``"y"`` or ``"z"``: the plane is across it.
+    at
+        Coordinate along it.
+    every
+        Steps between two files; 0: there is the last one alone.
+    period
+        Seconds between two files, instead of ``every``; see ``[probes]``.
+    size
+        Squares along the longer side.
+    """
+
+    axis: Literal["x", "y", "z"]
+    at: float
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    size: Annotated[int, Field(ge=2, le=4096)] = 200
+
+    @model_validator(mode="after")
+    def _one(self) -> SliceTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        return self
+
+
 class SpectrumTable(Table):
     """``[spectra.NAME]``: ``spectrum_NAME.csv``, and in the summary frequency, amplitude and Strouhal number.
 
@@ -173,6 +207,7 @@ class FlowCase(CaseModel):
     snapshots: SnapshotsTable = SnapshotsTable()
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
+    slices: dict[FileName, SliceTable] = Field(default={})
     spectra: dict[FileName, SpectrumTable] = Field(default={})
 
 
@@ -193,6 +228,9 @@ def _at_points(case: FlowCase) -> list[Monitor]:
     for name, table in case.lines.items():
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
+    for name, table in case.slices.items():
+        plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
+        found.append(_of(f"slices.{name}", plane))
     return found
 
 
