@@ -28,7 +28,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["CompressibleRun"]
+__all__ = ["Compressible"]
 
 _COMPONENTS = ("u", "v", "w")
 _AROUND, _SMALL = 0.6, 0.5
@@ -38,7 +38,7 @@ Array = npt.NDArray[np.float64]
 Window = tuple[float, float, float, float]
 
 
-class CompressibleRun(Flow):
+class Compressible(Flow):
     """The solver of compressible flow, ready to advance by steps.
 
     Parameters

@@ -24,10 +24,10 @@ from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["EdgeTransportRun"]
+__all__ = ["Transport"]
 
 
-class EdgeTransportRun(FlowOnPoints):
+class Transport(FlowOnPoints):
     """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
 
     The velocity stays as it is, so that the largest stable step is found once.

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.moments import Moments
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import PointValues
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 

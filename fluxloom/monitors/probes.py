@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.moments import Moments
 from fluxloom.monitors.point_samples import PointSamples, line_of
 from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.results.tables import Lines
@@ -39,7 +39,7 @@ class Probes(PointSamples):
     every
         Steps between two samples.
     period
-        Seconds between two samples, instead of steps; see `fluxloom.monitors.moments.Moments`.
+        Seconds between two samples, instead of steps; see `fluxloom.run.moments.Moments`.
     spectrum
         Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary how its values oscillate,
         both of the last half of the run.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from functools import wraps
+from inspect import signature
+from math import inf, isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +17,13 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.description import described
 from fluxloom.run.measures import PointValues, Surface
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from fluxloom.run.watch import Watch
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
+__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
 Array = npt.NDArray[np.float64]
 Fields = Mapping[str, npt.NDArray[Any]]
@@ -36,7 +42,7 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Until:
-    """How far a run goes, beside its number of steps.
+    """How far a run goes: to what comes first. ``Time(2.0) | Steps(1000)`` is both.
 
     Attributes
     ----------
@@ -45,6 +51,8 @@ class Until:
     steady
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
+    steps
+        Of the flow, at most; 0: so many that a run without another end would never end.
     stop
         Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
         whose step is an interval of time advances within it to there.
@@ -52,12 +60,55 @@ class Until:
 
     time: float = 0.0
     steady: float = 0.0
+    steps: int = 0
     stop: float = inf
 
     @property
     def next(self) -> float:
         """The end or the stop, whichever comes first; infinite: there is neither."""
         return min(self.time or inf, self.stop)
+
+    def stopped(self, stop: float) -> Until:
+        """Return the same with a time at which a monitor looks."""
+        return self if stop == inf else Until(self.time, self.steady, self.steps, stop)
+
+    def __or__(self, other: Until) -> Until:
+        return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
+
+
+class Time(Until):
+    """Until a time of the flow, which the last step hits where steps are free."""
+
+    def __init__(self, end: float) -> None:
+        if not (isfinite(end) and end > 0.0):
+            raise SolverError(f"Time: a time above 0 is wanted, not {end!r}")
+        super().__init__(time=float(end))
+
+
+class Steps(Until):
+    """Until so many steps of the flow are made, counted from its beginning."""
+
+    def __init__(self, count: int) -> None:
+        if not (isinstance(count, int) and count >= 1):
+            raise SolverError(f"Steps: a whole number of at least 1 is wanted, not {count!r}")
+        super().__init__(steps=count)
+
+
+class Steady(Until):
+    """Until a flow is steady: its residual has fallen by some orders of magnitude.
+
+    Parameters
+    ----------
+    orders
+        The residual has fallen by ``10^-orders`` of what the solver compares it with.
+    steps
+        At most; then the run has not converged.
+    """
+
+    def __init__(self, orders: float = 6.0, steps: int = 100_000) -> None:
+        if not (isfinite(orders) and orders > 0.0):
+            raise SolverError(f"Steady: orders above 0 are wanted, not {orders!r}")
+        super().__init__(steady=10.0**-orders, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -125,6 +176,23 @@ class HistoryPanel:
     logarithmic: bool = False
 
 
+def _describing(make: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that keeps what it was called with, unless that of another class calls it."""
+    names = signature(make)
+
+    @wraps(make)
+    def made(self: Flow, *arguments: Any, **named: Any) -> None:
+        """Keep the arguments, and make the flow."""
+        if "made_of" not in vars(self):
+            bound = names.bind(self, *arguments, **named)
+            bound.apply_defaults()
+            given = {name: described(value) for name, value in list(bound.arguments.items())[1:]}
+            self.made_of = {name: value for name, value in given.items() if value is not None}
+        make(self, *arguments, **named)
+
+    return made
+
+
 class Flow:
     """A solver with its state, as a run sees it.
 
@@ -141,12 +209,22 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    made_of
+        The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
+        directory is one of the same flow.
     """
 
     context: Context
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    made_of: Mapping[str, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Let flows of a class keep what they are made of."""
+        super().__init_subclass__(**rest)
+        if "__init__" in vars(cls):
+            cls.__init__ = _describing(cls.__init__)
 
     # ------------------------------------------------------------------------------------ where and when
     @property
@@ -158,6 +236,15 @@ class Flow:
     def part(self) -> Part | None:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
         return None
+
+    @property
+    def partition(self) -> PartitionReport | None:
+        """How the mesh is divided; None on a rank alone."""
+        return None
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; on rank 0 alone. It may be made anew."""
+        raise NotImplementedError
 
     @property
     def dimension(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -100,7 +99,7 @@ class FlowRun(Generic[F]):
         before = self.flow.steps
         while True:
             stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-            self._residual = self.flow.advance(self.until if stop == inf else replace(self.until, stop=stop))
+            self._residual = self.flow.advance(self.until.stopped(stop))
             if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
                 break
             for monitor in self.monitors:

@@ -55,6 +55,9 @@ class Monitor:
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
 
+    kind = ""
+    """What it looks at, for those that ask for all of a kind: ``"forces"``."""
+
     table = ""
     """Of the case that it comes from: errors of `attach` name it."""
 
