@@ -50,7 +50,7 @@ class Probes(PointSamples):
         When it is attached to a run: if a point lies outside of the mesh.
     """
 
-    name = "probes"
+    name, file = "probes", "probes.csv"
 
     def __init__(self, points: Points, every: int = 1, *, period: float = 0.0, spectrum: bool = False) -> None:
         super().__init__(named(points), Moments(every, period))
@@ -73,7 +73,7 @@ class Probes(PointSamples):
         """Open the file, and write what there is."""
         super().begin(folder)
         before = [line_of(row) for row in self.rows()]
-        self._lines = folder.lines("probes.csv", ",".join(self.names), before)
+        self._lines = folder.lines(self.file, ",".join(self.names), before)
 
     def _came(self, rows: Array) -> None:
         if self._lines is not None:
@@ -85,7 +85,7 @@ class Probes(PointSamples):
         if self._lines is not None:
             self._last()
         self._fetch()
-        self.folder.closed("probes.csv", self._lines)
+        self.folder.closed(self.file, self._lines)
         for name, spectra in self._spectra():
             spectra.write(self.folder, name)
 
