@@ -109,9 +109,8 @@ class Line(PointSamples):
 
     def finish(self) -> None:
         """Take the profile of the last step, and write it."""
-        if not self.flow.steps:
-            return
-        self._last()
+        if self.flow.steps:
+            self._last()
         if self._lines is not None:
             self.folder.closed(f"{self.name}_series.csv", self._lines)
         rows = self.rows()
