@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,15 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants
 from fluxloom.solvers.airfoil_forces import PATCH
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Airfoil", "airfoil_part", "airfoil_run"]
 
@@ -140,6 +144,14 @@ class Airfoil(Flow):
     def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
         """Return the residual."""
         return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples density, velocity, pressure and Mach number of cells. Collective."""
+        from fluxloom.solvers.airfoil_probes import AirfoilProbes
+
+        return AirfoilProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

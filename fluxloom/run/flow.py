@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
+Array = npt.NDArray[np.float64]
 Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
@@ -50,11 +53,24 @@ class Until:
         look.
     steps
         Of the flow, at most; 0: so many that a run without another end would never end.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
     steps: int = 0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
+
+    def stopped(self, stop: float) -> Until:
+        """Return the same with a time at which a monitor looks."""
+        return self if stop == inf else Until(self.time, self.steady, self.steps, stop)
 
     def __or__(self, other: Until) -> Until:
         return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
@@ -236,6 +252,11 @@ class Flow:
         return 2
 
     @property
+    def bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper corner of the whole mesh, ``(d,)`` each; None: the mesh has to be asked."""
+        return None
+
+    @property
     def steps(self) -> int:
         """Steps since the flow began."""
         raise NotImplementedError
@@ -248,6 +269,8 @@ class Flow:
     # ----------------------------------------------------------------------------------------- advance
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
+
+        `Until.stop` is where steps whose length is free, and intervals, end too.
 
         Raises
         ------
@@ -301,13 +324,17 @@ class Flow:
         """Names of the patches, sides and bodies whose surface can be measured."""
         return ()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
         """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Points outside of the mesh are an error, or left out: what is returned has the names of the others.
 
         Raises
         ------
         SolverError
-            If a point lies outside of the mesh, or the flow has no values at points.
+            If a point lies outside of the mesh, or all that may be left out, or the flow has no values at points.
         """
         raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
 

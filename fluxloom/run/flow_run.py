@@ -21,6 +21,9 @@ from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
 
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
+
 _FEW = 3
 """Lines of the history from which on it is drawn."""
 
@@ -54,7 +57,7 @@ class FlowRun(Generic[F]):
     ) -> None:  # fmt: skip
         self.flow, self.name, self.until, self.partition = flow, name, until, partition
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        self.monitors: list[Monitor] = [*(one for one in monitors if one is not self.history), self.history]
         self.folder = ResultFolder(None)
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
@@ -85,7 +88,7 @@ class FlowRun(Generic[F]):
             monitor.begin(folder)
 
     def advance(self) -> None:
-        """Advance by a step, and look at it.
+        """Advance by a step, and look at it; within a step that is an interval also at times that monitors want.
 
         Raises
         ------
@@ -93,11 +96,14 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until
-        if stop < (until.time or inf):
-            until = Until(stop, until.steady, until.steps)
-        self._residual = self.flow.advance(until)
+        before = self.flow.steps
+        while True:
+            stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+            self._residual = self.flow.advance(self.until.stopped(stop))
+            if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
+                break
+            for monitor in self.monitors:
+                monitor.reached()
         for monitor in self.monitors:
             monitor.stepped()
 

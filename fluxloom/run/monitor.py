@@ -25,6 +25,11 @@ class Watched(Protocol):
         """What is run."""
         ...
 
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All that look at it, the history last."""
+        ...
+
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
         ...
@@ -78,6 +83,9 @@ class Monitor:
 
     def stepped(self) -> None:
         """Take note of a step."""
+
+    def reached(self) -> None:
+        """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""

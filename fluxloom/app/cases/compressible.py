@@ -10,7 +10,6 @@ from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
     MassBalance,
-    probes_observer,
     references_of,
     surface_of,
 )
@@ -116,11 +115,6 @@ def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
         found.append(InletObserver(flow, inlets))
-    if case.probes.points:
-        try:
-            found.append(probes_observer(flow, case.probes, steady=not case.time.end))
-        except SolverError as error:
-            raise CaseError(f"probes: {error}") from None
     if case.statistics.every:
         found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
     return found

@@ -10,15 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import (
-    BLOCK,
-    AveragesTable,
-    ForcesTable,
-    ProbesObserver,
-    ProbesTable,
-    References,
-    wall_reference,
-)
+from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.monitors.forces import Reference
@@ -28,7 +20,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "MassBalance", "probes_observer", "references_of", "surface_of",
+    "AveragesObserver", "MassBalance", "references_of", "surface_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -111,14 +103,6 @@ def _share(mass: float, through: float) -> str:
         return "nothing enters" if mass > 0.0 else "nothing leaves"
     more = "what enters" if enters >= leaves else "what leaves"
     return f"{mass / max(enters, leaves):.2e} of {more}"
-
-
-def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
-    """Return what writes the states at points to ``probes.csv``, over steps of a ``steady`` flow or over time."""
-    from fluxloom.solvers.compressible_monitors import StateProbes
-
-    probes = StateProbes(flow, table.points, BLOCK, steady)
-    return ProbesObserver(flow, probes, "step" if steady else "time", _names(flow), table.every)
 
 
 def _names(flow: CompressibleFlow) -> list[str]:

@@ -16,7 +16,11 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.forces import Forces, Reference
+from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
+from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.slices import Slice
+from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
@@ -38,6 +42,21 @@ Array = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
+
+
+Point = Annotated[list[float], Field(min_length=2, max_length=3)]
+FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+"""Name of a table that is a part of the name of a file."""
+
+
+def _list(names: Any) -> Any:
+    """Return one name as a list."""
+    return [names] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str], BeforeValidator(_list)]
+Vector = Annotated[list[float], Field(max_length=3)]
+_COEFFICIENTS = ("area", "length", "drag", "lift")
 
 
 class HistoryTable(Table):
@@ -64,16 +83,137 @@ class SnapshotsTable(Table):
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
 
 
-def _list(names: Any) -> Any:
-    """Return one name as a list."""
-    return [names] if isinstance(names, str) else names
+def _named(points: Any) -> Any:
+    """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
+    return named(points) if isinstance(points, list) else points
 
 
-FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
-"""Name of a table that is a part of the name of a file."""
-Names = Annotated[list[str], BeforeValidator(_list)]
-Vector = Annotated[list[float], Field(max_length=3)]
-_COEFFICIENTS = ("area", "length", "drag", "lift")
+class ProbesTable(Table):
+    """``[probes]``: ``probes.csv``, what the flow does at points over time.
+
+    Attributes
+    ----------
+    points
+        Name to coordinates; or coordinates alone, then the names are numbers from 1.
+    every
+        Steps between two lines.
+    period
+        Seconds between two lines, instead of ``every``: steps whose length is free hit these times, of others the first
+        one at such a time or behind it counts.
+    spectrum
+        Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary the frequencies at which
+        its values oscillate, with their uncertainty, and the amplitudes; of the last half of the run.
+    """
+
+    points: Annotated[dict[str, Point], BeforeValidator(_named)] = Field(default={})
+    every: Annotated[int, Field(ge=1, le=10**9)] = 1
+    period: Annotated[float, Field(ge=0)] = 0.0
+    spectrum: bool = False
+
+    @field_validator("points")
+    @classmethod
+    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
+        for name in points:
+            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
+                raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
+        return points
+
+    @model_validator(mode="after")
+    def _one(self) -> ProbesTable:
+        if self.period and self.changed(("every",)):
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class LineTable(Table):
+    """``[lines.NAME]``: ``line_NAME.csv``, values along a straight line.
+
+    The file has the profile behind the last step; with ``every`` or ``period`` there are all samples too, one below the
+    other in ``line_NAME_series.csv``. Points outside of the mesh are left out.
+
+    Attributes
+    ----------
+    start, end
+        Its ends.
+    count
+        Points, both ends among them.
+    every
+        Steps between two samples; 0: there is the last profile alone.
+    period
+        Seconds between two samples, instead of ``every``; see ``[probes]``.
+    """
+
+    start: Point
+    end: Point
+    count: Annotated[int, Field(ge=2, le=100_000)] = 101
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LineTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if len(self.start) != len(self.end) or self.start == self.end:
+            raise ValueError("start and end are different points with as many coordinates each")
+        return self
+
+
+class SliceTable(Table):
+    """``[slices.NAME]``: ``slice_NAME.vti``, values in a plane through a flow in three dimensions, for ParaView.
+
+    The file has the values behind the last step, which are drawn too; with ``every`` or ``period`` there are files now
+    and then, ``slice_NAME_000100.vti`` for step 100. What is outside of the mesh is NaN.
+
+    Attributes
+    ----------
+    axis
+        ``"x"``, ``"y"`` or ``"z"``: the plane is across it.
+    at
+        Coordinate along it.
+    every
+        Steps between two files; 0: there is the last one alone.
+    period
+        Seconds between two files, instead of ``every``; see ``[probes]``.
+    size
+        Squares along the longer side.
+    """
+
+    axis: Literal["x", "y", "z"]
+    at: float
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    size: Annotated[int, Field(ge=2, le=4096)] = 200
+
+    @model_validator(mode="after")
+    def _one(self) -> SliceTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class SpectrumTable(Table):
+    """``[spectra.NAME]``: ``spectrum_NAME.csv``, and in the summary frequency, amplitude and Strouhal number.
+
+    Attributes
+    ----------
+    column
+        Of ``history.csv`` or ``probes.csv``.
+    start
+        Time from which on it is looked at; absent: the last half of the run.
+    length, speed
+        For a Strouhal number ``f length / speed``; 0: there is none.
+    """
+
+    column: str
+    start: float | None = None
+    length: Annotated[float, Field(ge=0)] = 0.0
+    speed: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _both(self) -> SpectrumTable:
+        if bool(self.length) != bool(self.speed):
+            raise ValueError("a Strouhal number needs length and speed: give both or none")
+        return self
 
 
 class ForcesTable(Table):
@@ -183,6 +323,10 @@ class FlowCase(CaseModel):
     forces: dict[str, ForcesTable] = Field(default={})
     patch_flow: dict[str, PatchFlowTable] = Field(default={})
     walls: dict[FileName, WallsTable] = Field(default={})
+    probes: ProbesTable = ProbesTable()
+    lines: dict[FileName, LineTable] = Field(default={})
+    slices: dict[FileName, SliceTable] = Field(default={})
+    spectra: dict[FileName, SpectrumTable] = Field(default={})
 
     scaled: ClassVar[bool] = False
     """Whether the case says itself what coefficients refer to."""
@@ -226,8 +370,10 @@ def reference_in(dimension: int) -> References:
 F = TypeVar("F", bound=Flow)
 
 
-def common_monitors(case: FlowCase, references: References, pressure: float = 0.0) -> list[Monitor]:
-    """Return what every solver has: what acts on patches, files of the fields, the history.
+def common_monitors(
+    case: FlowCase, references: References, pressure: float = 0.0, others: Sequence[Monitor] = ()
+) -> list[Monitor]:  # fmt: skip
+    """Return what looks at the flow of a case.
 
     Parameters
     ----------
@@ -237,11 +383,40 @@ def common_monitors(case: FlowCase, references: References, pressure: float = 0.
         What coefficients refer to.
     pressure
         Whose coefficient is 0.
+    others
+        Monitors that the solver alone has.
     """
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
+    looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every), *snapshots]
+    return [*looking, *_at_points(case), *_spectra(case)]  # spectra of the others: last
+
+
+def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
+    """Return what is measured on patches."""
     flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
-    walls = _walls(case, references, pressure)
-    return [*_forces(case, references), *flows, *walls, History(case.history.every), *snapshots]
+    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
+
+
+def _at_points(case: FlowCase) -> list[Monitor]:
+    """Return what is measured at points."""
+    found: list[Monitor] = []
+    if (table := case.probes).points:
+        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
+    for name, table in case.lines.items():
+        line = Line(name, table.start, table.end, table.count, table.every, table.period)
+        found.append(_of(f"lines.{name}", line))
+    for name, table in case.slices.items():
+        plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
+        found.append(_of(f"slices.{name}", plane))
+    return found
+
+
+def _spectra(case: FlowCase) -> list[Monitor]:
+    """Return the spectra of columns that the history or other monitors have."""
+    return [
+        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
+        for name, table in case.spectra.items()
+    ]
 
 
 def _of(table: str, monitor: Monitor) -> Monitor:
@@ -318,38 +493,8 @@ def run_of(
     CaseError
         If something that is to be looked at is not there.
     """
-    found = [*common_monitors(case, references or reference_in(flow.dimension), pressure), *monitors]
+    found = common_monitors(case, references or reference_in(flow.dimension), pressure, monitors)
     return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
-
-
-def _named(points: Any) -> Any:
-    """Return points with names: those of a list are called by their numbers, from 1."""
-    return {f"{k}": point for k, point in enumerate(points, 1)} if isinstance(points, list) else points
-
-
-class ProbesTable(Table):
-    """``[probes]``: ``probes.csv``, what the flow does at points over time.
-
-    Attributes
-    ----------
-    points
-        Name to coordinates; or coordinates alone, then the names are numbers from 1.
-    every
-        Steps between two lines.
-    """
-
-    points: Annotated[
-        dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]], BeforeValidator(_named)
-    ] = Field(default={})  # fmt: skip
-    every: Annotated[int, Field(ge=1, le=10**9)] = 1
-
-    @field_validator("points")
-    @classmethod
-    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
-        for name in points:
-            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
-                raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
-        return points
 
 
 class AveragesTable(Table):

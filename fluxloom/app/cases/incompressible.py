@@ -17,7 +17,6 @@ from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
     ScalarObserver,
-    probes_observer,
 )
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
@@ -102,9 +101,6 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
 def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    if case.probes.points:
-        with explained("probes"):
-            found.append(probes_observer(solver, case.probes))
     if case.statistics.every:
         with explained("statistics"):
             found.append(FlowAveragesObserver(solver, case.statistics))

@@ -1,4 +1,4 @@
-"""What a case of incompressible flow looks at while it runs: probes, averages, scalars."""
+"""What a case of incompressible flow looks at while it runs: averages, scalars."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from typing import Any
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_averages import AveragesObserver
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
 from fluxloom.app.cases.incompressible_extras import StatisticsTable
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = [
     "FlowAveragesObserver",
     "ScalarObserver",
-    "probes_observer",
 ]
-
-def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
-    """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
-    values = [*COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
-    return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
 
 
 class FlowAveragesObserver(AveragesObserver):

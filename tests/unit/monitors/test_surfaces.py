@@ -241,7 +241,8 @@ def test_heat_between_plates(kind: str, tmp_path: Path) -> None:
     heat = 0.01 * 1.4 / (0.4 * 0.72) * 0.1
     run(GAS.format(
         flow="", mesh=f'kind = "{kind}"', initial='density = "1 / (1 + 0.1 * y)"', xmin="slip", xmax="slip",
-        wall="wall", low="temperature = 1.0", high="temperature = 1.1", ends="", walls="length = 1.0\ndifference = -0.1",
+        wall="wall", low="temperature = 1.0", high="temperature = 1.1", ends="",
+        walls="length = 1.0\ndifference = -0.1",
     ), tmp_path, 1)  # fmt: skip
     wall, found = table(tmp_path / "wall_ymin.csv"), table(tmp_path / "history.csv")
     close = 2e-3 if kind == "quad" else 0.05
