@@ -166,7 +166,11 @@ if TYPE_CHECKING:
     from fluxloom.linalg.rings import RingProduct as RingProduct
     from fluxloom.linalg.status import Stop as Stop
     from fluxloom.monitors.averages import Averages as Averages
+    from fluxloom.monitors.lines import Line as Line
     from fluxloom.monitors.plateau import Plateau as Plateau
+    from fluxloom.monitors.probes import Probes as Probes
+    from fluxloom.monitors.slices import Slice as Slice
+    from fluxloom.monitors.spectrum import Spectrum as Spectrum
     from fluxloom.run.checkpoint import Every as Every
     from fluxloom.run.flow import Flow as Flow
     from fluxloom.run.flow import Steady as Steady
@@ -252,7 +256,11 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
         "fluxloom.monitors.averages": "Averages",
+        "fluxloom.monitors.lines": "Line",
         "fluxloom.monitors.plateau": "Plateau",
+        "fluxloom.monitors.probes": "Probes",
+        "fluxloom.monitors.slices": "Slice",
+        "fluxloom.monitors.spectrum": "Spectrum",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
         "fluxloom.run.guard_limits": "GuardLimits",

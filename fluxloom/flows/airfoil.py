@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.airfoil_surface import AirfoilSurface
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
@@ -28,10 +29,14 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants, primitive, shape
+from fluxloom.solvers.airfoil_forces import PATCH
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Airfoil", "airfoil_part"]
 
@@ -150,6 +155,15 @@ class Airfoil(Flow):
         self.solver.iterate()
         return self.solver.rms()
 
+    @property
+    def patches(self) -> Sequence[str]:
+        """The wall."""
+        return (PATCH,)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> AirfoilSurface:
+        """Return the wall as a surface, with the force of the pressure. Collective."""
+        return AirfoilSurface(self.solver, patches, about)
+
     def columns(self) -> dict[str, float]:
         """Return the iteration and the root mean square change."""
         return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
@@ -218,6 +232,14 @@ class Airfoil(Flow):
     def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
         """Return the residual."""
         return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples density, velocity, pressure and Mach number of cells. Collective."""
+        from fluxloom.solvers.airfoil_probes import AirfoilProbes
+
+        return AirfoilProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -21,6 +21,7 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.compressible_given import Start, check_symmetry, start_states, with_stream
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
+from fluxloom.flows.compressible_surface import CompressibleSurface
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
@@ -40,7 +41,7 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
@@ -54,6 +55,9 @@ from fluxloom.solvers.compressible_values import owned_numbers
 
 if TYPE_CHECKING:
     from fluxloom.fv.node_slopes import NodeSlopes
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Compressible"]
 
@@ -151,6 +155,7 @@ class Compressible(Flow):
         solver.start(found)
         self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
         self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
+        self._outside, self._fluxes_of = 0.0 if stream is None else stream.pressure, -1
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
@@ -161,11 +166,6 @@ class Compressible(Flow):
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""
         return self._source.whole()
-
-    @property
-    def patches(self) -> Sequence[str]:
-        """Names of the patches."""
-        return list(self.solver.volumes.patches)
 
     def check_end(self, until: Until) -> None:
         """Raise `SolverError` for a time as the end of steps without one."""
@@ -213,6 +213,22 @@ class Compressible(Flow):
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         return self._residual
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def fluxes(self) -> None:
+        """Let the fluxes be those of the present state, once a step for all that measure them. Collective."""
+        if self._fluxes_of != self.solver.steps:
+            self.solver.before()
+            self._fluxes_of = self.solver.steps
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> CompressibleSurface:
+        """Return patches as a surface, with the fluxes of the discrete equations through them. Collective."""
+        return CompressibleSurface(self.solver, patches, about, self._outside, self.fluxes)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
@@ -326,6 +342,14 @@ class Compressible(Flow):
             flow.elements, values, flow.owned, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned], flow.w,
             COMPONENTS[:d], first=1, unit="m/s",
         )  # fmt: skip
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples states at points. Collective."""
+        from fluxloom.solvers.compressible_monitors import StateProbes
+
+        return StateProbes(self.solver, points, capacity, self.steps_of.steady, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.edge_flow_surface import EdgeFlowSurface
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
@@ -42,12 +44,15 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["EdgeFlow", "FlowOnPoints", "volume_of"]
 
@@ -200,6 +205,16 @@ class EdgeFlow(FlowOnPoints):
             "iterations": float(self._last),
         }  # fmt: skip
 
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.domain.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> EdgeFlowSurface:
+        """Return patches as a surface, whose force is what holds their points. Collective."""
+        return EdgeFlowSurface(self.solver, patches, about)
+
     # --------------------------------------------------------------------------------------- results
     @property
     def _pressure_chains(self) -> Sequence[Chain]:
@@ -282,6 +297,14 @@ class EdgeFlow(FlowOnPoints):
             dat.buffer.device()
         device.synchronize()
         return time.perf_counter() - middle, middle - begin
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points. Collective."""
+        from fluxloom.solvers.edge_probes import EdgeProbes
+
+        return EdgeProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

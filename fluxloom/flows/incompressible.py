@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -41,7 +43,7 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
@@ -49,6 +51,9 @@ from fluxloom.solvers.flow_gradient import VelocityGradient
 from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.incompressible import Incompressible as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Incompressible", "IncompressibleScheme", "Pressure", "Velocity"]
 
@@ -190,11 +195,6 @@ class Incompressible(FlowInTime):
         """Return the whole mesh; on several ranks it is made anew."""
         return self._source.whole()
 
-    @property
-    def patches(self) -> Sequence[str]:
-        """Names of the patches."""
-        return list(self.solver.volumes.patches)
-
     @cached_property
     def _energy(self) -> EnergyBudget:
         """Its budget of energy, made when it is asked for first. Collective."""
@@ -232,6 +232,20 @@ class Incompressible(FlowInTime):
         if self._drive is not None:
             found |= {f"force_{'xyz'[k]}": value for k, value in enumerate(self._drive.force.tolist())}
         return found
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the pressure at the faces and the friction along them. Collective."""
+        return IncompressibleSurface(self.solver, patches, about)
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the terms of the discrete equations. Collective."""
+        return IncompressibleSurface(self.solver, patches, about, balance=True)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -292,6 +306,14 @@ class Incompressible(FlowInTime):
         if self._drive is not None:
             found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
         return found
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity, pressure and scalars at points. Collective."""
+        from fluxloom.solvers.flow_probes import Probes
+
+        return Probes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -1,11 +1,11 @@
-"""Shallow water, as scripts and cases make it: reports, gauges, events, snapshots and pictures."""
+"""Shallow water, as scripts and cases make it: reports, events and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +30,18 @@ from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
-from fluxloom.run.files import write_table
-from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
+from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue
-from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Event", "Plan", "ShallowWater", "WaterDomain", "water_mesh"]
 
@@ -75,8 +76,8 @@ class Plan:
     ----------
     end, intervals
         The run has so many equal intervals, with a report after each.
-    gauges, sampling
-        Points, and the seconds between two of their rows.
+    gauges
+        Points that the picture of the surface shows.
     events
         In order of time.
     """
@@ -84,82 +85,7 @@ class Plan:
     end: float
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    sampling: float = 1.0
     events: tuple[Event, ...] = ()
-
-
-class WaterFiles(Monitor):
-    """Gauges in ``gauges.csv``.
-
-    Parameters
-    ----------
-    solver, plan
-        The water, and what is done when.
-    """
-
-    name, remembers = "gauges", ("memory",)
-
-    def __init__(self, solver: Solver, plan: Plan) -> None:
-        self.solver, self.plan = solver, plan
-        self.gauges = Gauges(solver, plan.gauges)
-        self.rows: list[tuple[float, FloatArray]] = []
-        """Times, and what `Gauges.read` returned."""
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """The rows so far."""
-        times, values = self.series()
-        return {"gauges": list(self.gauges.names), "times": times, "values": values}
-
-    @memory.setter
-    def memory(self, memory: Mapping[str, Any]) -> None:
-        """Take back what a checkpoint has kept."""
-        names, before = self.gauges.names, list(memory["gauges"])
-        values = np.full((len(memory["times"]), len(names), 4), np.nan)
-        for k, name in enumerate(names):
-            if name in before:
-                values[:, k] = memory["values"][:, before.index(name)]
-        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
-
-    @property
-    def intervals(self) -> list[float]:
-        """Seconds between two samples, where there are any."""
-        return [self.plan.sampling] if self.plan.gauges else []
-
-    def at(self, time: float) -> None:
-        """Take what is due at a time."""
-        plan, close = self.plan, _CLOSE * self.plan.end
-        if plan.gauges and _due(time, plan.sampling, close):
-            self.rows.append((time, self.gauges.read()))
-
-    def series(self) -> tuple[FloatArray, FloatArray]:
-        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
-        times = np.array([time for time, _ in self.rows])
-        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the table."""
-        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
-            self.rows.append((self.solver.time, self.gauges.read()))
-        if not self.rows:
-            return
-        times, values = self.series()
-        parts = ("depth", "elevation", "velocity_x", "velocity_y")
-        columns = {f"{name}.{part}": values[:, k, i] for k, name in enumerate(self.gauges.names)
-                   for i, part in enumerate(parts)}  # fmt: skip
-        self.folder.write("gauges.csv", lambda path: write_table(path, {"time": times, **columns}))
-
-    def draw(self, name: str) -> None:
-        """Draw the surface at the gauges over time."""
-        if len(self.rows) < 2:
-            return
-        from fluxloom.run.pictures import draw_history
-
-        times, values = self.series()
-        panels = [(HistoryPanel(f"{gauge} [m]", (gauge,)), values[:, k, 1:2])
-                  for k, gauge in enumerate(self.gauges.names)]  # fmt: skip
-        title = f"{name}: surface at the gauges"
-        self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +195,6 @@ class ShallowWater(Flow):
         )  # fmt: skip
         self.plan, self._source = plan, domain.domain
         self.partition = solver.mesh.part.report()
-        self.files = WaterFiles(solver, plan)
         self._done, self._events = 0, 0
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
@@ -354,9 +279,6 @@ class ShallowWater(Flow):
     def _stops(self, begin: float, end: float) -> list[float]:
         """Return the times in ``(begin, end]`` at which something happens, the end among them."""
         times = {end} | {e.time for e in self.plan.events if begin < e.time <= end}
-        for step in self.files.intervals:
-            first, last = int(begin / step), int(end / step) + 1
-            times |= {k * step for k in range(first, last + 1) if begin < k * step <= end}
         ordered = sorted(times)
         close = _CLOSE * self.plan.end
         kept = [t for t, following in zip(ordered, [*ordered[1:], np.inf], strict=True) if following - t > close]
@@ -368,7 +290,6 @@ class ShallowWater(Flow):
         while self._events < len(events) and events[self._events].time <= time + close:
             self.solver.displace(events[self._events].rise)
             self._events += 1
-        self.files.at(time)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -456,6 +377,10 @@ class ShallowWater(Flow):
         """Return the counters of each loop or fused group."""
         return self.solver.reports()
 
+    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error") -> Gauges:
+        """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
+        return Gauges(self.solver, points, outside)
+
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""
         found = highest_cell(self.solver.mesh, np.where(self._dry, self.solver.highest_surface(), np.nan))
@@ -486,8 +411,3 @@ class ShallowWater(Flow):
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return f"lower flow.cfl (now {self.solver.scheme.cfl:g}) or set flow.order = 1"
-
-
-def _due(time: float, step: float, close: float) -> bool:
-    """Whether a time is a multiple of a step."""
-    return abs(time - round(time / step) * step) <= close

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.staggered_surface import StaggeredSurface
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
@@ -35,10 +37,13 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl_quantities, gradient_quantities
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Staggered", "StaggeredStart"]
 
@@ -136,11 +141,6 @@ class Staggered(FlowInTime):
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
 
-    @property
-    def patches(self) -> Sequence[str]:
-        """Names of the sides that are not periodic."""
-        return list(self.solver.boundaries)
-
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""
         faces, counts = self.solver.grid.faces, self.solver.grid.counts
@@ -150,12 +150,28 @@ class Staggered(FlowInTime):
             return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
         return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
 
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Lower and upper corner of the box."""
+        faces = self.solver.grid.faces
+        return np.array([float(f[0]) for f in faces]), np.array([float(f[-1]) for f in faces])
+
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
             self._stable = self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
         return self._stable
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the sides."""
+        return tuple(self.solver.boundaries)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> StaggeredSurface:
+        """Return sides as a surface."""
+        return StaggeredSurface(self.solver, patches, about)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
@@ -243,6 +259,14 @@ class Staggered(FlowInTime):
             share = 100.0 * pressure / (loops + pressure)
             text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
         return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points."""
+        from fluxloom.solvers.staggered_probes import StaggeredProbes
+
+        return StaggeredProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
@@ -20,11 +21,14 @@ from fluxloom.flows.points import PointDomain
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport, Scalar, TransportState
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Transport"]
 
@@ -164,6 +168,14 @@ class Transport(FlowOnPoints):
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
             *self.choices(),
         )
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples the scalar at points. Collective."""
+        from fluxloom.solvers.edge_transport_probes import TransportProbes
+
+        return TransportProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -21,6 +21,9 @@ from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
 
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
+
 _FEW = 3
 """Lines of the history from which on it is drawn."""
 
@@ -88,10 +91,10 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        before, until = self.flow.steps, self.until
+        before = self.flow.steps
         while True:
             stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-            self._residual = self.flow.advance(Until(until.time, until.steady, until.steps, stop))
+            self._residual = self.flow.advance(self.until.stopped(stop))
             if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
                 break
             for monitor in self.monitors:

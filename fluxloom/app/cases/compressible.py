@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
-    BalanceObserver,
-    SurfaceObserver,
-    probes_observer,
+    MassBalance,
+    references_of,
+    surface_of,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
@@ -27,7 +26,6 @@ from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.strategy_tables import strategy_of
-from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.compressible import Compressible
 from fluxloom.flows.compressible_steps import Explicit
@@ -89,25 +87,22 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
             start=start_of(case, d), scheme=scheme_of(case), steps=_steps(case), rotation=rotation_of(case, d),
             slopes=case.scheme.slopes,
         )  # fmt: skip
-    return run_of(case, flow, Until(case.time.end, case.time.drop), _monitors(case, flow, up))
+    references = references_of(flow.solver, stream, up)
+    monitors = _monitors(case, flow)
+    if case.surface.patches:
+        monitors.append(surface_of(case.surface, stream, references))
+    until = Until(case.time.end, case.time.drop)
+    return run_of(case, flow, until, monitors, references, stream.pressure)
 
 
-def _monitors(case: CompressibleCase, whole: Compressible, up: int) -> list[Monitor]:
-    """Return what looks at a flow. Collective."""
-    flow, stream = whole.solver, whole.stream
-    assert stream is not None
-    found: list[Monitor] = [BalanceObserver(flow, stream, case.forces, up)]
+def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
+    """Return what the solver alone looks at. Collective."""
+    flow = run.solver
+    found: list[Monitor] = [MassBalance(run)]
     if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
         found.append(InletObserver(flow, inlets))
-    if case.surface.patches:
-        found.append(SurfaceObserver(flow, stream, case.surface, cache(whole.mesh)))
-    if case.probes.points:
-        try:
-            found.append(probes_observer(flow, case.probes, steady=not case.time.end))
-        except SolverError as error:
-            raise CaseError(f"probes: {error}") from None
     return found
 
 

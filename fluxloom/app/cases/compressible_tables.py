@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -300,6 +300,8 @@ class BoundaryTable(MotionTable):
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
+    scaled = True
+
     gas: GasTable = GasTable()
     flow: FreeStreamTable = FreeStreamTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -310,9 +312,7 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
-    forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
-    probes: ProbesTable = ProbesTable()
 
     @property
     def divided(self) -> str:

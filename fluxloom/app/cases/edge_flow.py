@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.flow_choices import (
     initial_velocity,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import explained, flow_boundary
+from fluxloom.app.cases.flow_start import flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
@@ -30,9 +29,7 @@ from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
 from fluxloom.values.expressions import formula
@@ -88,7 +85,7 @@ class EdgeFlowApplication:
                 steps=StepLengths(time.dt, time.courant), model=case.les.model, stop=pressure.value,
                 preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
             )  # fmt: skip
-        return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
+        return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _scheme(case: EdgeFlowCase) -> EdgeScheme:
@@ -123,13 +120,3 @@ def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, Ed
     }
 
 
-def _monitors(case: EdgeFlowCase, solver: Solver) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(EdgeForcesObserver(solver, name, table))
-    if case.probes.points:
-        with explained("probes"):
-            found.append(edge_probes_observer(solver, case.probes))
-    return found

@@ -11,8 +11,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
-from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import strategy_of
@@ -22,10 +21,7 @@ from fluxloom.flows.points import flow_points
 from fluxloom.flows.transport import Transport
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport as Solver
-from fluxloom.solvers.edge_transport_probes import TransportProbes
 from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
@@ -82,7 +78,7 @@ class EdgeTransportApplication:
                 start=_field(case.initial.scalar, "initial.scalar", d), scheme=strategy_of(EdgeScheme, case.scheme),
                 bounded=case.scheme.bounded, steps=StepLengths(time.dt, time.courant),
             )  # fmt: skip
-        return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
+        return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _velocity(table: TransportTable, d: int) -> tuple[float, ...] | Callable[[Array], Array]:
@@ -103,13 +99,3 @@ def _field(given: float | str, key: str, d: int) -> Scalar:
         return given
     values = formula(given, key, ("x", "y", "z")[:d])
     return lambda places: values(*places.T)
-
-
-def _monitors(case: EdgeTransportCase, solver: Solver) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    table = case.probes
-    if not table.points:
-        return []
-    with explained("probes"):
-        probes = TransportProbes(solver, table.points, BLOCK)
-    return [ProbesObserver(solver, probes, "time", ["scalar"], table.every)]

@@ -9,12 +9,10 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import explained, flow_boundary
+from fluxloom.app.cases.flow_start import flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
-    ForcesObserver,
     ScalarObserver,
-    probes_observer,
 )
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
@@ -92,12 +90,6 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
 def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(ForcesObserver(solver, name, table))
-    if case.probes.points:
-        with explained("probes"):
-            found.append(probes_observer(solver, case.probes))
     for name, table in case.scalar.items():
         free = ("adiabatic", "outflow", "symmetry")
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type not in free]

@@ -13,7 +13,6 @@ from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length
-from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
 from fluxloom.dsl.context import Context
@@ -109,7 +108,4 @@ def _start(case: StaggeredCase, grid: StaggeredGrid) -> StaggeredStart:
 def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))
     return found

@@ -23,6 +23,7 @@ from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
+from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
@@ -77,7 +78,6 @@ class TsunamiApplication:
             end=case.run.time,
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
-            sampling=case.gauges.every or case.run.time / case.run.iterations,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         boundaries = {name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()}
@@ -89,7 +89,10 @@ class TsunamiApplication:
             boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
             fused=case.run.fused, dtype=case.flow.precision,
         )  # fmt: skip
-        monitors: list[Monitor] = [flow.files]
+        monitors: list[Monitor] = []
+        if case.gauges.points:
+            monitors.append(Gauges(case.gauges.points, case.gauges.every or plan.end / plan.intervals))
+            monitors[-1].table = "gauges"
         if count := case.output.snapshots:
             monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
         return run_of(case, flow, Until(plan.end), monitors)
