@@ -233,6 +233,9 @@ def test_two_ranks_have_what_one_has(tmp_path: Path, kind: str) -> None:
         ("[probes]\npoints.out = [3.0, 0.0]\n", r"probes: probe 'out' at \(3\.0, 0\.0\) is not in the mesh"),
         ("[probes]\npoints = [[0.5, 0.5]]\nevery = 2\nperiod = 0.1\n", "give only one of every and period"),
         ("[lines.a]\nstart = [0.0, 0.0]\nend = [0.0, 0.0]\n", "start and end are different points"),
+        ("[probes]\npoints.a = [0.5, 0.5]\nspectrum = true\n[spectra.a]\ncolumn = 'a.u'", "has a spectrum of this"),
+        ("[probes]\npoints.'a/b' = [0.5, 0.5]\nspectrum = true\n", "'a/b' cannot have a spectrum"),
+        (LINE + LINE.replace("across", "across_series"), r"lines\.across_series: 'across' has a file of this name"),
         ('[lines."a/b"]\nstart = [0.0, 0.0]\nend = [0.0, 1.0]\n', "a/b"),
     ],
 )
