@@ -214,6 +214,50 @@ def _probes(comm: Comm, text: str, folder: Path) -> None:
     run(text, folder / f"{comm.size}", comm=comm)
 
 
+TRANSPORT = """
+[case]
+name = "box"
+solver = "edge_transport"
+[mesh]
+nx = 4
+ny = 3
+nz = 3
+kind = "tetra"
+[transport]
+velocity = [0.0, 0.0, 0.0]
+diffusivity = 0.1
+[initial]
+scalar = "1 + x - 2 * y + 0.5 * z"
+[boundary]
+xmin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+xmax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+ymin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+ymax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+zmin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+zmax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+[time]
+dt = 0.01
+[lines.through]
+start = [0.0, 1.0, 0.1]
+end = [1.0, 0.0, 0.9]
+count = 12
+[run]
+iterations = 2
+threads = 1
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_linear_scalar_stays_exact(tmp_path: Path, ranks: int) -> None:
+    """On tetrahedra, where nothing but linear diffusion acts."""
+    (tmp_path / f"{ranks}").mkdir()
+    run_threads(ranks, _probes, TRANSPORT, tmp_path)
+    line = table(tmp_path / f"{ranks}" / "line_through.csv")
+    assert list(line) == ["x", "y", "z", "distance", "scalar"]
+    assert len(line["x"]) == 12
+    np.testing.assert_allclose(line["scalar"], 1 + line["x"] - 2 * line["y"] + 0.5 * line["z"], atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["quad", "triangle"])
 def test_two_ranks_have_what_one_has(tmp_path: Path, kind: str) -> None:
     text = channel(kind=kind, ny=4, mesh="perturb = 0.1", more=LINE + "every = 3\n")
