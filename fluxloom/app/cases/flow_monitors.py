@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,9 @@ from fluxloom.monitors.probes import Probes, named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.point_samples import named
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -45,7 +51,8 @@ BLOCK = 64
 
 
 Point = Annotated[list[float], Field(min_length=2, max_length=3)]
-FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+_FILE = r"^[\w+-][\w .+-]*$"
+FileName = Annotated[str, Field(pattern=_FILE)]
 """Name of a table that is a part of the name of a file."""
 
 
@@ -191,9 +198,12 @@ class ProbesTable(Table):
         return points
 
     @model_validator(mode="after")
-    def _one(self) -> ProbesTable:
+    def _consistent(self) -> ProbesTable:
         if self.period and self.changed(("every",)):
             raise ValueError("give only one of every and period")
+        for name in self.points if self.spectrum else ():
+            if not re.match(_FILE, name):
+                raise ValueError(f"probe {name!r} cannot have a spectrum: its name would be part of the name of a file")
         return self
 
 
@@ -418,6 +428,16 @@ class FlowCase(CaseModel):
                 raise ValueError(f"forces.{name}: {error}") from None
         return self
 
+    @model_validator(mode="after")
+    def _files(self) -> FlowCase:
+        """Refuse tables of points whose files would have the same name."""
+        if self.probes.spectrum and (both := sorted(set(self.spectra) & set(self.probes.points))):
+            raise ValueError(f"spectra.{both[0]}: probe {both[0]!r} has a spectrum of this name: choose another")
+        if both := sorted(name for name in self.lines if name.removesuffix("_series") in set(self.lines) - {name}):
+            other = both[0].removesuffix("_series")
+            raise ValueError(f"lines.{both[0]}: {other!r} has a file of this name: choose another")
+        return self
+
 
 References = Callable[[ForcesTable], Reference | None]
 """Returns what the coefficients of a table refer to; None: there are none."""
@@ -481,14 +501,21 @@ def _on_surfaces(case: FlowCase, references: References, pressure: float) -> lis
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
-    """Return what is measured at points."""
+    """Return what is measured at points; what no case wants is not imported."""
     found: list[Monitor] = []
     if (table := case.probes).points:
-        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
+        from fluxloom.monitors.probes import Probes
+
+        probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
+        found.append(_of("probes", probes))
     for name, table in case.lines.items():
+        from fluxloom.monitors.lines import Line
+
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
+        from fluxloom.monitors.slices import Slice
+
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
     return found
@@ -496,10 +523,13 @@ def _at_points(case: FlowCase) -> list[Monitor]:
 
 def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
-    return [
-        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
-        for name, table in case.spectra.items()
-    ]
+    found: list[Monitor] = []
+    for name, table in case.spectra.items():
+        from fluxloom.monitors.spectrum import Spectrum
+
+        spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
+        found.append(_of(f"spectra.{name}", spectrum))
+    return found
 
 
 def _of(table: str, monitor: Monitor) -> Monitor:
