@@ -87,20 +87,19 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     made, d = run(shear(mesh), tmp_path), MESHES[mesh][2]
     found = {name: values[-1] for name, values in table(tmp_path / "history.csv").items()}
     span = 0.5 if d == 3 else 1.0
-    close = {"rel": 1e-9, "abs": 1e-9}
-    assert found["ymax.force_x"] == pytest.approx(-0.1 * span, **close)
+    assert found["ymax.force_x"] == pytest.approx(-0.1 * span, rel=1e-9, abs=1e-9)
     assert found["ymax.force_y"] == pytest.approx(0.0, abs=1e-9)
-    assert found["ymax.moment_z"] == pytest.approx(0.1 * span, **close)
-    assert found["about.moment_z"] == pytest.approx(0.1 * span, **close)  # of ymin alone, which is 1 below
+    assert found["ymax.moment_z"] == pytest.approx(0.1 * span, rel=1e-9, abs=1e-9)
+    assert found["about.moment_z"] == pytest.approx(0.1 * span, rel=1e-9, abs=1e-9)  # of ymin alone, which is 1 below
     if d == 3:
         assert found["ymax.moment_x"] == pytest.approx(0.0, abs=1e-9)
-        assert found["ymax.moment_y"] == pytest.approx(-0.1 * 0.5**2 / 2, **close)
+        assert found["ymax.moment_y"] == pytest.approx(-0.1 * 0.5**2 / 2, rel=1e-9, abs=1e-9)
     q = 0.5 * 2.0**2
-    assert found["ymax.drag"] == pytest.approx(-0.1 * span / (q * 0.5), **close)
+    assert found["ymax.drag"] == pytest.approx(-0.1 * span / (q * 0.5), rel=1e-9, abs=1e-9)
     assert found["ymax.lift"] == pytest.approx(0.0, abs=1e-9)
-    assert found["ymax.moment"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), **close)
-    assert found["out.flow"] == pytest.approx(0.5 * span, **close)
-    assert found["xmin.flow"] == pytest.approx(-0.5 * span, **close)
+    assert found["ymax.moment"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), rel=1e-9, abs=1e-9)
+    assert found["out.flow"] == pytest.approx(0.5 * span, rel=1e-9, abs=1e-9)
+    assert found["xmin.flow"] == pytest.approx(-0.5 * span, rel=1e-9, abs=1e-9)
     assert found["out.p"] == pytest.approx(0.0, abs=1e-9)
     assert found["out.total_pressure"] == pytest.approx(1 / 6, rel=0.1)
     wall = table(tmp_path / "wall_ymax.csv")
@@ -116,7 +115,7 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     assert forces.cd == pytest.approx(found["ymax.drag"], rel=1e-11)
     assert forces.moment[2] == pytest.approx(found["ymax.moment_z"], rel=1e-11)
     assert forces.series.time.tolist() == pytest.approx([0.01, 0.02])
-    assert forces.series.drag == pytest.approx(found["ymax.drag"], **close)
+    assert forces.series.drag == pytest.approx(found["ymax.drag"], rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("mesh", ["tetrahedra", "edges of tetrahedra"])
