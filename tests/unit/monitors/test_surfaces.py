@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -382,3 +383,30 @@ def test_forms_of_forces(tmp_path: Path) -> None:
     found = {name: values[-1] for name, values in table(tmp_path / "history.csv").items()}
     assert found["all.force_x"] == pytest.approx(0.0, abs=1e-8)
     assert found["surface.force_x"] == pytest.approx(0.0, abs=1e-8)
+
+
+def test_script(tmp_path: Path) -> None:
+    """Monitors of a script find what those of the case file do."""
+    run(shear("tetrahedra"), tmp_path)
+    case = table(tmp_path / "history.csv")
+    flow = built(shear("tetrahedra").partition("[forces.ymax]")[0] + "[run]\niterations = 2\nthreads = 1\n").flow
+    wing = fl.Forces("ymax", reference=fl.Reference(2.0, area=0.5, length=0.25))
+    result = fl.run(flow, fl.Steps(2), [fl.History(1), wing, fl.PatchFlow("xmin"), fl.Walls("ymax")])
+    assert result.forces["ymax"].cd == pytest.approx(case["ymax.drag"][-1], rel=1e-11)
+    assert result.forces["ymax"].cm == pytest.approx(case["ymax.moment"][-1], rel=1e-11)
+    assert result.history["xmin.flow"] == pytest.approx(case["xmin.flow"], rel=1e-11)
+    assert "ymax, y+" in dict(result.summary)
+
+
+def test_half_a_channel(tmp_path: Path) -> None:
+    """Poiseuille's flow: the wall of half the channel, to its plane of symmetry, bears what that of the whole does."""
+    text = shear("triangles").replace('"y"', '"4 * y * (1 - y)"').replace("velocity = [1.0, 0.0]", "")
+    text = text.replace("nx = 4\nny = 5", "nx = 4\nny = 6") + "[forces.ymin]\nspeed = 1.0\narea = 1.0\n"
+    half = text.replace("ny = 6", "ny = 3\ny = [0.0, 0.5]")
+    half = half.replace('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"')
+    run(text, tmp_path / "whole")
+    run(half, tmp_path / "half")
+    whole, one = (table(tmp_path / name / "history.csv") for name in ("whole", "half"))
+    assert one["ymin.drag"] == pytest.approx(whole["ymin.drag"], rel=1e-6)
+    assert one["ymin.drag"][-1] == pytest.approx(0.8, rel=0.1)
+    assert 2.0 * one["xmin.flow"] == pytest.approx(whole["xmin.flow"], rel=1e-9)
