@@ -12,6 +12,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.monitors.forces import Forces, Reference
+from fluxloom.run.results.folder import ResultFolder
 from tests.state_runs import leg
 from tests.unit.monitors.surface_cases import built, ring, run, table
 
@@ -410,3 +411,51 @@ def test_half_a_channel(tmp_path: Path) -> None:
     assert one["ymin.drag"] == pytest.approx(whole["ymin.drag"], rel=1e-6)
     assert one["ymin.drag"][-1] == pytest.approx(0.8, rel=0.1)
     assert 2.0 * one["xmin.flow"] == pytest.approx(whole["xmin.flow"], rel=1e-9)
+
+
+CAVITY = """
+[case]
+name = "heated"
+solver = "incompressible"
+[mesh]
+nx = 24
+ny = 24
+[fluid]
+viscosity = 0.008426149773176358
+gravity = [0.0, -1.0]
+[scalar.T]
+diffusivity = 0.011867816581938534
+initial = "0.5 - x"
+expansion = 1.0
+[scalar.T.boundary]
+xmin = { type = "value", value = "0.5" }
+xmax = { type = "value", value = "-0.5" }
+ymin = { type = "adiabatic" }
+ymax = { type = "adiabatic" }
+[boundary]
+xmin = { type = "wall" }
+xmax = { type = "wall" }
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[walls.xmin]
+length = 1.0
+difference = 1.0
+scalar = "T"
+[time]
+end = 60.0
+[run]
+iterations = 20000
+threads = 1
+"""
+
+
+@pytest.mark.long
+def test_nusselt_number_of_the_heated_cavity(tmp_path: Path) -> None:
+    """Of Rayleigh number 10^4: G. de Vahl Davis (1983) has 2.243; the error falls with the square of the cells."""
+    made = built(CAVITY)
+    made.begin(ResultFolder(tmp_path))
+    while not made.finished:
+        made.advance()
+    made.finish(pictures=False)
+    wall = table(tmp_path / "wall_xmin.csv")
+    assert wall["nusselt"] @ wall["area"] == pytest.approx(2.243, rel=0.02)
