@@ -15,7 +15,6 @@ from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import Airfoil, airfoil_part, airfoil_run
-from fluxloom.monitors.forces import Reference
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
 
@@ -87,6 +86,8 @@ class AirfoilCase(FlowCase):
 
 def _references(constants: AirfoilConstants) -> References:
     """Return what coefficients refer to: the free stream along x, with pressure and density 1, and the chord."""
+    from fluxloom.monitors.forces import Reference
+
     rho, u, _, _ = constants.far_field
 
     def found(table: ForcesTable) -> Reference:

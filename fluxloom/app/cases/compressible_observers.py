@@ -13,8 +13,6 @@ from fluxloom.app.cases.flow_averages import SampleObserver
 from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.monitors.forces import Reference
-from fluxloom.monitors.walls import Walls
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
@@ -41,9 +39,12 @@ def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> Refere
     up
         Axis from the lower to the upper side.
     """
+    from fluxloom.monitors.forces import Reference
+
     gas = flow.gas
 
     def found(table: ForcesTable) -> Reference:
+        """Return the reference of a table."""
         area, length = table.area or 1.0, table.length or 1.0
         drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
         if not (table.speed and drag and lift):
@@ -144,8 +145,10 @@ class AveragesObserver(SampleObserver):
         return (("averages", f"{found.samples:,} samples{over}"),)
 
 
-def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Walls:
+def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Monitor:
     """Return what writes the tables of ``[surface]``: one a patch, one a cut."""
+    from fluxloom.monitors.walls import Walls
+
     walls = Walls(
         "surface", table.patches, wall_reference(references), pressure=stream.pressure, axis=table.axis,
         cuts=table.cuts, tables={f"surface_{name}": [name] for name in table.patches}, cut="cut",
