@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import Airfoil, airfoil_part, airfoil_run
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
+
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
 
 __all__ = ["AirfoilApplication", "AirfoilCase", "mesh_sizes"]
 
@@ -86,12 +89,12 @@ class AirfoilCase(FlowCase):
 
 def _references(constants: AirfoilConstants) -> References:
     """Return what coefficients refer to: the free stream along x, with pressure and density 1, and the chord."""
-    from fluxloom.monitors.forces import Reference
-
     rho, u, _, _ = constants.far_field
 
     def found(table: ForcesTable) -> Reference:
         """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
+
         drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
         return Reference(table.speed or u, table.area or 1.0, table.length or 1.0, rho, drag, lift)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
+
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
 
 __all__ = [
     "AveragesObserver", "MassBalance", "references_of", "surface_of",
@@ -39,12 +42,12 @@ def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> Refere
     up
         Axis from the lower to the upper side.
     """
-    from fluxloom.monitors.forces import Reference
-
     gas = flow.gas
 
     def found(table: ForcesTable) -> Reference:
         """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
+
         area, length = table.area or 1.0, table.length or 1.0
         drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
         if not (table.speed and drag and lift):
