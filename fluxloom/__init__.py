@@ -166,11 +166,16 @@ if TYPE_CHECKING:
     from fluxloom.linalg.rings import RingProduct as RingProduct
     from fluxloom.linalg.status import Stop as Stop
     from fluxloom.monitors.averages import Averages as Averages
+    from fluxloom.monitors.forces import Forces as Forces
+    from fluxloom.monitors.forces import Reference as Reference
     from fluxloom.monitors.lines import Line as Line
+    from fluxloom.monitors.patch_flow import PatchFlow as PatchFlow
     from fluxloom.monitors.plateau import Plateau as Plateau
     from fluxloom.monitors.probes import Probes as Probes
     from fluxloom.monitors.slices import Slice as Slice
     from fluxloom.monitors.spectrum import Spectrum as Spectrum
+    from fluxloom.monitors.walls import HeatReference as HeatReference
+    from fluxloom.monitors.walls import Walls as Walls
     from fluxloom.run.checkpoint import Every as Every
     from fluxloom.run.flow import Flow as Flow
     from fluxloom.run.flow import Steady as Steady
@@ -256,11 +261,14 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
         "fluxloom.monitors.averages": "Averages",
+        "fluxloom.monitors.forces": "Forces Reference",
         "fluxloom.monitors.lines": "Line",
+        "fluxloom.monitors.patch_flow": "PatchFlow",
         "fluxloom.monitors.plateau": "Plateau",
         "fluxloom.monitors.probes": "Probes",
         "fluxloom.monitors.slices": "Slice",
         "fluxloom.monitors.spectrum": "Spectrum",
+        "fluxloom.monitors.walls": "HeatReference Walls",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
         "fluxloom.run.guard_limits": "GuardLimits",

@@ -323,10 +323,11 @@ class Forces(Monitor):
         loads = self.now()
         turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
         force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
-        rows = [(self.name, f"force {force}; moment {moment}")]
-        if (found := self.coefficients()) is not None:
-            rows[:0] = [(self.name, f"drag {found.drag:.7g}, lift {found.lift:.7g}, moment {found.moment:.7g}")]
-        return (*rows, *self._means())
+        text = f"force {force}; moment {moment}"
+        if (found := self.coefficients()) is None:
+            return ((self.name, text), *self._means())
+        coefficients = f"drag {found.drag:.7g}, lift {found.lift:.7g}, moment {found.moment:.7g}"
+        return ((self.name, coefficients), (f"{self.name}, force", text), *self._means())
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +19,11 @@ from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
 from fluxloom.monitors.plateau import Plateau
-from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.point_samples import named
+from fluxloom.monitors.probes import named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.monitors.point_samples import named
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -37,6 +33,7 @@ from fluxloom.run.results.tables import Lines
 from fluxloom.run.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
     from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = [
@@ -430,16 +427,20 @@ class FlowCase(CaseModel):
 
     @model_validator(mode="after")
     def _files(self) -> FlowCase:
-        """Refuse tables of points whose files would have the same name."""
+        """Refuse tables whose files would have the same name."""
         if self.probes.spectrum and (both := sorted(set(self.spectra) & set(self.probes.points))):
             raise ValueError(f"spectra.{both[0]}: probe {both[0]!r} has a spectrum of this name: choose another")
         if both := sorted(name for name in self.lines if name.removesuffix("_series") in set(self.lines) - {name}):
             other = both[0].removesuffix("_series")
             raise ValueError(f"lines.{both[0]}: {other!r} has a file of this name: choose another")
+        for name, table in self.walls.items():
+            if both := [cut for cut in table.cuts if f"{name}_{table.axis}_{cut:g}" in self.walls]:
+                taken = f"{name}_{table.axis}_{both[0]:g}"
+                raise ValueError(f"walls.{taken}: a cut of {name!r} has a file of this name: choose another")
         return self
 
 
-References = Callable[[ForcesTable], Reference | None]
+References: TypeAlias = "Callable[[ForcesTable], Reference | None]"
 """Returns what the coefficients of a table refer to; None: there are none."""
 
 
@@ -447,6 +448,8 @@ def reference_in(dimension: int) -> References:
     """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
 
     def found(table: ForcesTable) -> Reference | None:
+        from fluxloom.monitors.forces import Reference
+
         if not table.speed:
             return None
         for name in ("drag", "lift"):
@@ -496,8 +499,14 @@ def _of_fields(case: FlowCase) -> Iterator[Monitor]:
 
 def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
     """Return what is measured on patches."""
-    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
-    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
+    return [*_forces(case, references), *_patch_flows(case), *_walls(case, references, pressure)]
+
+
+def _patch_flows(case: FlowCase) -> Iterator[Monitor]:
+    """Yield what flows through patches."""
+    for name, table in case.patch_flow.items():
+
+        yield _of(f"patch_flow.{name}", PatchFlow(name, table.patches))
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
@@ -509,12 +518,10 @@ def _at_points(case: FlowCase) -> list[Monitor]:
         probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
         found.append(_of("probes", probes))
     for name, table in case.lines.items():
-        from fluxloom.monitors.lines import Line
 
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
-        from fluxloom.monitors.slices import Slice
 
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
@@ -525,7 +532,6 @@ def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
     found: list[Monitor] = []
     for name, table in case.spectra.items():
-        from fluxloom.monitors.spectrum import Spectrum
 
         spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
         found.append(_of(f"spectra.{name}", spectrum))
@@ -541,6 +547,7 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
     """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
     for name, table in case.walls.items():
+
         try:
             heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
             reference = wall_reference(references, table.speed, table.along)
@@ -575,6 +582,7 @@ def wall_reference(references: References, speed: float = 0.0, along: Sequence[f
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
     """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
+
         try:
             reference = references(table)
         except SolverError as error:
