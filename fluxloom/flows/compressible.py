@@ -32,7 +32,7 @@ from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 
-__all__ = ["CompressibleRun"]
+__all__ = ["Compressible"]
 
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
@@ -41,7 +41,7 @@ Array = npt.NDArray[np.float64]
 Window = tuple[float, float, float, float]
 
 
-class CompressibleRun(Flow):
+class Compressible(Flow):
     """The solver of compressible flow, ready to advance by steps.
 
     Parameters

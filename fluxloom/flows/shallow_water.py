@@ -32,9 +32,10 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowWater, Survey
+from fluxloom.solvers.shallow_water import ShallowWater as Solver
+from fluxloom.solvers.shallow_water import Survey
 
-__all__ = ["Event", "Plan", "TsunamiRun"]
+__all__ = ["Event", "Plan", "ShallowWater"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -90,7 +91,7 @@ class WaterFiles(Monitor):
 
     name, remembers = "gauges", ("memory",)
 
-    def __init__(self, solver: ShallowWater, plan: Plan) -> None:
+    def __init__(self, solver: Solver, plan: Plan) -> None:
         self.solver, self.plan = solver, plan
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
@@ -153,7 +154,7 @@ class WaterFiles(Monitor):
         self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
 
 
-class TsunamiRun(Flow):
+class ShallowWater(Flow):
     """The shallow-water solver, ready to advance from report to report: these are the steps of the run.
 
     Parameters
@@ -168,7 +169,7 @@ class TsunamiRun(Flow):
 
     remembers = ("_events", "memory")
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
+    def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
         self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
         self.files = WaterFiles(solver, plan)
         self._done, self._events = 0, 0

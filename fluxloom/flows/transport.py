@@ -21,10 +21,10 @@ from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
-__all__ = ["EdgeTransportRun"]
+__all__ = ["Transport"]
 
 
-class EdgeTransportRun(FlowOnPoints):
+class Transport(FlowOnPoints):
     """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
 
     The velocity stays as it is, so that the largest stable step is found once.

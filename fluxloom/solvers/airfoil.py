@@ -29,7 +29,8 @@ from fluxloom.mesh.airfoil import WALL, AirfoilMesh
 from fluxloom.mesh.distribute import RankedMesh
 
 __all__ = [
-    "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "primitive", "res_calc", "save_soln", "shape", "update",
+    "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "cell_shape", "primitive", "res_calc", "save_soln",
+    "update",
 ]  # fmt: skip
 
 
@@ -168,7 +169,7 @@ def primitive(q: Read, w: Write, *, gm1: float):
 
 
 @kernel
-def shape(x: Read, where: Write):
+def cell_shape(x: Read, where: Write):
     """The mean of the corners of a cell, and its area."""
     for k in range(2):
         where[k] = 0.25 * (x[0][k] + x[1][k] + x[2][k] + x[3][k])

@@ -17,7 +17,7 @@ from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.mesh.io import read_fields
 from fluxloom.run import session
 from fluxloom.run.flow_run import FlowRun
@@ -78,8 +78,8 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeFlowRun]:
-    return built(EdgeFlowRun, path, device, comm)
+def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeFlow]:
+    return built(EdgeFlow, path, device, comm)
 
 
 def test_channel(channel: Write) -> None:
@@ -245,9 +245,9 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
     )
     assert case.run.tune == "startup"
 
-    def made() -> FlowRun[EdgeFlowRun]:
+    def made() -> FlowRun[EdgeFlow]:
         runner = application.build(case, Context("cpu", threads=1))
-        assert isinstance(runner.flow, EdgeFlowRun)
+        assert isinstance(runner.flow, EdgeFlow)
         return advanced(runner, 1)
 
     runner = made()

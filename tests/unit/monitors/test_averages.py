@@ -12,7 +12,7 @@ from fluxloom.app.loading import load_case, parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
 from fluxloom.monitors.averages import Averages
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
@@ -76,7 +76,7 @@ def test_means_of_fields(name: str, tmp_path: Path) -> None:
 def test_a_monitor_of_a_script(tmp_path: Path) -> None:
     """Made without a flow; what does not fit is heard when it is attached."""
     flow = built("edge_flow").flow
-    assert isinstance(flow, EdgeFlowRun)
+    assert isinstance(flow, FlowOnEdges)
     averages = Averages(profile="y", bins=2)
     with pytest.raises(SolverError, match="no run yet"):
         averages.profile()
