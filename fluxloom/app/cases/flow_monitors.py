@@ -13,8 +13,6 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.monitors.averages import Averages
-from fluxloom.monitors.plateau import Plateau
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -147,10 +145,12 @@ F = TypeVar("F", bound=Flow)
 def common_monitors(case: FlowCase) -> list[Monitor]:
     """Return what every solver has: the history, averages, files of the fields, the end by a plateau.
 
-    Averages come before files, of whose fields theirs are.
+    Averages come before files, of whose fields theirs are; what no case wants is not imported.
     """
     found: list[Monitor] = [History(case.history.every)]
     if (table := case.statistics).every:
+        from fluxloom.monitors.averages import Averages
+
         averages = Averages(table.start, table.every, table.profile, table.bins)
         averages.table = "statistics"
         found.append(averages)
@@ -159,6 +159,8 @@ def common_monitors(case: FlowCase) -> list[Monitor]:
         snapshots.table = "snapshots"
         found.append(snapshots)
     if (table := case.stop).column:
+        from fluxloom.monitors.plateau import Plateau
+
         plateau = Plateau(table.column, table.tolerance, table.window, table.over)
         plateau.table = "stop"
         found.append(plateau)

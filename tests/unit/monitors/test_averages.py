@@ -14,6 +14,7 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
 from fluxloom.monitors.averages import Averages
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -28,12 +29,12 @@ SAMPLED = {
 }  # fmt: skip
 
 
-def built(name: str, **changes: object) -> FlowRun:
-    """Return a case of a name at its start, with averages."""
+def built(name: str, device: str = "cpu", **changes: object) -> FlowRun:
+    """Return a case of a name at its start."""
     text, others, _ = CASES[name]
     tables = changed(tomllib.loads(text), others | {"statistics": {}} | changes)
     case, application = parse_case(Document(Path("case"), tables, {}))
-    return application.build(case, Context("cpu", threads=1, tuning=False))
+    return application.build(case, Context(device, threads=1, tuning=False) if device == "cpu" else Context(device))
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -71,6 +72,18 @@ def test_means_of_fields(name: str, tmp_path: Path) -> None:
     lower = np.average(mean[0][left], weights=sizes[left])
     assert table[SAMPLED[name][0]][0] == pytest.approx(lower, rel=1e-7, abs=1e-9 * np.abs(mean[0]).max())
     assert dict(run.summary())["averages"].startswith("3 samples")
+
+
+@pytest.mark.parametrize("name", ["airfoil", "tsunami"])
+def test_what_is_averaged_is_that_of_the_reference(name: str) -> None:
+    """Of flows that fill what is averaged by a loop: a sample of the start."""
+    found = []
+    for device in ("cpu", "reference"):
+        means = RunningMeans(built(name, device).flow.averaged())
+        means.sample(2.0)
+        found.append([means.velocity(), means.stress(), *(means.mean(value.name) for value in means.averaged.values)])
+    for cpu, reference in zip(*found, strict=True):
+        np.testing.assert_allclose(cpu, reference, rtol=1e-12, atol=1e-14)
 
 
 def test_a_monitor_of_a_script(tmp_path: Path) -> None:

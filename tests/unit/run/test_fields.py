@@ -277,3 +277,15 @@ def test_fields_of_a_model_of_turbulence() -> None:
     np.testing.assert_allclose(found["mu_t"], 2.0 * np.maximum(nut, 0.0) * chi**3 / (chi**3 + 7.1**3), atol=1e-15)
     np.testing.assert_allclose(found["wall_distance"], distance)
     assert found["nu_tilde"].min() == -0.5
+
+
+def test_of_a_result() -> None:
+    """By names, and by formulas."""
+    flow, _ = edges(2, SelfComm())
+    result = fl.run(flow, fl.Steps(1))
+    assert list(result.fields) == ["u", "v", "speed", "p", "vorticity"]
+    found = result.chosen(["q_criterion", "ke = 0.5 * speed**2"])
+    np.testing.assert_allclose(found["ke"], 0.5 * (result.fields["u"] ** 2 + result.fields["v"] ** 2), rtol=1e-12)
+    assert np.isfinite(found["q_criterion"]).all()
+    with pytest.raises(SolverError, match="no field 'vortex'; did you mean 'vorticity'"):
+        result.chosen(["vortex"])
