@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,10 @@ SAMPLED = {
 }  # fmt: skip
 
 
-def built(name: str, device: str = "cpu", **changes: object) -> FlowRun:
+def built(name: str, changes: Mapping[str, object] | None = None, device: str = "cpu") -> FlowRun:
     """Return a case of a name at its start."""
     text, others, _ = CASES[name]
-    tables = changed(tomllib.loads(text), others | {"statistics": {}} | changes)
+    tables = changed(tomllib.loads(text), others | {"statistics": {}} | dict(changes or {}))
     case, application = parse_case(Document(Path("case"), tables, {}))
     return application.build(case, Context(device, threads=1, tuning=False) if device == "cpu" else Context(device))
 
@@ -41,7 +42,7 @@ def built(name: str, device: str = "cpu", **changes: object) -> FlowRun:
 def test_means_of_fields(name: str, tmp_path: Path) -> None:
     """From a start on, every second step and the last one; profiles are means of these."""
     table = {"every": 2, "start": 1e-9, "profile": "x", "bins": 2}
-    run = built(name, **{f"statistics.{key}": value for key, value in table.items()})
+    run = built(name, {f"statistics.{key}": value for key, value in table.items()})
     flow, found, weights, before = run.flow, [], [], run.flow.time or 0.0
     run.begin(ResultFolder(tmp_path))
     for step in range(1, 6):
@@ -79,7 +80,7 @@ def test_what_is_averaged_is_that_of_the_reference(name: str) -> None:
     """Of flows that fill what is averaged by a loop: a sample of the start."""
     found = []
     for device in ("cpu", "reference"):
-        means = RunningMeans(built(name, device).flow.averaged())
+        means = RunningMeans(built(name, device=device).flow.averaged())
         means.sample(2.0)
         found.append([means.velocity(), means.stress(), *(means.mean(value.name) for value in means.averaged.values)])
     for cpu, reference in zip(*found, strict=True):
@@ -108,7 +109,7 @@ def test_a_monitor_of_a_script(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_a_case(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="statistics: profile: an axis of x, y is wanted"):
-        built("edge_flow", **{"statistics.every": 2, "statistics.profile": "z"})
+        built("edge_flow", {"statistics.every": 2, "statistics.profile": "z"})
     path = tmp_path / "case.toml"
     path.write_text(CASES["edge_flow"][0].replace("every = 2\nprofile", "profile"), encoding="utf-8")
     with pytest.raises(CaseError, match="profile is there but every is not"):
