@@ -527,6 +527,14 @@ CASES: dict[str, Case] = {
     "edge_flow closed aggregation": (EDGE_CAVITY, {"pressure.preconditioner": "smoothed_aggregation"}, 12),
     "edge_transport": (TRANSPORT, {}, 12),
     "compressible in time": (TUBE, {}, 20),
+    "compressible values": (
+        TUBE, {
+            "gas.viscosity": {"type": "constant", "mu": 0.01},
+            "boundary.xmin": {"type": "total-inlet", "pressure": "1.2 + 0.1 * sin(40 * t) * y", "temperature": "1 + t"},
+            "boundary.xmax": {"type": "outlet", "pressure": {"type": "formula", "text": "0.1 + t"}},
+            "boundary.ymin": {"type": "wall", "heat_flux": "x * t", "velocity_x": "sin(40 * t)"},
+        }, 20,
+    ),
     "compressible local": (WING_SECTION, {}, 20),
     "compressible ramp": (WING_SECTION, {"time.ramp": 12, "time.cfl_start": 0.1}, 20),
     "compressible implicit": (WING_SECTION, {"time.integrator": "implicit", "implicit.krylov": 20}, 20),
@@ -558,6 +566,7 @@ CASES: dict[str, Case] = {
 
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
-    "edge_transport", "compressible in time", "compressible local", "lattice inplace", "lattice moving", "tsunami",
+    "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",
+    "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

@@ -1,36 +1,63 @@
-"""A case of compressible flow as it runs: steps, residual, fields and summary."""
+"""Compressible flow on any mesh, as scripts and cases make it: steps, residual, fields and summary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.compressible_steps import Steps
+from fluxloom.flows.compressible_given import Start, check_symmetry, start_states, with_stream
+from fluxloom.flows.compressible_slow import warn_of_slow_flow
+from fluxloom.flows.compressible_steps import Explicit, steps_of
+from fluxloom.flows.compressible_surface import CompressibleSurface
+from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
+from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_fluxes import Flux
+from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.gas import Gas
+from fluxloom.fv.limiters import Limiter
+from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
-from fluxloom.run.measures import Averaged, AveragedValue
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
+from fluxloom.solvers.compressible_implicit_choices import Implicit
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_values import owned_numbers
+
+if TYPE_CHECKING:
+    from fluxloom.fv.node_slopes import NodeSlopes
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Compressible"]
 
@@ -42,31 +69,110 @@ Window = tuple[float, float, float, float]
 
 
 class Compressible(Flow):
-    """The solver of compressible flow, ready to advance by steps.
+    """Compressible flow on any mesh: the Euler, Navier-Stokes or averaged Navier-Stokes equations.
 
     Parameters
     ----------
-    solver
-        In its initial state.
-    steps
-        What advances it.
-    bodies
-        Patches that pictures show.
+    mesh
+        The mesh, the path of its file, a `Domain` that joins patches, or control volumes that are dealt out already
+        (`fluxloom.flows.volumes.flow_volumes`). On several ranks everything is collective.
+    context
+        Where it runs; by default the CPU.
+    boundaries
+        Patch to what is beyond it, see `fluxloom.fv.compressible_boundary`; each patch that is not joined to another
+        needs one.
+    gas
+        What flows; air without viscosity by default.
     stream
-        What the flow is far away, which coefficients are over; None: there are none.
+        The free stream: of boundary conditions without a state, of the start, of pictures and coefficients.
+    start
+        States at the start, see `fluxloom.flows.compressible_given.Start`; the free stream by default.
+    scheme
+        How fluxes are computed, of which order, with which model of turbulence.
+    flux, limiter
+        In place of those of the scheme; ``scheme=CompressibleScheme(limiter=None)`` limits nothing.
+    steps
+        `Explicit`, `Implicit` or `Multigrid`; by default explicit ones of the scheme's CFL number, each cell's own,
+        towards a steady flow.
+    rotation
+        How the mesh turns; by default it stands still.
+    slopes
+        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
+        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.compressible.CompressibleFlow`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken; `PatchError`, if a patch has no boundary condition, or a name is that of no patch.
+    SolverError
+        If what is given does not fit.
+
+    Examples
+    --------
+    >>> stream = fl.FreeStream.at_angles(0.8, 101325.0, 288.15, alpha=1.25, dimension=2)
+    >>> ends = {"airfoil": fl.SlipWall(), "far": fl.FarField()}
+    >>> flow = fl.Compressible("naca0012.su2", boundaries=ends, stream=stream)
     """
 
     remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
 
     def __init__(
-        self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = (), stream: FreeStream | None = None
-    ) -> None:  # fmt: skip
-        self.solver, self.steps_of, self.context, self.stream = solver, steps, solver.context, stream
+        self,
+        mesh: MeshLike | FlowDomain,
+        context: Context | None = None,
+        *,
+        boundaries: Mapping[str, BoundaryCondition],
+        gas: Gas | None = None,
+        stream: FreeStream | None = None,
+        start: Start | None = None,
+        scheme: CompressibleScheme | None = None,
+        flux: Flux | None = None,
+        limiter: Limiter | None = None,
+        steps: Explicit | Implicit | Multigrid | None = None,
+        rotation: Rotation | None = None,
+        slopes: Literal["faces"] | NodeSlopes = "faces",
+    ) -> None:
+        self.context = context = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
+        gas, scheme = gas or Gas(), _scheme(scheme, flux, limiter, steps)
+        turbulent = scheme.turbulence is not None
+        conditions = with_stream(boundaries, stream, gas, rotation, turbulent=turbulent)
+        check_symmetry(conditions, start, stream, domain.volumes, context)
+        walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
+        distance = domain.wall_distance(walls) if turbulent else None
+        volumes, family = _slopes(domain, slopes)
+        self.solver = solver = CompressibleFlow(
+            context, volumes, conditions, gas, scheme, distance, rotation=rotation, slopes=family
+        )  # fmt: skip
+        states = start_states(start, stream, gas, volumes.dimension, turbulent=turbulent)
+        found = together(context.comm, lambda: owned_numbers("start", states, volumes, solver.components))
+        warn_of_slow_flow(solver, found, 0.0 if stream is None else stream.mach)
+        solver.start(found)
+        self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
+        self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
+        self._outside, self._fluxes_of = 0.0 if stream is None else stream.pressure, -1
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
         self._below: Sequence[tuple[str, str]] = ()
+        bodies = [name for name, condition in conditions.items() if isinstance(condition, SlipWall | NoSlipWall)]
         self._window = _window(solver, bodies)
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole()
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` for a time as the end of steps without one."""
+        if until.time and self.steps_of.steady:
+            raise SolverError(
+                "until: these steps lead towards a steady flow, which has no time: give steps=Explicit(...), not local"
+            )
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -107,6 +213,22 @@ class Compressible(Flow):
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         return self._residual
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def fluxes(self) -> None:
+        """Let the fluxes be those of the present state, once a step for all that measure them. Collective."""
+        if self._fluxes_of != self.solver.steps:
+            self.solver.before()
+            self._fluxes_of = self.solver.steps
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> CompressibleSurface:
+        """Return patches as a surface, with the fluxes of the discrete equations through them. Collective."""
+        return CompressibleSurface(self.solver, patches, about, self._outside, self.fluxes)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
@@ -221,6 +343,14 @@ class Compressible(Flow):
             COMPONENTS[:d], first=1, unit="m/s",
         )  # fmt: skip
 
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples states at points. Collective."""
+        from fluxloom.solvers.compressible_monitors import StateProbes
+
+        return StateProbes(self.solver, points, capacity, self.steps_of.steady, outside)
+
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return compressible_watch(
@@ -296,6 +426,26 @@ class Compressible(Flow):
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return self.steps_of.advice()
+
+
+def _scheme(
+    scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
+) -> CompressibleScheme:
+    """Return a scheme with what is given in place of its own."""
+    found = scheme or CompressibleScheme()
+    found = found if flux is None else replace(found, flux=flux)
+    found = found if limiter is None else replace(found, limiter=limiter)
+    return replace(found, cfl=steps.cfl) if isinstance(steps, Explicit) else found
+
+
+def _slopes(domain: FlowDomain, kind: Literal["faces"] | NodeSlopes) -> tuple[ControlVolumes, Family | None]:
+    """Return control volumes with what slopes look at, and what they are found from where that is not across faces."""
+    if kind == "faces":
+        return domain.volumes, None
+    try:
+        return domain.node_slopes(kind)
+    except SolverError as error:
+        raise SolverError(f"slopes: {error}") from None
 
 
 def _window(flow: CompressibleFlow, bodies: Sequence[str]) -> Window | None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
+from fluxloom.linalg.status import Status, Stop
 from fluxloom.run.fields import Quantity
 from fluxloom.run.flow import Picture
 
-__all__ = ["COMPONENTS", "StepLengths", "flow_pictures", "speed_quantity", "total_pressure", "velocity_quantities"]
+__all__ = [
+    "COMPONENTS", "StepLengths", "check_bounded", "check_start", "flow_pictures", "speed_quantity", "total_pressure",
+    "velocity_quantities",
+]  # fmt: skip
 
 COMPONENTS = ("u", "v", "w")
 """Fields of the velocity."""
@@ -24,14 +30,43 @@ class StepLengths:
     Attributes
     ----------
     dt
-        Length of a step; 0: the largest stable one, of `courant` and `diffusion`.
+        Length of a step; 0: the largest stable one, chosen anew at every step, of `courant` and `diffusion`.
     courant, diffusion
-        As in the solver's ``stable_step``.
+        What the largest stable step may be of the bounds of convection and of friction; 0: as the solver has it.
+
+    Raises
+    ------
+    SolverError
+        If a number is negative.
     """
 
     dt: float = 0.0
-    courant: float = 0.35
-    diffusion: float = 0.2
+    courant: float = 0.0
+    diffusion: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "courant", "diffusion"):
+            if not 0.0 <= (value := getattr(self, name)) < inf:
+                raise SolverError(f"steps: {name}: a number of at least 0 is wanted, not {value!r}")
+
+    def bounds(self, courant: float, diffusion: float = 0.0) -> StepLengths:
+        """Return them with numbers of a solver where there are none."""
+        return replace(self, courant=self.courant or courant, diffusion=self.diffusion or diffusion)
+
+
+def check_start(status: Status, stop: Stop) -> None:
+    """Raise `SolverError` unless the velocity at the start has no divergence."""
+    if not status.converged:
+        raise SolverError(
+            f"iterations: {stop.iterations} do not suffice to make the initial velocity free of divergence; raise them "
+            "or choose another preconditioner"
+        )
+
+
+def check_bounded(bounded: bool) -> None:
+    """Raise `SolverError` where the largest stable step is wanted, and there is none."""
+    if not bounded:
+        raise SolverError("dt: a fluid at rest without viscosity has no largest stable step: give dt")
 
 
 def velocity_quantities(

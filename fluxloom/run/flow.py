@@ -10,6 +10,7 @@ from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
+Array = npt.NDArray[np.float64]
 Rows = Sequence[tuple[str, str]]
 
 
@@ -63,6 +66,10 @@ class Until:
     def next(self) -> float:
         """The end or the stop, whichever comes first; infinite: there is neither."""
         return min(self.time or inf, self.stop)
+
+    def stopped(self, stop: float) -> Until:
+        """Return the same with a time at which a monitor looks."""
+        return self if stop == inf else Until(self.time, self.steady, self.steps, stop)
 
     def __or__(self, other: Until) -> Until:
         return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
@@ -201,6 +208,8 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    partition
+        How its mesh is divided; None on a rank alone.
     made_of
         The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
         directory is one of the same flow.
@@ -210,6 +219,7 @@ class Flow:
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    partition: PartitionReport | None = None
     made_of: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -229,11 +239,6 @@ class Flow:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
         return None
 
-    @property
-    def partition(self) -> PartitionReport | None:
-        """How the mesh is divided; None on a rank alone."""
-        return None
-
     def mesh(self) -> MeshData:
         """Return the whole mesh, its cells in global order; on rank 0 alone. It may be made anew."""
         raise NotImplementedError
@@ -242,6 +247,11 @@ class Flow:
     def dimension(self) -> int:
         """2 or 3."""
         return 2
+
+    @property
+    def bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper corner of the whole mesh, ``(d,)`` each; None: the mesh has to be asked."""
+        return None
 
     @property
     def steps(self) -> int:
@@ -254,6 +264,9 @@ class Flow:
         return None
 
     # ----------------------------------------------------------------------------------------- advance
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` if the flow can never come to such an end."""
+
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
 
@@ -314,13 +327,17 @@ class Flow:
         """Names of the patches, sides and bodies whose surface can be measured."""
         return ()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
         """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Points outside of the mesh are an error, or left out: what is returned has the names of the others.
 
         Raises
         ------
         SolverError
-            If a point lies outside of the mesh, or the flow has no values at points.
+            If a point lies outside of the mesh, or all that may be left out, or the flow has no values at points.
         """
         raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
 
@@ -332,7 +349,17 @@ class Flow:
         SolverError
             If there is no such patch, or the flow has no surfaces.
         """
-        raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+        raise SolverError("this flow has no surfaces to measure")
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
+        """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch, or the flow knows one way only.
+        """
+        raise SolverError('this flow finds forces in one way only: leave form = "balance" out')
 
     def averaged(self) -> Averaged:
         """Return what can be averaged in time. Collective.

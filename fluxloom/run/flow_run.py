@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
@@ -21,6 +20,9 @@ from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
@@ -42,27 +44,26 @@ class FlowRun(Generic[F]):
         Of the case.
     until
         How far it runs.
-    mesh
-        Returns the whole mesh; called on rank 0 alone, once.
     monitors
         What looks at it, a `History` among them or not; they are attached to it here.
-    partition
-        How the mesh is divided; None on a rank alone.
+
+    Raises
+    ------
+    SolverError
+        If the flow can never come to the end, or a monitor finds nothing to look at.
     """
 
     remembers = ("_residual",)
 
-    def __init__(
-        self, flow: F, name: str, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor] = (), *,
-        partition: PartitionReport | None = None,
-    ) -> None:  # fmt: skip
-        self.flow, self.name, self.until, self.partition = flow, name, until, partition
+    def __init__(self, flow: F, name: str, until: Until, monitors: Sequence[Monitor] = ()) -> None:
+        flow.check_end(until)
+        self.flow, self.name, self.until = flow, name, until
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
         others = [one for one in monitors if one is not self.history]
         before, behind = ([one for one in others if one.behind_history is last] for last in (False, True))
         self.monitors = [*before, self.history, *behind]
         self.folder = ResultFolder(None)
-        self._make, self._mesh = mesh, None
+        self._mesh: MeshData | None = None
         self._residual = float("nan")
         for monitor in self.monitors:
             _attach(monitor, self)
@@ -90,10 +91,10 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        before, until = self.flow.steps, self.until
+        before = self.flow.steps
         while True:
             stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-            self._residual = self.flow.advance(Until(until.time, until.steady, until.steps, stop))
+            self._residual = self.flow.advance(self.until.stopped(stop))
             if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
                 break
             for monitor in self.monitors:
@@ -125,7 +126,7 @@ class FlowRun(Generic[F]):
     def mesh(self) -> MeshData:
         """Return the whole mesh, its cells in global order; on several ranks it is made anew, once, and kept."""
         if self._mesh is None:
-            self._mesh = self._make()
+            self._mesh = self.flow.mesh()
         return self._mesh
 
     @property

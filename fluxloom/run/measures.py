@@ -69,6 +69,8 @@ class Loads:
         Of the patches, m^2.
     energy
         That leaves through them, W; NaN where the flow has none.
+    means
+        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
     """
 
     pressure: Array
@@ -77,6 +79,7 @@ class Loads:
     flow: float
     area: float
     energy: float = float("nan")
+    means: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def force(self) -> Array:
@@ -85,15 +88,12 @@ class Loads:
 
 
 class Surface(Protocol):
-    """Patches or bodies on which a flow acts.
+    """Patches or bodies on which a flow acts."""
 
-    Attributes
-    ----------
-    patches
-        Their names.
-    """
-
-    patches: Sequence[str]
+    @property
+    def patches(self) -> Sequence[str]:
+        """Their names."""
+        ...
 
     def take(self) -> None:
         """Let the device find the sums of now; it does not wait. Collective."""
@@ -103,11 +103,17 @@ class Surface(Protocol):
         """Return what `take` asked for last. Collective."""
         ...
 
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return of each scalar that the flow carries its mean over the area and what leaves per second. Collective."""
+        ...
+
     def faces(self) -> Mapping[str, Array]:
         """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
 
-        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall
-        shear stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
+        stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...
 

@@ -40,6 +40,11 @@ class Watched(Protocol):
         """Numbers of the flow over time."""
         ...
 
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All that look at it, the history last."""
+        ...
+
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
         ...

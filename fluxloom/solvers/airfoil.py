@@ -29,8 +29,7 @@ from fluxloom.mesh.airfoil import WALL, AirfoilMesh
 from fluxloom.mesh.distribute import RankedMesh
 
 __all__ = [
-    "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "cell_shape", "primitive", "res_calc", "save_soln",
-    "update",
+    "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "primitive", "res_calc", "save_soln", "shape", "update",
 ]  # fmt: skip
 
 
@@ -169,7 +168,7 @@ def primitive(q: Read, w: Write, *, gm1: float):
 
 
 @kernel
-def cell_shape(x: Read, where: Write):
+def shape(x: Read, where: Write):
     """The mean of the corners of a cell, and its area."""
     for k in range(2):
         where[k] = 0.25 * (x[0][k] + x[1][k] + x[2][k] + x[3][k])

@@ -283,11 +283,14 @@ class ShallowWater:
         Raises
         ------
         SolverError
-            If the time has passed already, or the step shrinks to nothing; names the cell with the largest speed.
+            If the time has passed already, a series of a boundary ends before, or the step shrinks to nothing; names
+            the cell with the largest speed.
         """
         if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
         finest = self._tables.finest
+        for moment in (self.time, time):
+            self._tables.check(moment)
         while self.time < time:
             spacing, stop = 1.0, time
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps

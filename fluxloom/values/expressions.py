@@ -1,6 +1,7 @@
-"""Arithmetic in text: ``"0.1 * exp(-x**2)"`` becomes a function of NumPy arrays.
+"""Formulas as text: ``"0.1 * exp(-x**2)"`` becomes a function of NumPy arrays.
 
-The text is parsed as a Python expression and only what is listed here is carried out; nothing else can run.
+The text is parsed as a Python expression and only what is listed here is carried out; nothing else can run. What loops
+on a device make of the same text is in `fluxloom.values.kernel_text`. Where a test stands for a number it is 1 or 0.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, did_you_mean
 
-__all__ = ["Expression", "formula", "formula_check"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "Expression", "formula", "is_test"]
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {name: getattr(np, name) for name in "sin cos tan sinh cosh tanh exp log sqrt abs sign floor ceil hypot".split()}
     | {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2}
     | {"min": np.minimum, "max": np.maximum, "where": np.where, "sech": lambda x: 1.0 / np.cosh(x)}
 )
 _ARGUMENTS: Mapping[str, int] = MappingProxyType({"hypot": 2, "atan2": 2, "min": 2, "max": 2, "where": 3})
-_CONSTANTS: Mapping[str, np.float64] = MappingProxyType({"pi": np.float64(np.pi), "e": np.float64(np.e)})
+CONSTANTS: Mapping[str, np.float64] = MappingProxyType({"pi": np.float64(np.pi), "e": np.float64(np.e)})
 _SHOWN = 100
 """Characters of a formula that messages show."""
 
@@ -64,29 +65,30 @@ class Expression:
     variables: tuple[str, ...] = ("x", "y")
 
     def __post_init__(self) -> None:
-        with self._bounded():
-            _check(self._tree(), self.shown, self.variables)
+        with self.bounded():
+            _check(self.tree(), self.shown, self.variables)
 
     @property
     def shown(self) -> str:
         """The text in quotes, its end left out where it is long."""
         return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "...")
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The variables that occur in it."""
-        found = {node.id for node in ast.walk(self._tree()) if isinstance(node, ast.Name)}
-        return frozenset(found & set(self.variables))
-
     @contextmanager
-    def _bounded(self) -> Iterator[None]:
+    def bounded(self) -> Iterator[None]:
         """Raise `CaseError` where a formula is too deep for Python."""
         try:
             yield
         except RecursionError:
             raise CaseError(f"{self.shown}: too many terms or brackets; give a file instead") from None
 
-    def _tree(self) -> ast.expr:
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that occur in it."""
+        found = {node.id for node in ast.walk(self.tree()) if isinstance(node, ast.Name)}
+        return frozenset(found & set(self.variables))
+
+    def tree(self) -> ast.expr:
+        """Return the syntax tree."""
         try:
             return ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
@@ -95,8 +97,8 @@ class Expression:
     def __call__(self, *values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the values for arrays of the variables, in their order; NaN or infinite where there is none."""
         known = dict(zip(self.variables, (np.asarray(v, dtype=np.float64) for v in values), strict=True))
-        with np.errstate(all="ignore"), self._bounded():
-            result = _evaluate(self._tree(), known)
+        with np.errstate(all="ignore"), self.bounded():
+            result = _evaluate(self.tree(), known)
         shape = np.broadcast_shapes(*(v.shape for v in known.values()))
         return np.broadcast_to(np.asarray(result, dtype=np.float64), shape).copy()
 
@@ -127,20 +129,6 @@ def formula(
     return values
 
 
-def formula_check(*variables: str) -> Callable[[str], str]:
-    """Return a check of pydantic: a text is empty or a formula in some variables."""
-
-    def check(text: str) -> str:
-        try:
-            if text:
-                Expression(text, variables)
-        except CaseError as error:
-            raise ValueError(str(error)) from None
-        return text
-
-    return check
-
-
 def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
     """Raise unless every part of a formula is known; ``shown`` is what messages call it."""
     children: list[ast.expr] = []
@@ -151,9 +139,9 @@ def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
             except OverflowError:
                 raise CaseError(f"{shown}: a number is too large") from None
         case ast.Name(id=name):
-            known = [*variables, *_CONSTANTS]
+            known = [*variables, *CONSTANTS]
             if name not in known:
-                hint = did_you_mean(name, [*known, *_FUNCTIONS])
+                hint = did_you_mean(name, [*known, *FUNCTIONS])
                 raise CaseError(f"{shown}: unknown name {name!r}{hint} (allowed: {', '.join(known)})")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             children = [left, right]
@@ -170,9 +158,9 @@ def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
         case ast.IfExp(test=test, body=body, orelse=orelse):
             children = [test, body, orelse]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            if name not in _FUNCTIONS:
-                hint = did_you_mean(name, _FUNCTIONS)
-                raise CaseError(f"{shown}: unknown function {name!r}{hint} (allowed: {', '.join(_FUNCTIONS)})")
+            if name not in FUNCTIONS:
+                hint = did_you_mean(name, FUNCTIONS)
+                raise CaseError(f"{shown}: unknown function {name!r}{hint} (allowed: {', '.join(FUNCTIONS)})")
             if len(args) != _ARGUMENTS.get(name, 1):
                 raise CaseError(f"{shown}: {name} takes {_ARGUMENTS.get(name, 1)} arguments, got {len(args)}")
             children = args
@@ -185,16 +173,27 @@ def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
 def _check_tests(operands: Sequence[ast.expr], shown: str) -> None:
     """Raise unless what ``&``, ``|`` and ``~`` join are tests: ``x < 1 & y < 2`` would compare ``1 & y``."""
     for operand in operands:
-        match operand:
-            case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
-                pass
-            case ast.BinOp(op=op) if isinstance(op, _LOGICAL):
-                pass
-            case _:
-                raise CaseError(
-                    f"{shown}: {ast.unparse(operand)!r} is no test, and & | ~ join tests: put brackets around each "
-                    "comparison, as in (x < 1) & (y < 2), or write and, or, not"
-                )
+        if not is_test(operand):
+            raise CaseError(
+                f"{shown}: {ast.unparse(operand)!r} is no test, and & | ~ join tests: put brackets around each "
+                "comparison, as in (x < 1) & (y < 2), or write and, or, not"
+            )
+
+
+def is_test(node: ast.expr) -> bool:
+    """Return whether a part of a formula is a test, true or false, and no number."""
+    match node:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
+            return True
+        case ast.BinOp(op=op):
+            return isinstance(op, _LOGICAL)
+    return False
+
+
+def _number(node: ast.expr, known: Mapping[str, npt.NDArray[np.float64]]) -> Any:
+    """Return the value of a part of a formula as numbers."""
+    value = _evaluate(node, known)
+    return np.asarray(value, dtype=np.float64) if is_test(node) else value
 
 
 def _evaluate(node: ast.expr, known: Mapping[str, npt.NDArray[np.float64]]) -> Any:
@@ -203,24 +202,26 @@ def _evaluate(node: ast.expr, known: Mapping[str, npt.NDArray[np.float64]]) -> A
         case ast.Constant(value=value):
             return np.float64(value)  # pyright: ignore[reportArgumentType]
         case ast.Name(id=name):
-            return known[name] if name in known else _CONSTANTS[name]
+            return known[name] if name in known else CONSTANTS[name]
         case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_evaluate(left, known), _evaluate(right, known))
+            value = _evaluate if is_test(node) else _number
+            return _OPERATORS[type(op)](value(left, known), value(right, known))
         case ast.UnaryOp(op=op, operand=operand):
-            return _OPERATORS[type(op)](_evaluate(operand, known))
+            return _OPERATORS[type(op)]((_evaluate if is_test(node) else _number)(operand, known))
         case ast.BoolOp(op=op, values=values):
             result = _evaluate(values[0], known)
             for value in values[1:]:
                 result = _OPERATORS[type(op)](result, _evaluate(value, known))
             return result
         case ast.Compare(left=left, ops=ops, comparators=rest):
-            parts = [_evaluate(part, known) for part in (left, *rest)]
+            parts = [_number(part, known) for part in (left, *rest)]
             result = _OPERATORS[type(ops[0])](parts[0], parts[1])
             for k, op in enumerate(ops[1:], 1):
                 result = np.logical_and(result, _OPERATORS[type(op)](parts[k], parts[k + 1]))
             return result
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            return np.where(_evaluate(test, known), _evaluate(body, known), _evaluate(orelse, known))
+            return np.where(_evaluate(test, known), _number(body, known), _number(orelse, known))
         case ast.Call(func=ast.Name(id=name), args=args):
-            return _FUNCTIONS[name](*(_evaluate(argument, known) for argument in args))
+            tests = [_evaluate(args[0], known)] if name == "where" else []
+            return FUNCTIONS[name](*tests, *(_number(argument, known) for argument in args[len(tests) :]))
     raise AssertionError(ast.dump(node))

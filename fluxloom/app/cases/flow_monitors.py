@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.monitors.forces import Forces, Reference
+from fluxloom.monitors.lines import Line
+from fluxloom.monitors.patch_flow import PatchFlow
+from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.slices import Slice
+from fluxloom.monitors.spectrum import Spectrum
+from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -25,13 +32,29 @@ if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = [
-    "BLOCK", "AveragesTable", "FlowCase", "HistoryTable", "ProbesObserver", "ProbesTable", "common_monitors", "run_of",
+    "BLOCK", "AveragesTable", "FlowCase", "ForcesTable", "HistoryTable", "ProbesObserver", "ProbesTable", "References",
+    "common_monitors", "reference_in", "run_of", "wall_reference",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
+
+
+Point = Annotated[list[float], Field(min_length=2, max_length=3)]
+FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+"""Name of a table that is a part of the name of a file."""
+
+
+def _list(names: Any) -> Any:
+    """Return one name as a list."""
+    return [names] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str], BeforeValidator(_list)]
+Vector = Annotated[list[float], Field(max_length=3)]
+_COEFFICIENTS = ("area", "length", "drag", "lift")
 
 
 class HistoryTable(Table):
@@ -130,55 +153,9 @@ class StopTable(Table):
         return self
 
 
-class FlowCase(CaseModel):
-    """What cases of flow have in common."""
-
-    history: HistoryTable = HistoryTable()
-    snapshots: SnapshotsTable = SnapshotsTable()
-    statistics: AveragesTable = AveragesTable()
-    stop: StopTable = StopTable()
-
-
-F = TypeVar("F", bound=Flow)
-
-
-def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, averages, files of the fields, the end by a plateau.
-
-    Averages come before files, of whose fields theirs are; what no case wants is not imported.
-    """
-    found: list[Monitor] = [History(case.history.every)]
-    if (table := case.statistics).every:
-        from fluxloom.monitors.averages import Averages
-
-        averages = Averages(table.start, table.every, table.profile, table.bins)
-        averages.table = "statistics"
-        found.append(averages)
-    if (table := case.snapshots).every or table.period:
-        snapshots = Snapshots(table.every, table.period, table.fields or case.output.fields)
-        snapshots.table = "snapshots"
-        found.append(snapshots)
-    if (table := case.stop).column:
-        from fluxloom.monitors.plateau import Plateau
-
-        plateau = Plateau(table.column, table.tolerance, table.window, table.over)
-        plateau.table = "stop"
-        found.append(plateau)
-    return found
-
-
-def run_of(
-    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None,
-) -> FlowRun[F]:  # fmt: skip
-    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
-    found = [*monitors, *common_monitors(case)]
-    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
-
-
 def _named(points: Any) -> Any:
-    """Return points with names: those of a list are called by their numbers, from 1."""
-    return {f"{k}": point for k, point in enumerate(points, 1)} if isinstance(points, list) else points
+    """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
+    return named(points) if isinstance(points, list) else points
 
 
 class ProbesTable(Table):
@@ -190,12 +167,18 @@ class ProbesTable(Table):
         Name to coordinates; or coordinates alone, then the names are numbers from 1.
     every
         Steps between two lines.
+    period
+        Seconds between two lines, instead of ``every``: steps whose length is free hit these times, of others the first
+        one at such a time or behind it counts.
+    spectrum
+        Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary the frequencies at which
+        its values oscillate, with their uncertainty, and the amplitudes; of the last half of the run.
     """
 
-    points: Annotated[
-        dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]], BeforeValidator(_named)
-    ] = Field(default={})  # fmt: skip
+    points: Annotated[dict[str, Point], BeforeValidator(_named)] = Field(default={})
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
+    period: Annotated[float, Field(ge=0)] = 0.0
+    spectrum: bool = False
 
     @field_validator("points")
     @classmethod
@@ -204,6 +187,402 @@ class ProbesTable(Table):
             if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
                 raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
         return points
+
+    @model_validator(mode="after")
+    def _one(self) -> ProbesTable:
+        if self.period and self.changed(("every",)):
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class LineTable(Table):
+    """``[lines.NAME]``: ``line_NAME.csv``, values along a straight line.
+
+    The file has the profile behind the last step; with ``every`` or ``period`` there are all samples too, one below the
+    other in ``line_NAME_series.csv``. Points outside of the mesh are left out.
+
+    Attributes
+    ----------
+    start, end
+        Its ends.
+    count
+        Points, both ends among them.
+    every
+        Steps between two samples; 0: there is the last profile alone.
+    period
+        Seconds between two samples, instead of ``every``; see ``[probes]``.
+    """
+
+    start: Point
+    end: Point
+    count: Annotated[int, Field(ge=2, le=100_000)] = 101
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LineTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if len(self.start) != len(self.end) or self.start == self.end:
+            raise ValueError("start and end are different points with as many coordinates each")
+        return self
+
+
+class SliceTable(Table):
+    """``[slices.NAME]``: ``slice_NAME.vti``, values in a plane through a flow in three dimensions, for ParaView.
+
+    The file has the values behind the last step, which are drawn too; with ``every`` or ``period`` there are files now
+    and then, ``slice_NAME_000100.vti`` for step 100. What is outside of the mesh is NaN.
+
+    Attributes
+    ----------
+    axis
+        ``"x"``, ``"y"`` or ``"z"``: the plane is across it.
+    at
+        Coordinate along it.
+    every
+        Steps between two files; 0: there is the last one alone.
+    period
+        Seconds between two files, instead of ``every``; see ``[probes]``.
+    size
+        Squares along the longer side.
+    """
+
+    axis: Literal["x", "y", "z"]
+    at: float
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    size: Annotated[int, Field(ge=2, le=4096)] = 200
+
+    @model_validator(mode="after")
+    def _one(self) -> SliceTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class SpectrumTable(Table):
+    """``[spectra.NAME]``: ``spectrum_NAME.csv``, and in the summary frequency, amplitude and Strouhal number.
+
+    Attributes
+    ----------
+    column
+        Of ``history.csv`` or ``probes.csv``.
+    start
+        Time from which on it is looked at; absent: the last half of the run.
+    length, speed
+        For a Strouhal number ``f length / speed``; 0: there is none.
+    """
+
+    column: str
+    start: float | None = None
+    length: Annotated[float, Field(ge=0)] = 0.0
+    speed: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _both(self) -> SpectrumTable:
+        if bool(self.length) != bool(self.speed):
+            raise ValueError("a Strouhal number needs length and speed: give both or none")
+        return self
+
+
+class ForcesTable(Table):
+    """``[forces.NAME]``: what the flow does to patches, sides or bodies; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, area, length
+        What coefficients refer to, ``C = 2 F / (rho U^2 A)`` (without ``rho`` where the flow has none), and a length
+        beside them for the moment and the Strouhal number; 0: those of the case where it has them, else there are no
+        coefficients.
+    drag, lift
+        Directions of the coefficients; empty: those of the case, else x and y.
+    point
+        That the moment is about, a coordinate a dimension; the origin by default.
+    form
+        Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
+        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
+    every
+        Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
+    """
+
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    area: Annotated[float, Field(ge=0)] = 0.0
+    length: Annotated[float, Field(ge=0)] = 0.0
+    drag: Vector = Field(default=[])
+    lift: Vector = Field(default=[])
+    point: Vector = Field(default=[])
+    form: Literal["", "surface", "balance"] = ""
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    renamed = MappingProxyType({"of": "patches", "velocity": "speed"})
+
+    def whole(self, scaled: bool) -> None:
+        """Raise `ValueError` where coefficients lack what neither this table nor, ``scaled``, its case gives."""
+        if scaled:
+            return
+        if bool(self.speed) != bool(self.area):
+            raise ValueError("give both of speed and area, above 0, or neither")
+        if not self.speed and (extra := self.changed(_COEFFICIENTS)):
+            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
+
+
+class PatchFlowTable(Table):
+    """``[patch_flow.NAME]``: what flows through patches, and means over them; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    """
+
+    patches: Names = Field(default=[])
+
+
+class WallsTable(Table):
+    """``[walls.NAME]``: at the end, values along patches in ``wall_NAME.csv``; where the flow separates, y+, heat.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, pressure
+        Of the coefficients ``cp`` and ``cf``: the speed, and the pressure whose coefficient is 0; by default those of
+        the case where it has them, else there are no coefficients, and the pressure is 0.
+    along
+        Direction of the stream, along which the shear changes its sign where the flow separates; by default that of
+        the case, else x.
+    axis, cuts
+        In three dimensions: planes across an axis, ``wall_NAME_y_0.44.csv`` for each place along it.
+    length, difference
+        Of the Nusselt number: a length, and the temperature of the wall less that of the fluid; 0: there is none.
+    scalar
+        That is the temperature, of a flow that carries scalars.
+    """
+
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    pressure: float | None = None
+    along: Vector = Field(default=[])
+    axis: Literal["x", "y", "z"] = "y"
+    cuts: list[float] = Field(default=[])
+    length: Annotated[float, Field(ge=0)] = 0.0
+    difference: float = 0.0
+    scalar: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> WallsTable:
+        if self.changed(("axis",)) and not self.cuts:
+            raise ValueError("axis is there but cuts is not: give it, or leave axis out")
+        if len(set(self.cuts)) < len(self.cuts):
+            raise ValueError("a cut is named twice")
+        if bool(self.length) != bool(self.difference):
+            raise ValueError("a Nusselt number needs length and difference: give both, or leave both out")
+        if self.scalar and not self.length:
+            raise ValueError("scalar is there but length and difference are not: give them, or leave scalar out")
+        return self
+
+
+class FlowCase(CaseModel):
+    """What cases of flow have in common."""
+
+    history: HistoryTable = HistoryTable()
+    snapshots: SnapshotsTable = SnapshotsTable()
+    forces: dict[str, ForcesTable] = Field(default={})
+    patch_flow: dict[str, PatchFlowTable] = Field(default={})
+    walls: dict[FileName, WallsTable] = Field(default={})
+    probes: ProbesTable = ProbesTable()
+    lines: dict[FileName, LineTable] = Field(default={})
+    slices: dict[FileName, SliceTable] = Field(default={})
+    statistics: AveragesTable = AveragesTable()
+    stop: StopTable = StopTable()
+    spectra: dict[FileName, SpectrumTable] = Field(default={})
+
+    scaled: ClassVar[bool] = False
+    """Whether the case says itself what coefficients refer to."""
+    balanced: ClassVar[bool] = False
+    """Whether forces have two forms."""
+
+    @model_validator(mode="after")
+    def _forces(self) -> FlowCase:
+        for name, table in self.forces.items():
+            if table.form and not self.balanced:
+                raise ValueError(f"forces.{name}.form: this solver finds forces in one way: leave form out")
+            try:
+                table.whole(self.scaled)
+            except ValueError as error:
+                raise ValueError(f"forces.{name}: {error}") from None
+        return self
+
+
+References = Callable[[ForcesTable], Reference | None]
+"""Returns what the coefficients of a table refer to; None: there are none."""
+
+
+def reference_in(dimension: int) -> References:
+    """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
+
+    def found(table: ForcesTable) -> Reference | None:
+        if not table.speed:
+            return None
+        for name in ("drag", "lift"):
+            if len(way := getattr(table, name)) not in (0, dimension):
+                raise SolverError(
+                    f"forces: reference: {name}: a direction of {dimension} components is wanted, not {way}"
+                )
+        length = table.length or (table.area if dimension == 2 else 1.0)
+        drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
+        return Reference(table.speed, table.area, length, drag=drag, lift=lift)
+
+    return found
+
+
+F = TypeVar("F", bound=Flow)
+
+
+def common_monitors(
+    case: FlowCase, references: References, pressure: float = 0.0, others: Sequence[Monitor] = ()
+) -> list[Monitor]:  # fmt: skip
+    """Return what looks at the flow of a case.
+
+    Parameters
+    ----------
+    case
+        With its tables.
+    references
+        What coefficients refer to.
+    pressure
+        Whose coefficient is 0.
+    others
+        Monitors that the solver alone has.
+    """
+    looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every)]
+    return [*looking, *_of_fields(case), *_at_points(case), *_spectra(case)]  # spectra of the others: last
+
+
+def _of_fields(case: FlowCase) -> Iterator[Monitor]:
+    """Yield averages, then files of the fields, theirs among them, and the end by a plateau.
+
+    What no case wants is not imported.
+    """
+    if (table := case.statistics).every:
+        from fluxloom.monitors.averages import Averages
+
+        yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
+    if (table := case.snapshots).every or table.period:
+        yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
+    if (table := case.stop).column:
+        from fluxloom.monitors.plateau import Plateau
+
+        yield _of("stop", Plateau(table.column, table.tolerance, table.window, table.over))
+
+
+def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
+    """Return what is measured on patches."""
+    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
+    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
+
+
+def _at_points(case: FlowCase) -> list[Monitor]:
+    """Return what is measured at points."""
+    found: list[Monitor] = []
+    if (table := case.probes).points:
+        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
+    for name, table in case.lines.items():
+        line = Line(name, table.start, table.end, table.count, table.every, table.period)
+        found.append(_of(f"lines.{name}", line))
+    for name, table in case.slices.items():
+        plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
+        found.append(_of(f"slices.{name}", plane))
+    return found
+
+
+def _spectra(case: FlowCase) -> list[Monitor]:
+    """Return the spectra of columns that the history or other monitors have."""
+    return [
+        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
+        for name, table in case.spectra.items()
+    ]
+
+
+def _of(table: str, monitor: Monitor) -> Monitor:
+    """Return a monitor that knows its table of the case."""
+    monitor.table = table
+    return monitor
+
+
+def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
+    """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
+    for name, table in case.walls.items():
+        try:
+            heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
+            reference = wall_reference(references, table.speed, table.along)
+        except SolverError as error:
+            raise CaseError(f"walls.{name}: {error}") from None
+        level = pressure if table.pressure is None else table.pressure
+        yield _of(f"walls.{name}", Walls(
+            name, table.patches, reference, pressure=level, axis=table.axis, cuts=table.cuts, along=table.along,
+            heat=heat,
+        ))  # fmt: skip
+
+
+def wall_reference(references: References, speed: float = 0.0, along: Sequence[float] = ()) -> Reference | None:
+    """Return what coefficients along walls refer to; None where there is no speed, or the free stream is at rest.
+
+    Parameters
+    ----------
+    references
+        As of `common_monitors`.
+    speed, along
+        That a table gives.
+    """
+    table = ForcesTable(speed=speed, area=1.0 if speed else 0.0, drag=list(along) if speed else [])
+    try:
+        return references(table)
+    except SolverError:
+        if speed:
+            raise
+        return None
+
+
+def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
+    """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
+    for name, table in case.forces.items():
+        try:
+            reference = references(table)
+        except SolverError as error:
+            raise CaseError(f"forces.{name}: {error}") from None
+        forces = Forces(
+            name, table.patches, reference, table.point, every=table.every or case.history.every,
+            balance=table.form == "balance",
+        )  # fmt: skip
+        yield _of(f"forces.{name}", forces)
+
+
+def run_of(
+    case: FlowCase, flow: F, until: Until, monitors: Sequence[Monitor] = (), references: References | None = None,
+    pressure: float = 0.0,
+) -> FlowRun[F]:  # fmt: skip
+    """Return a flow as its case runs it.
+
+    Parameters
+    ----------
+    flow, until
+        As of `FlowRun`.
+    monitors
+        Those that the solver alone has.
+    references, pressure
+        What coefficients refer to, by default what their tables say; and the pressure whose coefficient is 0.
+
+    Raises
+    ------
+    CaseError
+        If something that is to be looked at is not there.
+    """
+    found = common_monitors(case, references or reference_in(flow.dimension), pressure, monitors)
+    return FlowRun(flow, case.case.name, until, found)
 
 
 class _Probes(Protocol):

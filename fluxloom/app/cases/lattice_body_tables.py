@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
 from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
-from fluxloom.values.expressions import formula_check
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]
 

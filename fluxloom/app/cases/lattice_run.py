@@ -332,10 +332,8 @@ def lattice_run(
     run = LatticeRun(flow, case, units, boundary)
     history = LatticeHistory(case.history.every, run.monitors, run.notes)
     until = Until(case.time.end, case.time.steady)
-    return FlowRun(
-        run, case.case.name, until, run.mesh, [*_monitors(run, history), _Files(run), history],
-        partition=run.pieces.report(shares),
-    )  # fmt: skip
+    run.partition = run.pieces.report(shares)
+    return FlowRun(run, case.case.name, until, [*_monitors(run, history), _Files(run), history])
 
 
 def _monitors(run: LatticeRun, history: LatticeHistory) -> list[Monitor]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import HistoryTable, ProbesTable
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import (
@@ -23,7 +24,6 @@ from fluxloom.lbm.boundaries import OpeningScheme, PressureScheme, VelocitySchem
 from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.lbm.streaming import Pull, Streaming
-from fluxloom.values.expressions import formula_check
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",

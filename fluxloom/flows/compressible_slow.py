@@ -1,11 +1,10 @@
-"""Flow so slow that upwind fluxes damp it as sound: how fast a case is, from its start and its boundaries."""
+"""Flow so slow that upwind fluxes damp it as sound: how fast it is, from its start and its boundaries."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.compressible_tables import CompressibleCase
 from fluxloom.comm.base import Comm
 from fluxloom.core.advice import warn
 from fluxloom.core.strategies import strategy_name
@@ -15,6 +14,7 @@ from fluxloom.fv.compressible_outside import (
     FaceState,
     FarFieldState,
     GivenState,
+    HeatFluxState,
     IsothermalState,
     MassFlowState,
     NoSlipState,
@@ -34,19 +34,23 @@ _SLOW = 0.15
 """Mach number below which jumps of the velocity are damped too much."""
 
 
-def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> None:
+def warn_of_slow_flow(flow: CompressibleFlow, states: Array, mach: float) -> None:
     """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
+
+    Of what depends on the time it is not known how fast it makes the flow: there is no warning then.
 
     Parameters
     ----------
-    case, flow
-        The case, and its solver.
+    flow
+        Its solver.
     states
         Of the owned cells, at the start.
-    comm
-        Ranks.
+    mach
+        Of the free stream.
     """
-    scheme, fastest = case.scheme.value, _fastest(case, flow, states, comm)
+    if flow.given.given:
+        return
+    scheme, fastest = flow.scheme, _fastest(flow, states, mach)
     cure = "low_mach = true, with which it does not"
     if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
         cure = 'flux = "roe" and ' + cure
@@ -58,12 +62,12 @@ def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Ar
         warn(f"{text}; set {cure}")
 
 
-def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> float:
+def _fastest(flow: CompressibleFlow, states: Array, mach: float) -> float:
     """Return the largest Mach number that start, boundaries, free stream and differences of pressure lead to."""
-    d, gas = flow.dimension, flow.gas
+    d, gas, comm = flow.dimension, flow.gas, flow.context.comm
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
-    kinds, rows, formulas = boundary_table(flow.volumes, flow.boundaries, gas)
+    kinds, rows, formulas, _ = boundary_table(flow.volumes, flow.boundaries, gas)
     speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
 
     def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
@@ -76,12 +80,12 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
         speed[free] / gas.sound(given),
         speed[warm] / np.sqrt(gas.gamma * heat[warm]),
         speed[mass] / (density * sound),
-        speed[of(SlipState, NoSlipState, IsothermalState, DensityState)] / sound,
+        speed[of(SlipState, NoSlipState, IsothermalState, HeatFluxState, DensityState)] / sound,
     ]
     pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
     ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
     driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
-    return max(_largest(comm, np.concatenate(found)), driven, case.flow.mach)
+    return max(_largest(comm, np.concatenate(found)), driven, mach)
 
 
 def _largest(comm: Comm, values: Array) -> float:
