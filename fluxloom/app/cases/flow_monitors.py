@@ -14,11 +14,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.monitors.averages import Averages
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
-from fluxloom.monitors.plateau import Plateau
 from fluxloom.monitors.point_samples import named
 from fluxloom.monitors.probes import named
 from fluxloom.monitors.slices import Slice
@@ -488,12 +486,19 @@ def common_monitors(
 
 
 def _of_fields(case: FlowCase) -> Iterator[Monitor]:
-    """Yield averages, then files of the fields, theirs among them, and the end by a plateau."""
+    """Yield averages, then files of the fields, theirs among them, and the end by a plateau.
+
+    What no case wants is not imported.
+    """
     if (table := case.statistics).every:
+        from fluxloom.monitors.averages import Averages
+
         yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
     if (table := case.snapshots).every or table.period:
         yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
     if (table := case.stop).column:
+        from fluxloom.monitors.plateau import Plateau
+
         yield _of("stop", Plateau(table.column, table.tolerance, table.window, table.over))
 
 
