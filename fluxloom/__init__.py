@@ -199,6 +199,14 @@ if TYPE_CHECKING:
     from fluxloom.solvers.flow_buoyancy import Buoyancy as Buoyancy
     from fluxloom.solvers.flow_scalar import Scalar as Scalar
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
+    from fluxloom.values.fluctuation import Fluctuation as Fluctuation
+    from fluxloom.values.given_on import GivenOn as GivenOn
+    from fluxloom.values.tables import Profile as Profile
+    from fluxloom.values.tables import Raster as Raster
+    from fluxloom.values.tables import TimeSeries as TimeSeries
+    from fluxloom.values.value import Value as Value
+    from fluxloom.values.value import value_of as value_of
+    from fluxloom.values.value import vector_of as vector_of
 
 if not TYPE_CHECKING:  # checkers of types take the imports above, and report a name that is not among them
     _LATE = _import_late(__name__, {
@@ -288,6 +296,10 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.solvers.flow_buoyancy": "Buoyancy",
         "fluxloom.solvers.flow_scalar": "Scalar",
         "fluxloom.solvers.lattice": "LatticeBoltzmann",
+        "fluxloom.values.fluctuation": "Fluctuation",
+        "fluxloom.values.given_on": "GivenOn",
+        "fluxloom.values.tables": "Profile Raster TimeSeries",
+        "fluxloom.values.value": "Value value_of vector_of",
     })  # fmt: skip
 
     # what `import *` brings: what needs NumPy alone

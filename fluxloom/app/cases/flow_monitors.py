@@ -18,7 +18,6 @@ from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
 from fluxloom.monitors.point_samples import named
-from fluxloom.monitors.probes import named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
