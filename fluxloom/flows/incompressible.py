@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -172,7 +171,7 @@ class Incompressible(FlowInTime):
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
-        self._curl = Vorticity(solver)
+        self._curl, self._budget = Vorticity(solver), None
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""
@@ -183,10 +182,11 @@ class Incompressible(FlowInTime):
         """Names of the patches."""
         return list(self.solver.volumes.patches)
 
-    @cached_property
     def _energy(self) -> EnergyBudget:
-        """Its budget of energy, made when it is asked for first. Collective."""
-        return EnergyBudget(self.solver)
+        """Return its budget of energy, made when it is asked for first. Collective."""
+        if self._budget is None:
+            self._budget = EnergyBudget(self.solver)
+        return self._budget
 
     def check_end(self, until: Until) -> None:
         """Raise `SolverError` for an end at a steady flow that depends on the length of the steps."""
@@ -211,10 +211,11 @@ class Incompressible(FlowInTime):
 
     def columns(self) -> dict[str, float]:
         """Return time, the budget of energy, and the force that keeps the flow."""
-        now = self._energy.now()
+        energy = self._energy()
+        now = energy.now()
         decay = self._decay(now.time, now.kinetic)
         found = {
-            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / self._energy.volume,
+            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / energy.volume,
             "dissipation": now.dissipation, "decay": decay,
         }  # fmt: skip
         if self._drive is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +78,15 @@ class Result:
         """That the steps took."""
         return self.end.seconds
 
-    @cached_property
+    @property
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Values of all cells, or points, in the order of the mesh; of several ranks on rank 0 alone."""
-        return gathered(self.flow.context.comm, self.flow.part, self.run.fields())
+        kept = vars(self)  # a cached_property of Python 3.11 holds a lock, at which ranks that are threads would wait
+        if "_fields" not in kept:
+            kept["_fields"] = gathered(self.flow.context.comm, self.flow.part, self.run.fields())
+        return kept["_fields"]
 
-    @cached_property
+    @property
     def mesh(self) -> MeshData:
         """The whole mesh; on rank 0 alone."""
         return self.run.mesh()
