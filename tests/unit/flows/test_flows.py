@@ -18,6 +18,7 @@ from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.mesh.io.formats import write
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.solvers.compressible import CompressibleFlow
 
 Array = npt.NDArray[np.float64]
 
@@ -43,7 +44,7 @@ def gas(mesh: MeshData, where: fl.Context, **given: Any) -> fl.Compressible:
     start = {"density": lambda x, y, z: 1.0 + 0.1 * bump(np.stack([x, y, z], axis=1))}
     walls = {name: fl.SlipWall() for name in SIDES if name not in ends}
     chosen: dict[str, Any] = {"gas": GAS, "stream": STREAM, "start": start, "steps": fl.Explicit(0.5)}
-    return fl.Compressible(mesh, where, boundaries={**ends, **walls}, **chosen | given)
+    return fl.Compressible(mesh, where, **{"boundaries": {**ends, **walls}} | chosen | given)
 
 
 def channel() -> dict[str, Any]:
@@ -85,8 +86,11 @@ FLOWS: dict[str, tuple[Callable[[], Any], Callable[[Any, fl.Context], Any], fl.U
 """What makes the mesh, and the flow; how far it goes."""
 
 
+LONG = ("airfoil", "shallow_water")  # quick tests of their own have ranks
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in ("shallow_water", "airfoil") else name for name in FLOWS]
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in FLOWS]
 )
 def test_on_two_ranks_as_on_one(name: str) -> None:
     make, flow, until = FLOWS[name]
@@ -153,6 +157,7 @@ def test_every_rank_hears_of_a_patch_without_a_condition() -> None:
         ({"start": {"pressure": lambda x, y, z: x - 1.0}}, "start.pressure: above 0 is wanted, not -"),
         ({"start": {"presure": lambda x, y, z: x}}, "start: unknown name 'presure'; did you mean 'pressure'?"),
         ({"start": [1.0, 0.0, 1.0]}, "start: numbers of shape"),
+        ({"boundaries": dict.fromkeys(SIDES, fl.NoSlipWall())}, "boundaries.xmin: a wall with friction needs a gas"),
         ({"slopes": "nodes"}, "slopes: "),
         ({"steps": 0.5}, "steps: Explicit, Implicit or Multigrid is wanted, not 0.5"),
         ({"flux": fl.Venkatakrishnan()}, "flux: "),
@@ -172,6 +177,10 @@ def test_a_gas_needs_a_start_or_a_stream() -> None:
         fl.Compressible(tetrahedra(), context(), boundaries=walls, start={"density": lambda x, y, z: 1.0 + x})
     flow = fl.Compressible(tetrahedra(), context(), boundaries=walls, start=[1.2, 0.0, 0.0, 0.0, 1e5])
     np.testing.assert_array_equal(flow.fields()["rho"], 1.2)
+    solver = CompressibleFlow(context(), flow.solver.volumes, walls)
+    for step in (solver.advance, solver.iterate):
+        with pytest.raises(SolverError, match=r"no states yet: call start\(values\)"):
+            step()
 
 
 def test_steps_towards_a_steady_flow_have_no_time() -> None:
