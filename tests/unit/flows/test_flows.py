@@ -43,8 +43,9 @@ def gas(mesh: MeshData, where: fl.Context, **given: Any) -> fl.Compressible:
     ends: Mapping[str, BoundaryCondition] = {"xmin": fl.FarField(), "xmax": fl.FarField()}
     start = {"density": lambda x, y, z: 1.0 + 0.1 * bump(np.stack([x, y, z], axis=1))}
     walls = {name: fl.SlipWall() for name in SIDES if name not in ends}
-    chosen: dict[str, Any] = {"gas": GAS, "stream": STREAM, "start": start, "steps": fl.Explicit(0.5)}
-    return fl.Compressible(mesh, where, **{"boundaries": {**ends, **walls}} | chosen | given)
+    chosen: dict[str, Any] = {"boundaries": {**ends, **walls}, "gas": GAS, "stream": STREAM, "start": start}
+    chosen["steps"] = fl.Explicit(0.5)
+    return fl.Compressible(mesh, where, **chosen | given)
 
 
 def channel() -> dict[str, Any]:
