@@ -11,7 +11,13 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SupersonicInlet, SymmetryPlane
+from fluxloom.fv.compressible_boundary import (
+    BoundaryCondition,
+    FarField,
+    NoSlipWall,
+    SupersonicInlet,
+    SymmetryPlane,
+)
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
@@ -27,8 +33,8 @@ START_NAMES = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
 """Of parts of the states at the start."""
 
 Start = Field | Mapping[str, Given]
-"""``(nv,)``, ``(owned, nv)``, a function of the places ``(n, d)``, or values by name, `START_NAMES`: numbers, formulas in
-x, y and z, functions of the places ``(n, d)``, tables."""
+"""``(nv,)``, ``(owned, nv)``, a function of the places ``(n, d)``, or values by name, `START_NAMES`: numbers, formulas
+in x, y and z, functions of the places ``(n, d)``, tables."""
 
 _ACROSS = 1e-6
 """Cosine of the angle between a direction and the normal of a plane along it, at most."""
@@ -45,7 +51,7 @@ def with_stream(
     Raises
     ------
     SolverError
-        If it is wanted and there is none, or it would turn with the mesh.
+        If it is wanted and there is none, or it would turn with the mesh; for walls with friction in a gas without.
     """
     found: dict[str, BoundaryCondition] = {}
     for name, condition in boundaries.items():
@@ -56,6 +62,10 @@ def with_stream(
             changes["state"] = stream
         if turbulent and stream is not None and getattr(condition, "turbulence", 0.0) is None:
             changes["turbulence"] = stream.turbulence(gas)
+        if isinstance(condition, NoSlipWall) and gas.viscosity is None:
+            raise SolverError(
+                f"boundaries.{name}: a wall with friction needs a gas with a viscosity; or take one that slips"
+            )
         found[name] = replace(condition, **changes) if changes else condition  # pyright: ignore[reportArgumentType]
         _check_wind(name, found[name], rotation)
     return found

@@ -342,8 +342,6 @@ class CompressibleCase(FlowCase):
         """Refuse what would otherwise be passed over."""
         viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
-        if walls and not viscous:
-            raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
         if self.scheme.value.turbulence is not None and not (viscous and walls):
