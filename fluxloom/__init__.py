@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fluxloom.dsl.schedule import Schedule as Schedule
     from fluxloom.dsl.tiling import TiledChain as TiledChain
     from fluxloom.dsl.tune import tune as tune
+    from fluxloom.flows.lattice import Lattice as Lattice
     from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
     from fluxloom.fv.compressible_fluxes import AUSM as AUSM
     from fluxloom.fv.compressible_fluxes import HLLC as HLLC
@@ -134,6 +135,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",
+        "fluxloom.flows.lattice": "Lattice",
         "fluxloom.fv.compressible_boundary": "BoundaryCondition",
         "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
         "fluxloom.fv.eddy_viscosity": "EddyViscosity",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +199,18 @@ class Flow:
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
         return {}
+
+    def take(self) -> bool:
+        """Let the device keep the numbers of this step, those of `columns` and of surfaces; return whether it does.
+
+        They are asked for within `looking_back`, some steps later: the host does not wait for the steps in between.
+        Else they have to be asked for now. Collective.
+        """
+        return False
+
+    def looking_back(self) -> AbstractContextManager[None]:
+        """Within, numbers are those of the step at which `take` was called. Collective."""
+        return nullcontext()
 
     def summary(self, until: Until) -> Rows:
         """Return the results worth printing, as (name, text) pairs."""

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_fields import look_at
-from fluxloom.app.cases.lattice_observers import MovieObserver
-from fluxloom.app.cases.lattice_run import LatticeRun
+from fluxloom.app.cases.lattice_monitors import MovieObserver
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
@@ -22,6 +20,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.lattice import Lattice
+from fluxloom.flows.lattice_fields import look_at
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import find_lost, gathered
 from fluxloom.run.results.folder import ResultFolder
@@ -66,7 +66,7 @@ def case_of(name: str, **tables: Values) -> LatticeCase:
     return LatticeCase.model_validate(given)
 
 
-def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> FlowRun[LatticeRun]:
+def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> FlowRun[Lattice]:
     """Return a case at its start."""
     schedule = Schedule(deterministic="global")
     return LatticeApplication().build(case, Context(device, threads=1, comm=comm, tuning=False, schedule=schedule))
@@ -76,7 +76,7 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     """Run a case to its end, and return what a rank knows of it."""
     runner = build(comm, case, device)
     runner.begin(ResultFolder(folder if comm.rank == 0 else None))
-    while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+    while not runner.finished and runner.flow.steps < case.run.iterations:
         runner.advance()
     fields = gathered(comm, runner.flow.part, runner.fields())
     runner.finish(pictures=pictures)
@@ -247,7 +247,7 @@ def test_lost_on_all_ranks() -> None:
 # ------------------------------------------------------------------------------- beside the next steps
 
 
-def delayed(runner: FlowRun[LatticeRun]) -> threading.Event:
+def delayed(runner: FlowRun[Lattice]) -> threading.Event:
     """Keep what works beside the steps waiting until an event is set."""
     event, pool = threading.Event(), runner.flow.beside._pool
     assert pool is not None
@@ -305,10 +305,11 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
     folder, one = alone("cylinder")
 
     def late(comm: Comm) -> None:
-        runner = build(comm, case_of("cylinder"))
+        case = case_of("cylinder")
+        runner = build(comm, case)
         runner.flow.beside._ahead = 3
         runner.begin(ResultFolder(tmp_path if comm.rank == 0 else None))
-        while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+        while not runner.finished and runner.flow.steps < case.run.iterations:
             runner.advance()
             steps = runner.flow.solver.steps
             assert bool(runner.flow.beside._waiting) == (steps % 7 < 3 or steps % 8 < 3)

@@ -12,20 +12,19 @@ import pytest
 from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
-from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
-from fluxloom.app.cases.lattice_observers import frequency
-from fluxloom.app.cases.lattice_run import LatticeRun
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_monitors import frequency
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image
 from fluxloom.run.movies import Movie
 from fluxloom.run.results.folder import ResultFolder
+from tests.lattice_cases import immersed_of, particle_places
 
 CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"},
@@ -57,12 +56,12 @@ def load(**changes: Any) -> LatticeCase:
     return case
 
 
-def build(**changes: Any) -> FlowRun[LatticeRun]:
+def build(**changes: Any) -> FlowRun[Lattice]:
     """Return a case that is ready to run."""
     return LatticeApplication().build(load(**changes), Context("reference"))
 
 
-def steps(runner: FlowRun[LatticeRun], count: int) -> None:
+def steps(runner: FlowRun[Lattice], count: int) -> None:
     """Advance."""
     for _ in range(count):
         runner.advance()
@@ -266,7 +265,7 @@ def test_prescribed() -> None:
     disk = CHANNEL["body"]["disk"]
     moves = {"condition": "immersed", "motion": "prescribed", "position_x": "0.25 * sin(t)", "angle": "3 * t"}
     case = load(body={"disk": disk | moves})
-    units, boundary = units_of(case), immersed_of(case, units_of(case))
+    units, boundary = units_of(case), immersed_of(case)
     assert boundary is not None
     motion = boundary.bodies[0].motion
     pose = motion.pose(80.0)  # pyright: ignore[reportAttributeAccessIssue]
@@ -280,12 +279,12 @@ def test_particles() -> None:
     """Particles are where they may be, apart from each other; the seed decides."""
     table = {"count": 3, "diameter": 0.4, "density": 2.0, "gravity": [0.0, -1.0], "low": [2.0, 0.0], "high": [4.0, 2.0]}
     case = load(particles=table)
-    places = particle_places(case, units_of(case))
+    places = particle_places(case)
     distances = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(3, 1)]
     assert distances.min() >= 0.4 / 0.125 + 2.0
     assert places[:, 1].min() >= 2.0 / 0.125 - 0.5 + 1.6
     other = load(particles=table | {"seed": 1})
-    assert not np.allclose(places, particle_places(other, units_of(other)))
+    assert not np.allclose(places, particle_places(other))
 
 
 @pytest.mark.parametrize("cells", [7, 8])
@@ -323,7 +322,7 @@ def test_an_immersed_body_that_links_lead_through_is_refused() -> None:
         body = {"shape": "box", "low": [0.77, 0.4], "high": [0.77 + thick, 0.6], "condition": "immersed"}
         case = load(body={"plate": body}, forces={})
         if refused:
-            with pytest.raises(CaseError, match=r"body\.plate: \d+ links between cells lead through the body"):
-                immersed_of(case, units_of(case))
+            with pytest.raises(SolverError, match=r"body\.plate: \d+ links between cells lead through the body"):
+                immersed_of(case)
         else:
-            assert immersed_of(case, units_of(case)) is not None
+            assert immersed_of(case) is not None

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.boundaries import AntiBounceBack, Pressure, Velocity, ZouHe
 from fluxloom.run.flow_run import FlowRun
 
@@ -26,7 +26,7 @@ INLET: dict[str, Any] = {"type": "velocity", "velocity": [1.0, 0.0]}
 OUTLET: dict[str, Any] = {"type": "pressure"}
 
 
-def build(**boundary: Any) -> FlowRun[LatticeRun]:
+def build(**boundary: Any) -> FlowRun[Lattice]:
     """Return a box of 8 by 3 cells of the size 1/8, with steps of 1/160."""
     tables = {
         "case": {"name": "box", "solver": "lattice"},

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -29,7 +29,7 @@ CHANNEL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def runner_of(every: int, streaming: str, device: str) -> FlowRun[LatticeRun]:
+def runner_of(every: int, streaming: str, device: str) -> FlowRun[Lattice]:
     tables = CHANNEL | {"history": {"every": every}, "lattice": {"streaming": streaming, "precision": "float64"}}
     case, application = parse_case(Document(Path("case.toml"), tables, {}))
     assert isinstance(application, LatticeApplication)
@@ -60,7 +60,7 @@ def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -
         folder = tmp_path / str(every)
         folder.mkdir()
         runner.begin(ResultFolder(folder))
-        while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+        while not runner.finished and runner.flow.steps < STEPS:
             runner.advance()
         runner.finish(pictures=False)
         lines = np.genfromtxt(folder / "history.csv", delimiter=",", names=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
-from fluxloom.app.cases.lattice_units import SOUND, Units
 from fluxloom.core.strategies import strategy_name
+from fluxloom.flows.lattice_units import SOUND, Units
 
 __all__ = ["advices"]
 

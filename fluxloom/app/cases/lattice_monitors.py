@@ -1,201 +1,196 @@
-"""Numbers of a lattice Boltzmann flow over time: sums and forces, on their way to the host while the next steps run.
-
-A line of ``history.csv`` needs a sum over all cells and the forces of a step, which the next step overwrites. A device
-with memory of its own keeps them: a copy of each, behind the step. The host fetches them before the next line is due,
-and so never waits for the steps in between: each line of the file but the last is written when the next one is due.
-On several ranks the sums are put together at once, and forces on immersed bodies are found with the help of the host.
-"""
+"""What a case of lattice Boltzmann flow looks at while it runs: forces, probes, films, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries.sums import WallSum
-from fluxloom.lbm.output import totals
+from fluxloom.app.cases.flow_monitors import ProbesObserver
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.lattice_output_tables import LatticeMovieTable
+from fluxloom.app.cases.lattice_tables import LatticeCase, LatticeForcesTable
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.flows.lattice import Lattice
+from fluxloom.flows.lattice_files import LatticeImages
+from fluxloom.flows.lattice_frames import LayerPicture, Picture, PlanePicture
+from fluxloom.flows.lattice_probes import LatticeProbes
 from fluxloom.run.history import History
-from fluxloom.run.watch import keep
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.movies import Movie
+from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["LatticeHistory", "Monitors"]
+__all__ = ["ForcesObserver", "MovieObserver", "frequency", "lattice_monitors"]
 
 Array = npt.NDArray[np.float64]
+Frames = npt.NDArray[np.uint8]
 
-_SUMS = "sums"
+_PERIODS = 3
+_NOISE = 1e-3
+"""Amplitude of the lift coefficient below which there is no shedding."""
 
 
-class Monitors:
-    """Sums over the fluid and forces on what measures them, as of now or of the step at which they were kept.
-
-    Parameters
-    ----------
-    flow
-        What is looked at.
-
-    Attributes
-    ----------
-    apart
-        Whether numbers can be kept by the device.
-    """
-
-    def __init__(self, flow: LatticeBoltzmann) -> None:
-        self._flow, self._courier = flow, flow.context.device.courier()
-        self.apart = self._courier is not None and not flow.context.ranked and flow.immersed is None
-        self._wanted: list[str] = []
-        self._kept: dict[str, Dat] = {}
-        self._loops: list[Loop] = []
-        self._chains: dict[int, Chain] = {}
-        self._totals: Global | None = None
-        self._values: dict[str, Array] | None = None
-        self._steps, self._notes = 0, dict[str, float]()
-
-    def measure(self, name: str) -> None:
-        """Say that the force on something is wanted; raise `SolverError` where nothing measures it. Collective."""
-        immersed = () if self._flow.immersed is None else self._flow.immersed.names
-        if name not in immersed:
-            self._flow.conditions.force_on(name, immersed)
-        self._wanted.append(name)
-
-    # -------------------------------------------------------------------------------------------- values
-    @property
-    def steps(self) -> int:
-        """Of which step the numbers are."""
-        return self._flow.steps if self._values is None else self._steps
-
-    def totals(self) -> tuple[float, float]:
-        """Return the sums of ``rho - 1`` and ``rho u^2 / 2`` over the fluid, on the lattice. Collective."""
-        if self._values is None:
-            return self._flow.totals()
-        above, energy = self._values[_SUMS].tolist()
-        return above, energy
-
-    def force_on(self, name: str) -> Array:
-        """Return the force on something, on the lattice, slowest axis first; zero before the first step. Collective."""
-        if self._values is not None:
-            return self._values[f"force on {name}"]
-        return self._flow.force_on(name) if self._flow.steps else np.zeros(self._flow.lattice.dimensions)
-
-    def noted(self, name: str, value: float) -> float:
-        """Return a number of the host: as it was when the others were kept, else the one that is given."""
-        return value if self._values is None else self._notes[name]
-
-    # --------------------------------------------------------------------------------------------- device
-    def take(self, **notes: float) -> None:
-        """Let the device keep the numbers of this step, and send them; ``notes`` are numbers of the host."""
-        assert self._courier is not None
-        self._chain()()
-        self._flow.context.settle()
-        buffers = [dat.buffer for dat in self._kept.values()]
-        self._courier.down(*(buffer for buffer in buffers if isinstance(buffer, RemoteBuffer)))
-        self._steps, self._notes = self._flow.steps, notes
-
-    def _chain(self) -> Chain:
-        """Return what keeps the numbers of a step like the last one."""
-        if self._totals is None:
-            self._totals = self._flow.context.scalar(np.zeros(2), _SUMS, dtype=self._flow.space.total)
-            self._prepare(self._totals)
-        odd = self._flow.steps % 2
-        if odd not in self._chains:
-            sums = self._flow.look(totals, self._flow.marked, self._totals)
-            steps = [Reset(self._totals), sums, *self._loops]
-            self._chains[odd] = Chain(steps, name=f"monitors.{odd}")
-        return self._chains[odd]
-
-    def _prepare(self, sums: Global) -> None:
-        """Make room for what is kept, and the loops that copy it there."""
-        flow, ctx = self._flow, self._flow.context
-        one = ctx.set(1, "monitors")
-        found: dict[str, Global | WallSum] = {_SUMS: sums}
-        for name in self._wanted:
-            force = flow.conditions.parts[name].force
-            assert force is not None
-            found[f"force on {name}"] = force
-        for name, value in found.items():
-            kept = ctx.dat(one, name=name, shape=(value.dim,), dtype=value.scalar.numpy)
-            self._kept[name] = kept
-            seen = value if isinstance(value, Global) else value.seen_from(one)
-            self._loops.append(Loop(keep, one, seen, kept, name="monitors", width=value.dim))
-
-    @contextmanager
-    def looking_back(self) -> Iterator[None]:
-        """Within, numbers are those that were kept; the host waits for them, not for the steps that follow."""
-        assert self._courier is not None
-        self._courier.wait()
-        self._values = {name: np.asarray(dat.read()[0], dtype=np.float64) for name, dat in self._kept.items()}
+def lattice_monitors(case: LatticeCase, flow: Lattice) -> list[Monitor]:
+    """Return what looks at a flow, the history last. Collective."""
+    found: list[Monitor] = []
+    history = History(case.history.every)
+    for name, table in case.forces.items():
         try:
-            yield
-        finally:
-            self._values = None
+            found.append(ForcesObserver(flow, name, table, history))
+        except SolverError as error:
+            raise CaseError(f"forces.{name}.of: {error}") from None
+    if case.probes.points:
+        with explained("probes"):
+            probes = LatticeProbes(flow.solver, flow.units, case.probes.points)
+        names = (*COMPONENTS[: flow.dimension], "p")
+        found.append(ProbesObserver(flow, probes, "time", names, case.probes.every))
+    if case.movie.every:
+        found.append(MovieObserver(flow, case.movie))
+    return [*found, LatticeImages(case.output.every, final=case.output.image), history]
 
-    @property
-    def chains(self) -> Sequence[Chain]:
-        """What finds and copies the numbers."""
-        return list(self._chains.values())
+
+def frequency(times: Array, values: Array) -> tuple[float, float] | None:
+    """Return the frequency and the amplitude of an oscillation, from its last half; None where there is none.
+
+    The frequency is that of upward passages through the middle, placed by linear interpolation; a passage counts after
+    the value has been below by half of the amplitude, so that noise does not.
+    """
+    half = len(times) // 2
+    t, v = times[half:], values[half:]
+    if len(t) < 2 * _PERIODS:
+        return None
+    low, high = float(v.min()), float(v.max())
+    wave = v - 0.5 * (low + high)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        return None
+    all_up = np.flatnonzero((wave[:-1] < 0.0) & (wave[1:] >= 0.0))
+    deep = np.flatnonzero(wave < -0.25 * (high - low))
+    up = all_up[np.unique(np.searchsorted(all_up, deep))[:-1]] if len(all_up) and len(deep) else all_up[:0]
+    if len(up) < _PERIODS:
+        return None
+    at = t[up] - wave[up] * (t[up + 1] - t[up]) / (wave[up + 1] - wave[up])
+    return float((len(at) - 1) / (at[-1] - at[0])), 0.5 * (high - low)
 
 
-class LatticeHistory(History):
-    """A history whose lines are found while the next steps run, where `Monitors` can keep their numbers.
+class ForcesObserver(Monitor):
+    """The force on a body or side as columns: components, and coefficients along x (drag) and y (lift)."""
 
-    Parameters
-    ----------
-    every
-        As of `History`.
-    monitors
-        What the columns ask.
-    notes
-        Returns numbers of the host that belong to a line, by name.
+    looks_back = True
+
+    def __init__(self, flow: Lattice, name: str, table: LatticeForcesTable, history: History) -> None:
+        units = flow.units
+        self.name, self._history = name, history
+        self.velocity, self.length = table.velocity or units.velocity, table.length or units.length
+        area = table.area or (self.length if units.dimension == 2 else 0.25 * np.pi * self.length**2)
+        self.scale = 0.5 * units.density * self.velocity**2 * area
+        self._surface = flow.surface([table.of or name])  # raises for a name of nothing
+
+    def columns(self) -> dict[str, float]:
+        """Return components of the force, and the coefficients."""
+        self._surface.take()
+        force = self._surface.force
+        found = {f"{self.name}.force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
+        coefficients = zip(("drag", "lift"), force / self.scale, strict=False)
+        return found | {f"{self.name}.{word}": float(value) for word, value in coefficients}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the last coefficients, their means over the last half, and the Strouhal number."""
+        try:
+            names = (f"{self.name}.drag", f"{self.name}.lift", "time")
+            drag, lift, times = (self._history.column(name) for name in names)
+        except ValueError:  # no history
+            found = self.columns()
+            return ((self.name, f"drag {found[f'{self.name}.drag']:.6g}, lift {found[f'{self.name}.lift']:.6g}"),)
+        half = len(times) // 2
+        rows = [
+            (self.name, f"drag {drag[-1]:.6g}, lift {lift[-1]:.6g}"),
+            (
+                f"{self.name}, mean",
+                f"drag {drag[half:].mean():.6g}, lift {lift[half:].mean():.6g} (last half of the run)",
+            ),
+        ]
+        if (wave := frequency(times, lift)) is not None and wave[1] > _NOISE:
+            strouhal = wave[0] * self.length / self.velocity
+            rows.append((f"{self.name}, lift", f"Strouhal number {strouhal:.5g}, amplitude {wave[1]:.5g}"))
+        return rows
+
+
+class MovieObserver(Monitor):
+    """A film of a field; of a volume in the middle across z. Its pictures are drawn while the next steps run.
+
+    On several ranks only what is seen comes together on rank 0: of wide boxes not every cell.
     """
 
-    def __init__(self, every: int, monitors: Monitors, notes: Callable[[], dict[str, float]]) -> None:
-        super().__init__(every)
-        self._monitors, self._notes, self._asked = monitors, notes, False
+    name, remembers = "movie", ("frames",)
+
+    def __init__(self, flow: Lattice, table: LatticeMovieTable) -> None:
+        self._flow, self._table, self._beside = flow, table, flow.beside
+        self.movie: Movie | None = None
+        self._picture: Picture | None = None
+        self._name = ""
+        self._before: Frames | None = None
 
     @property
-    def memory(self) -> dict[str, Any]:
-        """As of `History`; the line that was asked for is written before."""
-        self.collect()
-        return super().memory
+    def frames(self) -> dict[str, Any]:
+        """The field, and the pictures so far, one byte a pixel; on rank 0 alone. Collective."""
+        self._beside.settle()
+        pictures = [] if self.movie is None else self.movie.pictures
+        return {"field": self._table.field, "pictures": np.array(pictures, dtype=np.uint8)}
 
-    @memory.setter
-    def memory(self, memory: Mapping[str, Any]) -> None:
+    @frames.setter
+    def frames(self, frames: Mapping[str, Any]) -> None:
         """Take back what a checkpoint has kept."""
-        self.recall(memory)
+        self._before = frames["pictures"] if frames["field"] == self._table.field else None
+
+    def _made(self) -> Picture:
+        """Return what the pictures are made of. Collective."""
+        flow, field = self._flow, self._table.field
+        if flow.dimension == 3:
+            return LayerPicture(flow.solver, flow.units, field)
+        return PlanePicture(flow.solver, flow.units, flow.pieces, field, self._beside.snapshot)
+
+    def begin(self, folder: ResultFolder) -> None:
+        """Begin the film, with the flow as it is; without the packages that it needs, it is left out."""
+        super().begin(folder)
+        table, units = self._table, self._flow.units
+        signed = table.field == "vorticity" and units.dimension == 2
+        least = 4.0 * units.velocity / units.length if table.field == "vorticity" else 1.5 * units.velocity
+        most = table.range or least
+        self._name = f"{table.field}.{table.format}"
+        colours = "RdBu_r" if signed else "viridis"
+        self.movie = None
+        if folder.here:
+            with folder.attempt(self._name, keep=False):
+                self.movie = Movie(folder / self._name, -most if signed else 0.0, most, colours, table.rate)
+        if not self._flow.pieces.comm.broadcast(self.movie is not None):
+            return
+        self._picture = self._made()
+        if self._before is None:
+            self._ask()
+        elif self.movie is not None:
+            self.movie.pictures = list(self._before)
+
+    def _ask(self) -> None:
+        if self._picture is not None:
+            self._beside.ask(self._picture.taken, self._add)
+
+    def _add(self) -> None:
+        """Add the picture of the step that was taken. Collective."""
+        assert self._picture is not None
+        shown = self._picture.values()
+        if shown is not None and self.movie is not None:
+            self.movie.add(shown, self._picture.hidden)
 
     def stepped(self) -> None:
-        """Ask for a line behind a step where one is due, and write the one before."""
-        self._due = bool(self.every) and self._steps % self.every == 0
-        if not self._due or not self.rows:
-            return
-        self.collect()
-        if not self._monitors.apart:
-            self._add()
-        else:
-            self._monitors.take(**self._notes())
-            self._asked = True
-
-    def collect(self) -> None:
-        """Write the line that was asked for, if it is not there yet."""
-        if self._asked:
-            self._asked = False
-            with self._monitors.looking_back():
-                self._sample()
-            self._write(self.rows[-1])
+        """Add a picture, where it is due."""
+        if self._flow.steps % self._table.every == 0:
+            self._ask()
 
     def finish(self) -> None:
-        """Add the line of the last step, if it is not there, and close the file."""
-        self.collect()
-        super().finish()
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of all lines."""
-        self.collect()
-        return super().column(name)
+        """Write the film."""
+        self._beside.settle()
+        if (movie := self.movie) is not None:
+            self.folder.write(self._name, lambda _: movie.finish())

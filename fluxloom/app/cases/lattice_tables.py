@@ -19,7 +19,9 @@ from fluxloom.app.cases.lattice_output_tables import (
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import strategy_name
+from fluxloom.flows.lattice_units import Units
 from fluxloom.lbm.boundaries import OpeningScheme, PressureScheme, VelocityScheme
 from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
@@ -28,7 +30,7 @@ from fluxloom.lbm.streaming import Pull, Streaming
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
     "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
-    "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable",
+    "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable", "units_of",
 ]  # fmt: skip
 
 Number = Annotated[float, Field(ge=0)]
@@ -375,3 +377,22 @@ class LatticeCase(CaseModel):
         if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin", "pipeline"))):
             raise ValueError(f'immersed.{extra[0]}: no body has condition = "immersed"')
         return self
+
+
+def units_of(case: LatticeCase) -> Units:
+    """Return the units of a case.
+
+    Raises
+    ------
+    CaseError
+        If the reference velocity is too fast for the lattice.
+    """
+    reference, time, fluid = case.reference, case.time, case.fluid
+    try:
+        return Units.of(
+            case.mesh.cell, viscosity=fluid.viscosity, reynolds=fluid.reynolds, velocity=reference.velocity,
+            length=reference.length, density=fluid.density, lower=case.mesh.lower,
+            lattice_velocity=time.lattice_velocity, mach=time.mach, dt=time.dt,
+        )  # fmt: skip
+    except SolverError as error:
+        raise CaseError(f"time: {error}") from None

@@ -1,8 +1,10 @@
-"""A case of lattice Boltzmann flow as it runs: steps, history, films, files."""
+"""Lattice Boltzmann flow in physical units: what is solved in cells and steps, and what of it a run looks at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -10,78 +12,202 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_monitors import ProbesObserver
-from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.lattice_fields import fields_of, look_at
-from fluxloom.app.cases.lattice_monitors import LatticeHistory, Monitors
-from fluxloom.app.cases.lattice_observers import ForcesObserver, MotionObserver, MovieObserver
-from fluxloom.app.cases.lattice_probes import LatticeProbes
-from fluxloom.app.cases.lattice_ranks import Pieces
-from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
-from fluxloom.app.cases.lattice_results import draw_fields, write_fields
-from fluxloom.app.cases.lattice_snapshots import Beside
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.cases.lattice_watch import lattice_watch
-from fluxloom.core.errors import CaseError, Divergence, SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.flows.lattice_bodies import Body, solid_bodies
+from fluxloom.flows.lattice_fields import look_at
+from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
+from fluxloom.flows.lattice_particles import Particles
+from fluxloom.flows.lattice_places import BodyPlaces
+from fluxloom.flows.lattice_ranks import Pieces
+from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
+from fluxloom.flows.lattice_results import draw_fields
+from fluxloom.flows.lattice_sides import NoSlip, Pressure, Side, Slip, Velocity, density_at, vector, velocity_at
+from fluxloom.flows.lattice_snapshots import Beside
+from fluxloom.flows.lattice_sums import KeptNumbers
+from fluxloom.flows.lattice_surface import LatticeSurface
+from fluxloom.flows.lattice_units import Units
+from fluxloom.flows.lattice_watch import lattice_watch
+from fluxloom.flows.naming import named
+from fluxloom.lbm import lattices
+from fluxloom.lbm.body_force import ForceField
+from fluxloom.lbm.box import Box
+from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.immersed.reports import shares
+from fluxloom.lbm.memory import AllCells, Cells
+from fluxloom.lbm.streaming import Pull, Streaming
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Until
-from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.monitor import Monitor
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice_checks import check_collision
 
-__all__ = ["LatticeRun", "lattice_row", "lattice_run"]
+__all__ = ["Lattice", "Numerics", "Start"]
 
 _CLOSE = 1e-9
-_COMPONENTS = ("u", "v", "w")
 
 
-class LatticeRun(Flow):
-    """The solver of lattice Boltzmann flow, ready to advance by steps.
+@dataclass(frozen=True)
+class Numerics:
+    """How a lattice Boltzmann flow is computed.
+
+    Attributes
+    ----------
+    lattice
+        `D2Q9`, `D3Q19`, `D3Q27`, or another one; None: the first in the plane, and in space the second, or the third
+        where the collision needs it.
+    collision, streaming, cells
+        As in `fluxloom.solvers.lattice.LatticeBoltzmann`.
+    precision
+        In which populations are stored.
+    """
+
+    lattice: lattices.Lattice | None = None
+    collision: Collision = TRT()
+    streaming: Streaming = Pull()
+    precision: str = "float32"
+    cells: Cells = AllCells()
+
+    def lattice_in(self, dimension: int) -> lattices.Lattice:
+        """Return the lattice in so many dimensions; raise `SolverError` where it has others."""
+        in_space = lattices.D3Q27 if self.collision.needs_product else lattices.D3Q19
+        found = self.lattice or (lattices.D2Q9 if dimension == 2 else in_space)
+        if found.dimensions != dimension:
+            raise SolverError(f"{found.name} has {found.dimensions} dimensions, the mesh {dimension}")
+        return found
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a flow begins: in local equilibrium.
+
+    Attributes
+    ----------
+    velocity
+        A number a dimension, or a function of places ``(n, d)`` that returns ``(n, d)``; empty: at rest.
+    pressure
+        Over that of density one, divided by the density: a number, or a function of places that returns ``(n,)``.
+    """
+
+    velocity: Velocity = ()
+    pressure: Pressure = 0.0
+
+    def on_lattice(self, shape: Sequence[int], units: Units) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        """Return density and velocity of the cells of the box, or what broadcasts to them."""
+        density, velocity = density_at(self.pressure, units), velocity_at(self.velocity, units, "initial")
+        if not (callable(density) or callable(velocity)):
+            return density, velocity
+        places = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
+        return (
+            density(places).reshape(shape) if callable(density) else density,
+            velocity(places).reshape(*shape, len(shape)) if callable(velocity) else velocity,
+        )
+
+
+class Lattice(Flow):
+    """Weakly compressible flow in a box of cubic cells, in physical units; vectors and places have x first.
 
     Its pictures are drawn at the end from the lattice itself, not from an unstructured mesh.
 
     Parameters
     ----------
-    flow
-        In its initial state.
-    case
-        Its tables.
+    cells
+        Along x, y (and z).
     units
-        Those of the case.
-    boundary
-        Immersed bodies, if there are any.
+        Size of a cell and length of a step, the fluid, and what it refers to.
+    context
+        Where it runs; by default this machine's processor. On several ranks everything is collective.
+    boundaries
+        What happens at sides, from `fluxloom.flows.lattice_sides`, by name: ``"xmin"``, ``"xmax"``, ``"ymin"``, ... .
+        The two sides across an axis without any are joined.
+    bodies, particles
+        Bodies by name, and many free ones.
+    force
+        Acceleration of all fluid, a number a dimension; empty: none.
+    start
+        How it begins.
+    numerics, immersion
+        How it is computed, and immersed bodies in it.
+    look
+        Steps from one measurement of the residual to the next.
+
+    Raises
+    ------
+    SolverError
+        For what does not fit; it begins with the part that is meant: ``body.wing.center: ...``.
     """
 
     remembers = ("_residual", "_energy")
 
     def __init__(
-        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None
-    ) -> None:
-        self.solver, self.case, self.units, self.boundary = flow, case, units, boundary
-        self.context = flow.context
-        self.pieces = Pieces(flow)
-        self.beside = Beside(flow, self.pieces.window)
-        self.monitors = Monitors(flow)
+        self, cells: Sequence[int], units: Units, context: Context | None = None, *,
+        boundaries: Mapping[str, Side] | None = None, bodies: Mapping[str, Body] | None = None,
+        particles: Particles | None = None, force: Sequence[float] = (), start: Start = Start(),
+        numerics: Numerics = Numerics(), immersion: Immersion = Immersion(), look: int = 100,
+    ) -> None:  # fmt: skip
+        if len(cells) != units.dimension:
+            raise SolverError(f"cells={tuple(cells)}: {units.dimension} numbers are wanted, as units.lower has them")
+        self.context = context if context is not None else Context()
+        self.units, self.numerics, self._every = units, numerics, look
+        sides, solids = boundaries or {}, bodies or {}
+        self.closed = not solids and particles is None and all(isinstance(one, NoSlip | Slip) for one in sides.values())
+        d, shape = units.dimension, tuple(cells[::-1])
+        with named("lattice.name"):
+            lattice = numerics.lattice_in(d)
+        with named("lattice"):
+            check_collision(numerics.collision, lattice)
+        box = Box(shape, tuple(f"{axis}min" not in sides for axis in "zyx"[3 - d :]))
+        self.boundary = immersed_boundary(solids, particles, immersion, box, units)
+        acting = vector("fluid.force", force, units, units.dx / units.dt**2) if any(force) else ()
+        in_field = self.boundary is not None and numerics.streaming.buffers == 1
+        self.solver = LatticeBoltzmann(
+            self.context, shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=numerics.collision,
+            streaming=numerics.streaming, dtype=numerics.precision, bodies=solid_bodies(solids, box, units),
+            boundaries={name: side.on_lattice(units, f"boundary.{name}") for name, side in sides.items()},
+            force=ForceField(acting) if in_field else acting, cells=numerics.cells,
+        )  # fmt: skip
+        if self.boundary is not None:
+            with named("body, particles"):
+                self.solver.immerse(self.boundary)
+        self.solver.initialise(*start.on_lattice(shape, units))
+        self.pieces = Pieces(self.solver)
+        self.beside = Beside(self.solver, self.pieces.window)
+        self._numbers = KeptNumbers(self.solver)
+        self._places = None if self.boundary is None else BodyPlaces(self.boundary, units)
         self._residual = 1.0
         self._energy: tuple[int, float] | None = None
         self._first: int | None = None  # steps done before this run
-        self._rate = Rate(flow.cells)
+        self._rate = Rate(self.solver.cells)
+
+    @property
+    def partition(self) -> PartitionReport | None:
+        """How the box is divided; None on a rank alone. Collective."""
+        return self.pieces.report(self.numerics.cells.shares)
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the walls and bodies whose force is measured."""
+        parts = self.solver.conditions.parts
+        immersed = () if self.boundary is None else self.boundary.names
+        return [*(name for name, part in parts.items() if part.force is not None), *immersed]
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
+        """Return walls and bodies as a surface. Collective."""
+        return LatticeSurface(self._numbers, self.units, patches)
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -121,7 +247,7 @@ class LatticeRun(Flow):
         if self._energy is None:  # of a run that begins
             self._energy = (self.steps, self._kinetic())
         self.solver.step()
-        if self.steps % self.case.time.look == 0:
+        if self.steps % self._every == 0:
             self._look()
         return self._residual
 
@@ -150,19 +276,26 @@ class LatticeRun(Flow):
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
-        """Return columns, of the step that the monitors look at."""
-        units, seen = self.units, self.monitors
+        """Return time, sums, and where bodies that move are."""
+        units, seen = self.units, self._numbers
         above, energy = seen.totals()
-        return {
+        found = {
             "time": seen.steps * units.dt,
             "density": units.density * (1.0 + above / self._fluid_cells),
             "kinetic_energy": energy * units.density * units.dx**units.dimension * units.speed**2,
             "speed_change": seen.noted("speed_change", self._residual),
         }
+        return found | ({} if self._places is None else self._places.columns())
 
-    def notes(self) -> dict[str, float]:
-        """Return what the host knows itself of a line of the history."""
-        return {"speed_change": self._residual}
+    def take(self) -> bool:
+        """Let the device keep the sums and the forces that are measured, where it has memory of its own."""
+        if self._numbers.apart:
+            self._numbers.take(speed_change=self._residual)
+        return self._numbers.apart
+
+    def looking_back(self) -> AbstractContextManager[None]:
+        """Within, numbers are those of the step at which `take` was called."""
+        return self._numbers.looking_back()
 
     @cached_property
     def _fluid_cells(self) -> int:
@@ -176,22 +309,10 @@ class LatticeRun(Flow):
         return "time", [*panels, *(HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in names)]
 
     def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
-        """Write the fields, and draw them."""
-        image = self.case.output.image
-        if not (pictures or image):
-            return
-        found = look_at(self.solver, self.units, self.pieces)
-        if image:
-            write_fields(folder, f"{folder.stem}.vti", self.solver, self.units, self.pieces, found, self.time)
+        """Draw the fields."""
         if pictures:
-            text = f"{name}, time {self.time:.6g}"
-            draw_fields(folder, self.solver, self.units, self.pieces, found, text)
-
-    def write_taken(self, folder: ResultFolder, name: str) -> None:
-        """Write the fields of the step at which they were taken. Collective."""
-        taken, units, pieces = self.beside.snapshot, self.units, self.pieces
-        found = fields_of(taken.velocity(), taken.density(), self.solver.fluid, units, pieces)
-        write_fields(folder, name, self.solver, units, pieces, found, taken.step * units.dt, series=True)
+            found = look_at(self.solver, self.units, self.pieces)
+            draw_fields(folder, self.solver, self.units, self.pieces, found, f"{name}, time {self.time:.6g}")
 
     @property
     def part(self) -> Part | None:
@@ -222,14 +343,14 @@ class LatticeRun(Flow):
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group, also of what looks at the flow; then of bodies."""
-        looks = [*self.monitors.chains, *executables(self.solver), *self.beside.loops]
+        looks = [*self._numbers.chains, *executables(self.solver), *self.beside.loops]
         loops = merged_reports(unique([*self.chains, *looks]))
         return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each."""
         found = look_at(self.solver, self.units, self.pieces)
-        velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(_COMPONENTS[: self.units.dimension])}
+        velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(COMPONENTS[: self.units.dimension])}
         return velocity | {
             "speed": found.speed.ravel(), "p": found.pressure.ravel(), "vorticity": found.vorticity.ravel(),
             "fluid": found.fluid.ravel().astype(np.float32),
@@ -250,7 +371,7 @@ class LatticeRun(Flow):
         energy *= units.density * units.dx**units.dimension * units.speed**2
         rows = [
             ("time", f"{self.time:.6g}, {self.solver.steps:,} steps of {self.units.dt:.4g}"),
-            ("lattice", lattice_row(self.case, self.units)),
+            ("lattice", str(units)),
             ("kinetic energy", f"{energy:.9g}"),
             ("mean density", f"{units.density * (1.0 + above / self._fluid_cells):.9g}"),
             ("speed change", f"{self._residual:.6e} (relative, in the reference time: that of time.steady)"),
@@ -259,6 +380,8 @@ class LatticeRun(Flow):
             parts = [f"{name} {100 * part:.3g} %" for name, part in shares(self.reports()).items()]
             rows.append(("immersed", str(self.boundary)))
             rows += [("immersed, time", ", ".join(parts))] if parts else []
+        if self._places is not None:
+            rows += self._places.summary()
         if self.rate:
             rows.append(("rate", f"{self.rate / 1e6:.4g} MLUPS (million cells a second)"))
         if self._first is not None and self.steps > self._first:
@@ -285,85 +408,15 @@ class LatticeRun(Flow):
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return lattice_watch(self.solver, self.case, self.boundary, table)
+        return lattice_watch(self.solver, self.boundary, table, closed=self.closed, steady=until.steady > 0.0)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         elastic = () if self.boundary is None else self.boundary.elastic
         stiff = [f"lower body.{name}.stiffness and its bending; " for name in elastic]
-        collision = strategy_name(self.case.lattice.collision)
+        collision = strategy_name(self.numerics.collision)
         return "".join(stiff) + (
             f"lower time.lattice_velocity (now {self.units.velocity / self.units.speed:.3g}), take more cells, another "
             f"lattice.collision (now {collision!r}) or a smagorinsky constant; the relaxation time "
             f"is {self.units.relaxation:.6g}, and 1/2 is the limit"
         )
-
-
-class _Files(Monitor):
-    """Files of the fields now and then, and all that is done beside the steps: behind the others of a step."""
-
-    def __init__(self, run: LatticeRun) -> None:
-        self._run, self._every = run, run.case.output.every
-
-    def stepped(self) -> None:
-        """Ask for a file, where one is due, and do what is due."""
-        run, steps = self._run, self._run.steps
-        if self._every and steps % self._every == 0:
-            name = f"fields_{steps:08d}.vti"
-            run.beside.ask(run.beside.snapshot, lambda: run.write_taken(self.folder, name))
-        run.beside.stepped()
-
-    def finish(self) -> None:
-        """Do what is left."""
-        self._run.beside.close()
-
-
-def lattice_run(
-    flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None,
-    shares: Sequence[float] | None = None,
-) -> FlowRun[LatticeRun]:  # fmt: skip
-    """Return a flow as its case runs it. Collective.
-
-    Parameters
-    ----------
-    shares
-        What each of several ranks was to get of the cells; None: the same.
-    """
-    run = LatticeRun(flow, case, units, boundary)
-    history = LatticeHistory(case.history.every, run.monitors, run.notes)
-    until = Until(case.time.end, case.time.steady)
-    return FlowRun(
-        run, case.case.name, until, run.mesh, [*_monitors(run, history), _Files(run), history],
-        partition=run.pieces.report(shares),
-    )  # fmt: skip
-
-
-def _monitors(run: LatticeRun, history: LatticeHistory) -> list[Monitor]:
-    """Return what looks at a flow. Collective."""
-    found: list[Monitor] = []
-    flow, case, units = run.solver, run.case, run.units
-    for name, table in case.forces.items():
-        try:
-            found.append(ForcesObserver(run.monitors, name, table, units, history.column))
-        except SolverError as error:
-            raise CaseError(f"forces.{name}.of: {error}") from None
-    if run.boundary is not None and case.moves:
-        found.append(MotionObserver(run.boundary, units))
-    if case.probes.points:
-        with explained("probes"):
-            probes = LatticeProbes(flow, units, case.probes.points)
-        names = (*_COMPONENTS[: units.dimension], "p")
-        found.append(ProbesObserver(flow, probes, "time", names, case.probes.every))
-    if case.movie.every:
-        found.append(MovieObserver(flow, case.movie, units, run.pieces, run.beside))
-    return found
-
-
-def lattice_row(case: LatticeCase, units: Units) -> str:
-    """Return what a flow is on the lattice, in words."""
-    reynolds = units.velocity * units.length / units.viscosity
-    return (
-        f"Re {reynolds:.5g}, velocity {units.velocity / units.speed:.4g} cells a step (Mach {units.mach:.3g}), "
-        f"viscosity {units.lattice_viscosity:.4g}, relaxation time {units.relaxation:.5g}, "
-        f"{units.length / units.dx:.4g} cells across the reference length"
-    )

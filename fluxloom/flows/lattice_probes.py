@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_monitors import BLOCK
-from fluxloom.app.cases.lattice_units import Units
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.flows.lattice_units import Units
 from fluxloom.kernel.frontend import kernel
 from fluxloom.lbm.space import Elements
 from fluxloom.solvers.lattice import LatticeBoltzmann

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.lattice_fields import curl, middle, slope_of, speed_of, velocity_of, vorticity_of
-from fluxloom.app.cases.lattice_ranks import Pieces, places_of
-from fluxloom.app.cases.lattice_snapshots import Layers, Snapshot, Taken
-from fluxloom.app.cases.lattice_units import Units
+from fluxloom.flows.lattice_fields import curl, middle, slope_of, speed_of, velocity_of, vorticity_of
+from fluxloom.flows.lattice_ranks import Pieces, places_of
+from fluxloom.flows.lattice_snapshots import Layers, Snapshot, Taken
+from fluxloom.flows.lattice_units import Units
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LayerPicture", "Picture", "PlanePicture"]
