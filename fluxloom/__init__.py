@@ -116,6 +116,18 @@ if TYPE_CHECKING:
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.run.checkpoint import Every as Every
+    from fluxloom.run.flow import Flow as Flow
+    from fluxloom.run.flow import Steady as Steady
+    from fluxloom.run.flow import Steps as Steps
+    from fluxloom.run.flow import Time as Time
+    from fluxloom.run.guard_limits import GuardLimits as GuardLimits
+    from fluxloom.run.history import History as History
+    from fluxloom.run.monitor import Monitor as Monitor
+    from fluxloom.run.output import Output as Output
+    from fluxloom.run.result import Result as Result
+    from fluxloom.run.run import run as run
+    from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.solvers.airfoil import Airfoil as Airfoil
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
     from fluxloom.solvers.shallow_water import ShallowWater as ShallowWater
@@ -156,6 +168,15 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.rings": "RingProduct",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.run.checkpoint": "Every",
+        "fluxloom.run.flow": "Flow Steady Steps Time",
+        "fluxloom.run.guard_limits": "GuardLimits",
+        "fluxloom.run.history": "History",
+        "fluxloom.run.monitor": "Monitor",
+        "fluxloom.run.output": "Output",
+        "fluxloom.run.result": "Result",
+        "fluxloom.run.run": "run",
+        "fluxloom.run.snapshots": "Snapshots",
         "fluxloom.solvers.airfoil": "Airfoil",
         "fluxloom.solvers.lattice": "LatticeBoltzmann",
         "fluxloom.solvers.shallow_water": "ShallowWater",

@@ -24,7 +24,7 @@ from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
 
-__all__ = ["CompressibleRun"]
+__all__ = ["Compressible"]
 
 _COMPONENTS = ("u", "v", "w")
 _AROUND, _SMALL = 0.6, 0.5
@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 Window = tuple[float, float, float, float]
 
 
-class CompressibleRun(Flow):
+class Compressible(Flow):
     """The solver of compressible flow, ready to advance by steps.
 
     Parameters

@@ -23,9 +23,9 @@ from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 
-__all__ = ["EdgeFlowRun", "FlowOnPoints", "volume_of"]
+__all__ = ["EdgeFlow", "FlowOnPoints", "volume_of"]
 
 _GRADIENT = 9
 
@@ -52,7 +52,7 @@ class FlowOnPoints(FlowInTime):
         return self.domain.points.total
 
 
-class EdgeFlowRun(FlowOnPoints):
+class EdgeFlow(FlowOnPoints):
     """The solver of flow on edges, ready to advance by steps; see `FlowInTime` for the parameters."""
 
     curves = (
@@ -61,7 +61,7 @@ class EdgeFlowRun(FlowOnPoints):
         HistoryPanel("iterations", ("iterations",)),
     )
 
-    def __init__(self, solver: EdgeFlow, lengths: StepLengths) -> None:
+    def __init__(self, solver: Solver, lengths: StepLengths) -> None:
         self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
         super().__init__(solver, Change(solver.u, mass, volume_of(mass)), lengths)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))

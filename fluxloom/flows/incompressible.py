@@ -21,12 +21,12 @@ from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
 from fluxloom.solvers.flow_vorticity import Vorticity
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.incompressible import Incompressible as Solver
 
-__all__ = ["IncompressibleRun"]
+__all__ = ["Incompressible"]
 
 
-class IncompressibleRun(FlowInTime):
+class Incompressible(FlowInTime):
     """The solver of incompressible flow, ready to advance by steps.
 
     Parameters
@@ -44,7 +44,7 @@ class IncompressibleRun(FlowInTime):
     curves = (*FlowInTime.curves, HistoryPanel("energy per time", ("dissipation", "decay")))
 
     def __init__(
-        self, solver: Incompressible, lengths: StepLengths, mean_velocity: Sequence[float] = (), *, budget: bool = True
+        self, solver: Solver, lengths: StepLengths, mean_velocity: Sequence[float] = (), *, budget: bool = True
     ) -> None:  # fmt: skip
         self.solver, cv = solver, solver.volumes
         volume = float(solver.context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])

@@ -26,9 +26,10 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowWater, Survey
+from fluxloom.solvers.shallow_water import ShallowWater as Solver
+from fluxloom.solvers.shallow_water import Survey
 
-__all__ = ["Event", "Plan", "TsunamiRun"]
+__all__ = ["Event", "Plan", "ShallowWater"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class WaterFiles(Monitor):
 
     name, remembers = "gauges", ("memory",)
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
+    def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
         self.solver, self.plan, self._mesh = solver, plan, mesh
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
@@ -162,7 +163,7 @@ class WaterFiles(Monitor):
         self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
 
 
-class TsunamiRun(Flow):
+class ShallowWater(Flow):
     """The shallow-water solver, ready to advance from report to report: these are the steps of the run.
 
     Parameters
@@ -177,7 +178,7 @@ class TsunamiRun(Flow):
 
     remembers = ("_events", "memory")
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
+    def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
         self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
         self.files = WaterFiles(solver, plan, mesh)
         self._done, self._events = 0, 0

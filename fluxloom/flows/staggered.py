@@ -17,15 +17,15 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.staggered import Staggered
+from fluxloom.solvers.staggered import Staggered as Solver
 
-__all__ = ["StaggeredRun"]
+__all__ = ["Staggered"]
 
 
 class _Residual:
     """What the solver measures by itself, now and then."""
 
-    def __init__(self, solver: Staggered) -> None:
+    def __init__(self, solver: Solver) -> None:
         self._solver = solver
 
     @property
@@ -38,7 +38,7 @@ class _Residual:
         return self._solver.residual
 
 
-class StaggeredRun(FlowInTime):
+class Staggered(FlowInTime):
     """The solver of flow on a staggered grid, ready to advance by steps.
 
     Parameters
@@ -57,7 +57,7 @@ class StaggeredRun(FlowInTime):
 
     remembers = (*FlowInTime.remembers, "_stable")
 
-    def __init__(self, solver: Staggered, lengths: StepLengths) -> None:
+    def __init__(self, solver: Solver, lengths: StepLengths) -> None:
         self.solver = solver
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0

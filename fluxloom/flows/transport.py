@@ -20,10 +20,10 @@ from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
-__all__ = ["EdgeTransportRun"]
+__all__ = ["Transport"]
 
 
-class EdgeTransportRun(FlowOnPoints):
+class Transport(FlowOnPoints):
     """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
 
     The velocity stays as it is, so that the largest stable step is found once.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -13,10 +14,12 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.measures import PointValues, Surface
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
 
-__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
+__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
 Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
@@ -33,7 +36,7 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Until:
-    """How far a run goes, beside its number of steps.
+    """How far a run goes: to what comes first. ``Time(2.0) | Steps(1000)`` is both.
 
     Attributes
     ----------
@@ -42,10 +45,51 @@ class Until:
     steady
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
+    steps
+        Of the flow, at most; 0: so many that a run without another end would never end.
     """
 
     time: float = 0.0
     steady: float = 0.0
+    steps: int = 0
+
+    def __or__(self, other: Until) -> Until:
+        return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
+
+
+class Time(Until):
+    """Until a time of the flow, which the last step hits where steps are free."""
+
+    def __init__(self, end: float) -> None:
+        if not (isfinite(end) and end > 0.0):
+            raise SolverError(f"Time: a time above 0 is wanted, not {end!r}")
+        super().__init__(time=float(end))
+
+
+class Steps(Until):
+    """Until so many steps of the flow are made, counted from its beginning."""
+
+    def __init__(self, count: int) -> None:
+        if not (isinstance(count, int) and count >= 1):
+            raise SolverError(f"Steps: a whole number of at least 1 is wanted, not {count!r}")
+        super().__init__(steps=count)
+
+
+class Steady(Until):
+    """Until a flow is steady: its residual has fallen by some orders of magnitude.
+
+    Parameters
+    ----------
+    orders
+        The residual has fallen by ``10^-orders`` of what the solver compares it with.
+    steps
+        At most; then the run has not converged.
+    """
+
+    def __init__(self, orders: float = 6.0, steps: int = 100_000) -> None:
+        if not (isfinite(orders) and orders > 0.0):
+            raise SolverError(f"Steady: orders above 0 are wanted, not {orders!r}")
+        super().__init__(steady=10.0**-orders, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -146,6 +190,15 @@ class Flow:
     def part(self) -> Part | None:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
         return None
+
+    @property
+    def partition(self) -> PartitionReport | None:
+        """How the mesh is divided; None on a rank alone."""
+        return None
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; on rank 0 alone. It may be made anew."""
+        raise NotImplementedError
 
     @property
     def dimension(self) -> int:

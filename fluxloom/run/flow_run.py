@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -90,7 +89,9 @@ class FlowRun(Generic[F]):
         """
         self._residual = float("nan")  # of a step that fails
         stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until if stop == inf else replace(self.until, time=min(stop, self.until.time or inf))
+        until = self.until
+        if stop < (until.time or inf):
+            until = Until(stop, until.steady, until.steps)
         self._residual = self.flow.advance(until)
         for monitor in self.monitors:
             monitor.stepped()

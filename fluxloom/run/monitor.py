@@ -54,6 +54,9 @@ class Monitor:
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
 
+    kind = ""
+    """What it looks at, for those that ask for all of a kind: ``"forces"``."""
+
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""
 

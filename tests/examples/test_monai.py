@@ -11,7 +11,7 @@ from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.fv.shallow_boundary import Level
 from fluxloom.run.flow_run import FlowRun
 
@@ -26,10 +26,10 @@ def data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def build(threads: int) -> FlowRun[TsunamiRun]:
+def build(threads: int) -> FlowRun[ShallowWater]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     return runner
 
 

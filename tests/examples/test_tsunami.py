@@ -9,16 +9,16 @@ import pytest
 
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "tsunami.toml"
 
 
-def run(threads: int, iterations: int) -> FlowRun[TsunamiRun]:
+def run(threads: int, iterations: int) -> FlowRun[ShallowWater]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     for _ in range(iterations):
         runner.advance()
     return runner

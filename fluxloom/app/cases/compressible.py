@@ -26,14 +26,15 @@ from fluxloom.app.cases.compressible_setup import (
 )
 from fluxloom.app.cases.compressible_slow import warn_of_slow_flow
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
-from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
+from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.flows.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
+from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
@@ -73,7 +74,7 @@ class CompressibleApplication:
 
     def build(
         self, case: CompressibleCase, context: Context, shares: Sequence[float] | None = None
-    ) -> FlowRun[CompressibleRun]:
+    ) -> FlowRun[Compressible]:
         """Build the mesh, its geometry and the loops, and set the states at the start. Collective.
 
         Raises
@@ -84,9 +85,10 @@ class CompressibleApplication:
         return _run(case, context, shares or case.partition.given)
 
 
-def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[CompressibleRun]:
+def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[Compressible]:
     """Return the case at its start. Collective."""
-    domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
+    with by_key(", ".join(BOUNDARY_KEYS)):
+        domain = flow_volumes(flow_domain(case.mesh, case.partition, shares), context, case.boundary)
     d, gas = domain.volumes.dimension, case.gas.value
     up = up_of(case, domain.volumes, context.comm)
     stream = free_stream_of(case.flow, gas, d, up)
@@ -99,9 +101,8 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     until = Until(case.time.end, case.time.drop)
-    mesh = domain.mesh
-    whole = cache(lambda: flow_mesh(case.mesh) if mesh is None else mesh)
-    run = CompressibleRun(flow, _steps(case, flow), bodies)
+    whole = cache(domain.whole)
+    run = Compressible(flow, _steps(case, flow), bodies)
     return run_of(case, run, until, whole, _monitors(case, flow, stream, up, whole), domain.partition)
 
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
+from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.flow_volumes import check_patches
+from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
 
 __all__ = ["EdgeDomain", "edge_domain"]
 
@@ -56,15 +55,10 @@ def edge_domain(
     CaseError
         For other cells than triangles or tetrahedra, a patch without a table or a table without a patch.
     """
-    comm = context.comm
-
-    def checked() -> MeshData:
-        mesh = flow_mesh(table)
-        check_patches(mesh, None, boundaries, types)
-        return mesh
-
-    data = together(comm, lambda: checked() if comm.rank == 0 else None)
+    domain = flow_domain(table, partition)
+    with by_key(types):
+        data = domain.checked(context, boundaries, joins=False)
     with explained("mesh"):
-        mesh = point_mesh(context, data, method=partition.method, shares=partition.given)
-    whole = (lambda: flow_mesh(table)) if data is None else (lambda: data)
+        mesh = point_mesh(context, data, method=domain.method, shares=domain.shares)
+    whole = domain.whole if data is None else (lambda: data)
     return EdgeDomain(mesh, whole, mesh.mesh.part.report())

@@ -28,7 +28,7 @@ from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.fv.given import sliding
 from fluxloom.linalg.bicgstab import BiCGStab
@@ -38,7 +38,7 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
 
@@ -72,7 +72,7 @@ class EdgeFlowApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlowRun]:
+    def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlow]:
         """Build the mesh, the operators and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -93,17 +93,17 @@ class EdgeFlowApplication:
             solver.prepare(time.dt)
         else:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
-        flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
+        flow = EdgeFlow(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
         return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 
 
-def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
+def _solver(case: EdgeFlowCase, mesh: PointMesh) -> Solver:
     """Return the solver of a case. Collective."""
     pressure, d = case.pressure, mesh.dimension
     check_length("fluid.force", len(case.fluid.force), d)
     with explained("mesh", pressure.named):
-        return EdgeFlow(
+        return Solver(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
             scheme=_scheme(case), model=case.les.model,
             stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
@@ -157,7 +157,7 @@ def _check_turning(case: EdgeFlowCase, mesh: PointMesh) -> None:
             raise CaseError(wrong)
 
 
-def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
+def _check_walls(case: EdgeFlowCase, solver: Solver) -> None:
     """Raise `CaseError` where a wall moves along its normal. Collective."""
     for name, table in case.boundary.items():
         if table.type != "wall" or not any(table.velocity):
@@ -168,7 +168,7 @@ def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
             raise slides_only(name, table.velocity)
 
 
-def _monitors(case: EdgeFlowCase, solver: EdgeFlow) -> list[Monitor]:
+def _monitors(case: EdgeFlowCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at. Collective."""
     found: list[Monitor] = []
     for name, table in case.forces.items():

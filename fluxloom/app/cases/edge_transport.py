@@ -22,12 +22,12 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.flows.transport import Transport
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.solvers.edge_transport import EdgeTransport as Solver
 from fluxloom.solvers.edge_transport_probes import TransportProbes
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
@@ -59,7 +59,7 @@ class EdgeTransportApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[EdgeTransportRun]:
+    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[Transport]:
         """Build the mesh, the operators and the loops, and set the scalar. Collective.
 
         Raises
@@ -73,12 +73,12 @@ class EdgeTransportApplication:
         solver = _solver(case, domain.mesh)
         if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
-        flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
+        flow = Transport(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
         return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 
 
-def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
+def _solver(case: EdgeTransportCase, mesh: PointMesh) -> Solver:
     """Return the solver of a case with the scalar of its start. Collective."""
     table, d = case.transport, mesh.dimension
     given = {
@@ -87,7 +87,7 @@ def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
         if patch.value is not None
     }
     with explained("mesh", "transport"):
-        solver = EdgeTransport(
+        solver = Solver(
             mesh, _velocity(table, d), _field(table.diffusivity, "transport.diffusivity", d), given,
             source=_field(table.source, "transport.source", d), scheme=strategy_of(EdgeScheme, case.scheme),
             bounded=case.scheme.bounded,
@@ -116,7 +116,7 @@ def _field(given: float | str, key: str, d: int) -> Scalar:
     return lambda places: values(*places.T)
 
 
-def _monitors(case: EdgeTransportCase, solver: EdgeTransport) -> list[Monitor]:
+def _monitors(case: EdgeTransportCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at. Collective."""
     table = case.probes
     if not table.points:

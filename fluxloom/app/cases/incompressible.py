@@ -10,10 +10,10 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
-from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
-from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
+from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
     ForcesObserver,
@@ -28,14 +28,15 @@ from fluxloom.app.cases.incompressible_tables import (
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
+from fluxloom.flows.volumes import flow_volumes
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.incompressible import Incompressible as Solver
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
 
@@ -67,7 +68,7 @@ class IncompressibleApplication:
 
     def build(
         self, case: IncompressibleCase, context: Context, shares: Sequence[float] | None = None
-    ) -> FlowRun[IncompressibleRun]:
+    ) -> FlowRun[Incompressible]:
         """Build the mesh, the matrices and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -79,11 +80,12 @@ class IncompressibleApplication:
         return _run(case, context, shares or case.partition.given)
 
 
-def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[IncompressibleRun]:
+def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> FlowRun[Incompressible]:
     """Return the case at its start. Collective."""
     comm, time, fluid = context.comm, case.time, case.fluid
-    domain = flow_volumes(case.mesh, case.partition, context, case.boundary, _TYPES, shares)
-    mesh, volumes = domain.mesh, domain.volumes
+    with by_key(_TYPES):
+        domain = flow_volumes(flow_domain(case.mesh, case.partition, shares), context, case.boundary)
+    volumes = domain.volumes
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
     check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
@@ -94,12 +96,11 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
     if not time.dt and not fluid.viscosity:
         check_step(any(comm.allgather(bool(solver.us.read().any()))))
     lengths = StepLengths(time.dt, time.courant, time.diffusion)
-    flow = IncompressibleRun(solver, lengths, tuple(fluid.mean_velocity), budget=case.history.every > 0)
-    whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
-    return run_of(case, flow, Until(time.end, time.steady), whole, _monitors(case, solver), domain.partition)
+    flow = Incompressible(solver, lengths, tuple(fluid.mean_velocity), budget=case.history.every > 0)
+    return run_of(case, flow, Until(time.end, time.steady), domain.whole, _monitors(case, solver), domain.partition)
 
 
-def _monitors(case: IncompressibleCase, solver: Incompressible) -> list[Monitor]:
+def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
     for name, table in case.forces.items():
@@ -120,13 +121,13 @@ def _monitors(case: IncompressibleCase, solver: Incompressible) -> list[Monitor]
 
 def _solver(
     case: IncompressibleCase, context: Context, volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
-) -> Incompressible:
+) -> Solver:
     pressure, force = case.pressure, case.fluid.force
     check_length("fluid.force", len(force), volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
     with explained(f'pressure.solver = "{strategy_name(pressure.solver)}"', pressure.named):
-        return Incompressible(
+        return Solver(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=pressure.value,
             preconditioner=pressure.preconditioner, scheme=case.time.scheme, model=case.les.model,
             pressure=pressure.solver, scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),

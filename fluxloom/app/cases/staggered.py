@@ -20,7 +20,7 @@ from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTabl
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.staggered import Staggered
 from fluxloom.fv.place_noise import place_noise
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, inflow_of
@@ -28,7 +28,7 @@ from fluxloom.mesh.generate import clustered
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.staggered import Staggered
+from fluxloom.solvers.staggered import Staggered as Solver
 from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
 __all__ = ["StaggeredApplication", "StaggeredCase", "staggered_grid"]
@@ -59,7 +59,7 @@ class StaggeredApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"),),
         )
 
-    def build(self, case: StaggeredCase, context: Context) -> FlowRun[StaggeredRun]:
+    def build(self, case: StaggeredCase, context: Context) -> FlowRun[Staggered]:
         """Build the grid, the loops and the solver of the pressure, and the initial velocity free of divergence.
 
         Raises
@@ -75,7 +75,7 @@ class StaggeredApplication:
         solver.every = time.look
         if not time.dt:
             check_step(bool(np.isfinite(solver.stable_step(time.courant, time.diffusion))))
-        flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
+        flow = Staggered(solver, StepLengths(time.dt, time.courant, time.diffusion))
         return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _monitors(case, solver))
 
 
@@ -92,7 +92,7 @@ def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
         return StaggeredGrid(tuple(faces), table.joined)
 
 
-def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Staggered:
+def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Solver:
     fluid, d = case.fluid, grid.dimension
     check_length("fluid.force", len(fluid.force), d)
     check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
@@ -101,7 +101,7 @@ def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Stagg
         check_sides(grid, boundaries)
         inflow_of(grid, boundaries)
     try:
-        return Staggered(
+        return Solver(
             context, grid, fluid.viscosity, boundaries, force=fluid.force,
             scheme=case.time.scheme, mean_velocity=fluid.mean_velocity,
             library=case.pressure.library,
@@ -126,7 +126,7 @@ def _start(case: StaggeredCase, grid: StaggeredGrid) -> list[Array]:
     return found
 
 
-def _monitors(case: StaggeredCase, solver: Staggered) -> list[Monitor]:
+def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
     for name, table in case.forces.items():

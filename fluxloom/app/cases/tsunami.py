@@ -17,7 +17,7 @@ from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import Event, Plan, TsunamiRun
+from fluxloom.flows.shallow_water import Event, Plan, ShallowWater
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
 from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
@@ -25,7 +25,8 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.solvers.shallow_water import Field, ShallowWater
+from fluxloom.solvers.shallow_water import Field
+from fluxloom.solvers.shallow_water import ShallowWater as Solver
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
@@ -58,7 +59,9 @@ class TsunamiApplication:
             rows=(("triangles or polygons", f"{cells:,}"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[TsunamiRun]:
+    def build(
+        self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[ShallowWater]:
         """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
@@ -77,15 +80,15 @@ class TsunamiApplication:
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
-        flow, partition = TsunamiRun(solver, plan, whole), solver.mesh.part.report()
+        flow, partition = ShallowWater(solver, plan, whole), solver.mesh.part.report()
         return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
 
 
-def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
+def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> Solver:
     """Return the water in its initial state. Collective."""
     mesh, bed = _bound(case, context, shares)
     flow, initial = case.flow, case.initial
-    return ShallowWater(
+    return Solver(
         mesh,
         bed,
         _surface(initial, "0", "initial"),

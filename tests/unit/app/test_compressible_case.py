@@ -16,7 +16,7 @@ import pytest
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
 from fluxloom.app.loading import applications
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh import box2d, write
 from fluxloom.run.flow_run import FlowRun
@@ -67,8 +67,8 @@ def stream(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "stream.toml")
 
 
-def build(path: Path, device: str = "cpu") -> FlowRun[CompressibleRun]:
-    return built(CompressibleRun, path, device)
+def build(path: Path, device: str = "cpu") -> FlowRun[Compressible]:
+    return built(Compressible, path, device)
 
 
 def test_registered() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.app.cases.compressible_observers import BalanceObserver
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from tests.unit.app.flow_cases import built
 
 Array = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, pe
         point="0.25, 0.0, 0.0" if cells else "0.25, 0.0",
     )  # fmt: skip
     path.write_text(text)
-    runner = built(CompressibleRun, path)
+    runner = built(Compressible, path)
     while not runner.finished:
         runner.advance()
         assert runner.flow.solver.steps < 100

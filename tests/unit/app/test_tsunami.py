@@ -14,7 +14,7 @@ from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.mesh import box2d, box3d, write
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
@@ -72,10 +72,10 @@ def pond(tmp_path: Path) -> Write:
     return write_case
 
 
-def build(path: Path) -> FlowRun[TsunamiRun]:
+def build(path: Path) -> FlowRun[ShallowWater]:
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     return runner
 
 
