@@ -207,7 +207,7 @@ class Lattice(Flow):
 
     def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
         """Return walls and bodies as a surface. Collective."""
-        return LatticeSurface(self._numbers, self.units, patches)
+        return LatticeSurface(self.solver, self._numbers, self.units, patches, about)
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -218,12 +218,12 @@ class Lattice(Flow):
     @property
     def steps(self) -> int:
         """Steps since the flow began."""
-        return self.solver.steps
+        return self._numbers.steps
 
     @property
     def time(self) -> float:
         """In units of the case."""
-        return self.solver.steps * self.units.dt
+        return self.steps * self.units.dt
 
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the end and the residual that the case names."""
@@ -280,7 +280,7 @@ class Lattice(Flow):
         units, seen = self.units, self._numbers
         above, energy = seen.totals()
         found = {
-            "time": seen.steps * units.dt,
+            "time": self.time,
             "density": units.density * (1.0 + above / self._fluid_cells),
             "kinetic_energy": energy * units.density * units.dx**units.dimension * units.speed**2,
             "speed_change": seen.noted("speed_change", self._residual),

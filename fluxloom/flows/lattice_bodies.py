@@ -117,6 +117,8 @@ class Body:
         Of immersed bodies; None: it stays where it is.
     retract
         Of immersed balls, and boxes in the plane: how many cells inside of the surface its markers lie.
+    torque
+        Whether the torque of the flow on a solid body is measured too; on an immersed one it always is.
     """
 
     shape: BodyShape
@@ -125,6 +127,7 @@ class Body:
     spin: Sequence[float] = ()
     motion: BodyMotion | None = None
     retract: float = 0.0
+    torque: bool = False
 
     def __post_init__(self) -> None:
         if self.motion is not None and self.condition != "immersed":
@@ -145,7 +148,11 @@ def solid_bodies(bodies: Mapping[str, Body], box: Box, units: Units) -> list[lbm
         if body.condition != "immersed":
             with named(f"body.{name}"):
                 shape = _inside(body, box, units)
-                wall = lbm.Wall(_surface_speed(body, shape, units), body.condition == "interpolated", True)
+                center = tuple(_middle(shape)) if body.torque else None
+                if center is not None and not np.isfinite(center).all():
+                    center = (-0.5,) * units.dimension  # the lower corner of the box
+                speed, interpolated = _surface_speed(body, shape, units), body.condition == "interpolated"
+                wall = lbm.Wall(speed, interpolated, True, center)
                 found.append(lbm.Body(name, shape, wall))
     return found
 
@@ -169,11 +176,17 @@ def _surface_speed(body: Body, shape: Shape, units: Units) -> Callable[[Array], 
     if not any(body.velocity) and not any(body.spin):
         return None
     spin = np.array(list(body.spin)[::-1] or [0.0] * wanted) * units.dt
-    center = getattr(shape, "center", None)
-    middle = np.mean(shape.bounds(), axis=0) if center is None else np.array(center)
+    middle = _middle(shape)
     if any(body.spin) and not np.isfinite(middle).all():
         raise KeyedError("spin", "a body without ends has no centre: give low and high, or leave spin out")
     return lambda places: along + cross(spin, places - middle)
+
+
+def _middle(shape: Shape) -> Array:
+    """Return the centre of a shape, or that of what bounds it."""
+    center = getattr(shape, "center", None)
+    with np.errstate(invalid="ignore"):  # of bodies without ends
+        return np.mean(shape.bounds(), axis=0) if center is None else np.array(center)
 
 
 # -------------------------------------------------------------------------------------------- immersed

@@ -54,14 +54,18 @@ class NoSlip:
     ----------
     velocity
         Along itself; empty: at rest.
+    torque
+        Whether the torque of the flow is measured too.
     """
 
     velocity: Velocity = ()
+    torque: bool = False
 
     def on_lattice(self, units: Units, key: str) -> lbm.Condition:
         """Return the condition in cells and steps."""
         moves = callable(self.velocity) or len(self.velocity) > 0
-        return lbm.Wall(velocity_at(self.velocity, units, key) if moves else None, measure=True)
+        center = (-0.5,) * units.dimension if self.torque else None  # the lower corner of the box
+        return lbm.Wall(velocity_at(self.velocity, units, key) if moves else None, measure=True, center=center)
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,7 @@ class Flow:
         return False
 
     def looking_back(self) -> AbstractContextManager[None]:
-        """Within, numbers are those of the step at which `take` was called. Collective."""
+        """Within, steps, time and numbers are those of the step at which `take` was called. Collective."""
         return nullcontext()
 
     def summary(self, until: Until) -> Rows:

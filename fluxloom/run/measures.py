@@ -64,6 +64,8 @@ class Loads:
         Of the patches, m^2.
     energy
         That leaves through them, W; NaN where the flow has none.
+    total : (d,)
+        The force of a flow that does not know its parts, which are NaN then.
     """
 
     pressure: Array
@@ -72,11 +74,12 @@ class Loads:
     flow: float
     area: float
     energy: float = float("nan")
+    total: Array | None = None
 
     @property
     def force(self) -> Array:
         """Pressure and friction, ``(d,)``."""
-        return self.pressure + self.friction
+        return self.pressure + self.friction if self.total is None else self.total
 
 
 class Surface(Protocol):

@@ -99,6 +99,20 @@ class Conditions:
             )
         return np.asarray(part.force.value, dtype=np.float64)
 
+    def torque_on(self, name: str, others: Sequence[str] = ()) -> npt.NDArray[np.float64]:
+        """Return the torque of the fluid on a side or a body in the last step, about the centre of its wall.
+
+        Raises
+        ------
+        SolverError
+            If nothing of that name measures a torque; ``others`` as in `force_on`.
+        """
+        self.force_on(name, others)
+        torque = self.parts[name].torque
+        if torque is None:
+            raise SolverError(f"no torque is measured on {name!r}: give its wall a center=..., which it is about")
+        return np.asarray(torque.value, dtype=np.float64)
+
     def set_force(self, force: Sequence[float]) -> None:
         """Let all conditions know of another force that acts everywhere."""
         for part in self.parts.values():

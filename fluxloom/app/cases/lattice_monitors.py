@@ -91,7 +91,7 @@ class ForcesObserver(Monitor):
     def columns(self) -> dict[str, float]:
         """Return components of the force, and the coefficients."""
         self._surface.take()
-        force = self._surface.force
+        force = self._surface.collect().force
         found = {f"{self.name}.force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
         coefficients = zip(("drag", "lift"), force / self.scale, strict=False)
         return found | {f"{self.name}.{word}": float(value) for word, value in coefficients}
