@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from math import isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -20,6 +23,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.description import described
 from fluxloom.run.measures import PointValues, Surface
 
 if TYPE_CHECKING:
@@ -157,6 +161,23 @@ class HistoryPanel:
     logarithmic: bool = False
 
 
+def _describing(make: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that keeps what it was called with, unless that of another class calls it."""
+    names = signature(make)
+
+    @wraps(make)
+    def made(self: Flow, *arguments: Any, **named: Any) -> None:
+        """Keep the arguments, and make the flow."""
+        if "made_of" not in vars(self):
+            bound = names.bind(self, *arguments, **named)
+            bound.apply_defaults()
+            given = {name: described(value) for name, value in list(bound.arguments.items())[1:]}
+            self.made_of = {name: value for name, value in given.items() if value is not None}
+        make(self, *arguments, **named)
+
+    return made
+
+
 class Flow:
     """A solver with its state, as a run sees it.
 
@@ -173,12 +194,22 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    made_of
+        The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
+        directory is one of the same flow.
     """
 
     context: Context
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    made_of: Mapping[str, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Let flows of a class keep what they are made of."""
+        super().__init_subclass__(**rest)
+        if "__init__" in vars(cls):
+            cls.__init__ = _describing(cls.__init__)
 
     # ------------------------------------------------------------------------------------ where and when
     @property

@@ -114,7 +114,8 @@ def _described(made: FlowRun[Any]) -> dict[str, Any]:
     """Return what a run is of, as the record has it."""
     flow, until = made.flow, made.until
     return {
-        "case": {"name": made.name, "solver": type(flow).__name__}, "mesh": {"cells": flow.cells},
+        "case": {"name": made.name, "solver": type(flow).__name__}, "flow": dict(flow.made_of),
+        "mesh": {"cells": flow.cells},
         "time": {"end": until.time, "steady": until.steady}, "run": {"iterations": until.steps},
     }  # fmt: skip
 
@@ -126,7 +127,9 @@ def _examined(folder: ResultFolder, case: dict[str, Any], *, overwrite: bool) ->
         """Whether there is a checkpoint."""
         return folder.here and (folder / CHECKPOINT).exists()
 
-    found = examine(folder, case, overwrite=overwrite, resume=True, has_checkpoint=has_checkpoint)
+    found = examine(
+        folder, case, overwrite=overwrite, resume=True, has_checkpoint=has_checkpoint, ways=("overwrite=True", "")
+    )
     if found.over is not None and not has_checkpoint():
         raise CaseError(
             f"output directory {folder.path}: this run is at its end there already ({found.message}), and there is no "
