@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,15 @@ from fluxloom.flows.compressible_steps import Steps
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Compressible"]
 
@@ -87,7 +91,7 @@ class Compressible(Flow):
         if not self._begun:
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
-        found = self.steps_of.step(until.time)
+        found = self.steps_of.step(until.next)
         self._fixed += found.fixed
         self._bad += found.bad
         self._last = flow.limits - before + found.bad
@@ -171,6 +175,14 @@ class Compressible(Flow):
         limited = self.solver.positivity.limited
         found |= {} if limited is None else {"limited": self.solver.owned(limited)}
         return found
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples states at points. Collective."""
+        from fluxloom.solvers.compressible_monitors import StateProbes
+
+        return StateProbes(self.solver, points, capacity, self.steps_of.steady, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

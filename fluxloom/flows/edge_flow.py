@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,12 @@ from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["EdgeFlow", "FlowOnPoints", "volume_of"]
 
@@ -166,6 +170,14 @@ class EdgeFlow(FlowOnPoints):
             dat.buffer.device()
         device.synchronize()
         return time.perf_counter() - middle, middle - begin
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points. Collective."""
+        from fluxloom.solvers.edge_probes import EdgeProbes
+
+        return EdgeProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

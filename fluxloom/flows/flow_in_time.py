@@ -140,11 +140,13 @@ class FlowInTime(Flow):
 
         In time all steps of a given length are made equal such that a whole number of them hits the end, of others the
         last ones, by a twentieth at most; where that is too little the last two share what is left. A run towards a
-        steady state goes past the end.
+        steady state goes past the end. Where a monitor stops steps, it is as an end of those that are not given.
         """
         given = self.lengths.dt
         dt = given or self._largest_step()
         left = until.time - self._flow.time if until.time and not until.steady else math.inf
+        if not given:
+            left = min(left, until.stop - self._flow.time)
         if math.isinf(left) or (not given and left > _STRETCHED * dt):
             return dt
         count = max(1, math.ceil(left / dt * (1.0 - _CLOSE)))

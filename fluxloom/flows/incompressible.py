@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,15 @@ from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.linalg.status import Stop
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
 from fluxloom.solvers.flow_vorticity import Vorticity
 from fluxloom.solvers.incompressible import Incompressible as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Incompressible"]
 
@@ -126,6 +130,14 @@ class Incompressible(FlowInTime):
         if self._drive is not None:
             found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
         return found
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity, pressure and scalars at points. Collective."""
+        from fluxloom.solvers.flow_probes import Probes
+
+        return Probes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

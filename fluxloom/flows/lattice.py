@@ -28,6 +28,7 @@ from fluxloom.flows.lattice_fields import look_at
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_places import BodyPlaces
+from fluxloom.flows.lattice_points import LatticePoints
 from fluxloom.flows.lattice_ranks import Pieces
 from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
 from fluxloom.flows.lattice_results import draw_fields
@@ -55,6 +56,7 @@ from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
+from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Lattice", "Numerics", "Start"]
 
@@ -208,6 +210,12 @@ class Lattice(Flow):
     def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
         """Return walls and bodies as a surface. Collective."""
         return LatticeSurface(self.solver, self._numbers, self.units, patches, about)
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> LatticePoints:
+        """Return what samples velocity and pressure at points. Collective."""
+        return LatticePoints(self.solver, self.units, points, capacity, outside)
 
     # ------------------------------------------------------------------------------------- advance
     @property

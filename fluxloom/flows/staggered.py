@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,12 @@ from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.staggered import Staggered as Solver
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Staggered"]
 
@@ -135,6 +139,14 @@ class Staggered(FlowInTime):
             share = 100.0 * pressure / (loops + pressure)
             text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
         return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points."""
+        from fluxloom.solvers.staggered_probes import StaggeredProbes
+
+        return StaggeredProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -17,8 +17,12 @@ from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Transport"]
 
@@ -92,6 +96,14 @@ class Transport(FlowOnPoints):
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
             *self.choices(),
         )
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples the scalar at points. Collective."""
+        from fluxloom.solvers.edge_transport_probes import TransportProbes
+
+        return TransportProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["case_differences", "monitor_differences", "output_differences"]
 
-_MONITORS = ("forces", "gauges", "history", "movie", "probes", "statistics")
+_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "statistics")
 """Tables of what keeps numbers while a run advances."""
 
 _OUTPUTS = (*_MONITORS, "output", "snapshots", "surface")

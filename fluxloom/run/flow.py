@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.watch import Watch
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
@@ -51,11 +52,24 @@ class Until:
         look.
     steps
         Of the flow, at most; 0: so many that a run without another end would never end.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
     steps: int = 0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
+
+    def stopped(self, stop: float) -> Until:
+        """Return the same with a time at which a monitor looks."""
+        return self if stop == inf else Until(self.time, self.steady, self.steps, stop)
 
     def __or__(self, other: Until) -> Until:
         return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
@@ -250,6 +264,8 @@ class Flow:
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
 
+        `Until.stop` is where steps whose length is free, and intervals, end too.
+
         Raises
         ------
         SolverError
@@ -314,13 +330,17 @@ class Flow:
         """Names of the patches, sides and bodies whose surface can be measured."""
         return ()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
         """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Points outside of the mesh are an error, or left out: what is returned has the names of the others.
 
         Raises
         ------
         SolverError
-            If a point lies outside of the mesh, or the flow has no values at points.
+            If a point lies outside of the mesh, or all that may be left out, or the flow has no values at points.
         """
         raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
 

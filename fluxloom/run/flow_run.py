@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
@@ -19,6 +20,9 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
@@ -58,7 +62,16 @@ class FlowRun(Generic[F]):
         self._make, self._mesh = mesh, None
         self._residual = float("nan")
         for monitor in self.monitors:
+            self._attach(monitor)
+
+    def _attach(self, monitor: Monitor) -> None:
+        """Attach a monitor; errors of one that comes from a case are ones of its table."""
+        try:
             monitor.attach(self)
+        except (MeshError, SolverError) as error:
+            if not monitor.table:
+                raise
+            raise CaseError(f"{monitor.table}: {error}") from None
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -80,7 +93,7 @@ class FlowRun(Generic[F]):
             monitor.begin(folder)
 
     def advance(self) -> None:
-        """Advance by a step, and look at it.
+        """Advance by a step, and look at it; within a step that is an interval also at times that monitors want.
 
         Raises
         ------
@@ -88,11 +101,14 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until
-        if stop < (until.time or inf):
-            until = Until(stop, until.steady, until.steps)
-        self._residual = self.flow.advance(until)
+        before = self.flow.steps
+        while True:
+            stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+            self._residual = self.flow.advance(self.until.stopped(stop))
+            if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
+                break
+            for monitor in self.monitors:
+                monitor.reached()
         for monitor in self.monitors:
             monitor.stepped()
 

@@ -18,8 +18,12 @@ __all__ = ["Monitor", "Sampler", "Stepping", "Watched"]
 class Watched(Protocol):
     """A run, as its monitors see it."""
 
-    flow: Flow
     name: str
+
+    @property
+    def flow(self) -> Flow:
+        """What is run."""
+        ...
 
     @property
     def looks_back(self) -> bool:
@@ -57,6 +61,9 @@ class Monitor:
     kind = ""
     """What it looks at, for those that ask for all of a kind: ``"forces"``."""
 
+    table = ""
+    """Of the case that it comes from: errors of `attach` name it."""
+
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""
 
@@ -79,6 +86,9 @@ class Monitor:
 
     def stepped(self) -> None:
         """Take note of a step."""
+
+    def reached(self) -> None:
+        """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""

@@ -15,7 +15,7 @@ from fluxloom.fv.flow_averages import average_states
 from fluxloom.fv.flow_samples import sample_states
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_spaces import Rows
-from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePoints, ProbeRecords, Source
 
 __all__ = ["StateAverages", "StateProbes"]
 
@@ -39,11 +39,13 @@ class StateProbes:
         Samples that the device keeps before the host reads them all at once.
     steady
         Whether samples are over steps; otherwise they are over time.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
-    names
-        Of the points.
+    names, columns
+        Of the points that are in the mesh, and of the values at each.
     records
         The samples; their values are ``(n, points, nv)``: density, velocity, pressure, variable of turbulence.
 
@@ -54,11 +56,14 @@ class StateProbes:
     """
 
     def __init__(
-        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False
+        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False,
+        outside: Outside = "error",
     ) -> None:  # fmt: skip
         self.flow, self.steady = flow, steady
-        self._points = ProbePoints(flow.context, flow.volumes, points)
-        self.names = self._points.names
+        self._points = ProbePoints(flow.context, flow.volumes, points, outside)
+        self.names, self.points = self._points.names, self._points.places
+        turbulent = ("nu_tilde",) if flow.turbulent else ()
+        self.columns: tuple[str, ...] = ("rho", *"uvw"[: flow.dimension], "p", *turbulent)
         rows = self._rows()
         source = Source("states", flow.components, lambda found: Loop(
             sample_states, self._points.set, rows.entries, flow.w[rows.pattern], found, nv=flow.components,
@@ -70,9 +75,11 @@ class StateProbes:
         """Return the weights of cells for states at the points; the cell itself comes first in each row."""
         cv, points = self.flow.volumes, self._points
         inner, ways = cv.faces[: cv.interior], cv.ways
+        order = np.argsort(inner, axis=None, kind="stable")
+        ends = np.searchsorted(inner.ravel()[order], [points.cells, points.cells + 1])
         columns, values = [], []
-        for cell, reach in zip(points.cells.tolist(), points.reach, strict=True):
-            side = np.flatnonzero((inner == cell).any(axis=1))
+        for cell, reach, first, last in zip(points.cells.tolist(), points.reach, *ends.tolist(), strict=True):
+            side = np.unique(order[first:last] // 2)
             out = np.where(inner[side, 0] == cell, 1.0, -1.0)
             slope = least_squares(ways[side] * out[:, None], np.zeros(side.size, dtype=np.int64), 1) @ reach
             columns.append(np.concatenate([[cell], inner[side].sum(axis=1) - cell]))

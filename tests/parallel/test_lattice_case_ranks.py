@@ -292,8 +292,9 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     assert probes["time"] == pytest.approx([step * runner.flow.units.dt for step in (3, 6, 9, 12)])
     for step, row in zip((3, 6, 9), probes, strict=False):
         seen = wanted[step][0]
-        for place, (y, x) in (("near", (2, 2)), ("far", (16, 26))):
-            expected = [*seen.velocity[y, x], seen.pressure[y, x]]
+        for place, (y, x) in (("near", (1, 1)), ("far", (15, 25))):  # so much of the way to the next cell: 0.9, 0.7
+            fields = np.concatenate([seen.velocity, seen.pressure[..., None]], axis=2)[y : y + 2, x : x + 2]
+            expected = np.einsum("y,x,yxk->k", [0.3, 0.7], [0.1, 0.9], fields)
             assert [row[f"{place}{what}"] for what in "uvp"] == pytest.approx(expected, rel=1e-6, abs=1e-9)
     for step, row in zip((4, 8), runner.history.rows[1:], strict=False):
         expected = wanted[step][1] | wanted[step][2]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_monitors import frequency
@@ -20,6 +19,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
+from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image
 from fluxloom.run.movies import Movie
@@ -295,7 +295,7 @@ def test_probes_may_be_at_both_ends_of_the_box(cells: int) -> None:
     mesh = {"nx": cells, "ny": cells, "spacing": 1.0 / cells}
     case = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": points})
     runner = LatticeApplication().build(case, Context("cpu", threads=1))
-    assert any(isinstance(one, ProbesObserver) for one in runner.monitors)
+    assert any(isinstance(one, Probes) for one in runner.monitors)
     beyond = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": {"a": [1.001, 0.5]}})
     with pytest.raises(FluxloomError, match="probes"):
         LatticeApplication().build(beyond, Context("cpu", threads=1))

@@ -218,3 +218,62 @@ def test_torques_that_nobody_measures_are_refused() -> None:
 def test_units_that_do_not_fit(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SolverError, match=message):
         Units.of(0.1, **given)
+
+
+POINTS = {
+    "middle": (0.52, 0.61), "centre": (0.5 + 0.5 / 16, 0.5 + 0.5 / 16), "wall": (0.3, 0.005), "seam": (0.999, 0.4),
+    "body": (0.765, 0.62),
+}  # fmt: skip
+
+
+def sampled(comm: Comm, n: int, start: Start, **more: Any) -> np.ndarray:
+    """Return u, v and p at points of a box with a block in it, at its start."""
+    walls = {"ymin": NoSlip(), "ymax": NoSlip()}
+    flow = fl.Lattice(
+        (n, n), Units.of(1.0 / n, viscosity=0.05), Context("cpu", threads=1, tuning=False, comm=comm), start=start,
+        boundaries=walls, bodies={"block": Body(Box((0.75, 0.75), (1.0, 1.0)))},
+        numerics=Numerics(precision="float64", **more),
+    )  # fmt: skip
+    points = flow.at_points(POINTS, 4)
+    assert points.columns == ("u", "v", "p")
+    assert points.names == tuple(POINTS)
+    points.sample()
+    flow.solver.step()
+    points.sample()
+    times, values = points.records.values()
+    assert times == pytest.approx([0.0, flow.units.dt])
+    return values[0]
+
+
+def test_points_are_exact_for_linear_fields() -> None:
+    """Between cells, at walls and beside bodies; on three ranks as on one."""
+    start = Start(
+        lambda at: np.stack([0.3 + 0.5 * at[:, 1], 0.4 - 0.2 * at[:, 1]], axis=1), lambda at: 0.05 * at[:, 1]
+    )
+    y = np.array([at[1] for at in POINTS.values()])
+    wanted = np.stack([0.3 + 0.5 * y, 0.4 - 0.2 * y, 0.05 * y], axis=1)
+    found = run_threads(3, sampled, 16, start)
+    for values in found:
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(run_threads(1, sampled, 16, start)[0], found[0])
+
+
+def test_points_are_of_second_order() -> None:
+    """Also across a seam of joined sides, and beside a wall."""
+    start = Start(lambda at: 0.5 * np.stack([np.sin(6.0 * at[:, 1]), np.cos(2 * np.pi * at[:, 0])], axis=1))
+    x, y = np.array(list(POINTS.values())).T
+    wanted = 0.5 * np.stack([np.sin(6.0 * y), np.cos(2 * np.pi * x)], axis=1)
+    errors = [np.abs(run_threads(1, sampled, n, start)[0][:, :2] - wanted).max() for n in (16, 64)]
+    assert errors[1] < errors[0] / 10
+
+
+@pytest.mark.parametrize("point", [(0.8, 0.9), (0.5, 1.2)])
+def test_points_that_are_not_in_the_fluid(point: tuple[float, float]) -> None:
+    """Told, or left out."""
+    flow = fl.Lattice(
+        (8, 8), Units.of(0.125, viscosity=0.05), Context("reference"), boundaries={"ymin": NoSlip(), "ymax": Slip()},
+        bodies={"block": Body(Box((0.7, 0.7), (1.0, 1.0)))},
+    )  # fmt: skip
+    with pytest.raises(SolverError, match="probe"):
+        flow.at_points({"a": (0.2, 0.2), "b": point}, 4)
+    assert flow.at_points({"a": (0.2, 0.2), "b": point}, 4, "leave out").names == ("a",)

@@ -12,7 +12,6 @@ from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
     BalanceObserver,
     SurfaceObserver,
-    probes_observer,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
@@ -117,11 +116,6 @@ def _monitors(
         found.append(InletObserver(flow, inlets))
     if case.surface.patches:
         found.append(SurfaceObserver(flow, stream, case.surface, mesh))
-    if case.probes.points:
-        try:
-            found.append(probes_observer(flow, case.probes, steady=not case.time.end))
-        except SolverError as error:
-            raise CaseError(f"probes: {error}") from None
     if case.statistics.every:
         found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
     return found

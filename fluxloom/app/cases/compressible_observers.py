@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
+from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
@@ -20,7 +20,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "BalanceObserver", "SurfaceObserver", "probes_observer",
+    "AveragesObserver", "BalanceObserver", "SurfaceObserver",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -116,14 +116,6 @@ def _share(mass: float, through: float) -> str:
         return "nothing enters" if mass > 0.0 else "nothing leaves"
     more = "what enters" if enters >= leaves else "what leaves"
     return f"{mass / max(enters, leaves):.2e} of {more}"
-
-
-def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
-    """Return what writes the states at points to ``probes.csv``, over steps of a ``steady`` flow or over time."""
-    from fluxloom.solvers.compressible_monitors import StateProbes
-
-    probes = StateProbes(flow, table.points, BLOCK, steady)
-    return ProbesObserver(flow, probes, "step" if steady else "time", _names(flow), table.every)
 
 
 def _names(flow: CompressibleFlow) -> list[str]:

@@ -13,7 +13,7 @@ from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTab
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -276,7 +276,6 @@ class CompressibleCase(FlowCase):
     rotation: RotationTable | None = None
     forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
-    probes: ProbesTable = ProbesTable()
     statistics: AveragesTable = AveragesTable()
 
     @property

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
+from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
@@ -174,7 +174,4 @@ def _monitors(case: EdgeFlowCase, solver: Solver) -> list[Monitor]:
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(EdgeForcesObserver(solver, name, table))
-    if case.probes.points:
-        with explained("probes"):
-            found.append(edge_probes_observer(solver, case.probes))
     return found

@@ -1,4 +1,4 @@
-"""What a case of flow on edges looks at while it runs: forces on patches, probes."""
+"""What a case of flow on edges looks at while it runs: forces on patches."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
 from fluxloom.app.cases.incompressible_observers import ForceColumns, force_reference
-from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_probes import EdgeProbes
 from fluxloom.solvers.flow_forces import force_directions
 
-__all__ = ["EdgeForcesObserver", "edge_probes_observer"]
+__all__ = ["EdgeForcesObserver"]
 
 Array = npt.NDArray[np.float64]
 
@@ -48,9 +45,3 @@ class EdgeForcesObserver(ForceColumns):
         scale = 2.0 / (reference.speed**2 * reference.area)
         drag, lift = (float(scale * force @ way) for way in self._directions)
         return force, (drag, lift)
-
-
-def edge_probes_observer(flow: EdgeFlow, table: ProbesTable) -> ProbesObserver:
-    """Return what writes velocity and pressure at points to ``probes.csv``."""
-    values = [*COMPONENTS[: flow.dimension], "p"]
-    return ProbesObserver(flow, EdgeProbes(flow, table.points, BLOCK), "time", values, table.every)

@@ -13,7 +13,7 @@ from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.wall_motion import given_velocity
@@ -25,10 +25,8 @@ from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.transport import Transport
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport as Solver
-from fluxloom.solvers.edge_transport_probes import TransportProbes
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
 
@@ -75,7 +73,7 @@ class EdgeTransportApplication:
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         flow = Transport(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
+        return run_of(case, flow, until, domain.whole, (), domain.partition)
 
 
 def _solver(case: EdgeTransportCase, mesh: PointMesh) -> Solver:
@@ -114,13 +112,3 @@ def _field(given: float | str, key: str, d: int) -> Scalar:
         return given
     values = formula(given, key, ("x", "y", "z")[:d])
     return lambda places: values(*places.T)
-
-
-def _monitors(case: EdgeTransportCase, solver: Solver) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    table = case.probes
-    if not table.points:
-        return []
-    with explained("probes"):
-        probes = TransportProbes(solver, table.points, BLOCK)
-    return [ProbesObserver(solver, probes, "time", ["scalar"], table.every)]

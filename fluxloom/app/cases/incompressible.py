@@ -18,7 +18,6 @@ from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
     ForcesObserver,
     ScalarObserver,
-    probes_observer,
 )
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
@@ -106,9 +105,6 @@ def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     for name, table in case.forces.items():
         with explained(f"forces.{name}"):
             found.append(ForcesObserver(solver, name, table))
-    if case.probes.points:
-        with explained("probes"):
-            found.append(probes_observer(solver, case.probes))
     if case.statistics.every:
         with explained("statistics"):
             found.append(FlowAveragesObserver(solver, case.statistics))

@@ -1,4 +1,4 @@
-"""What a case of incompressible flow looks at while it runs: forces, probes, averages, scalars."""
+"""What a case of incompressible flow looks at while it runs: forces, averages, scalars."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_averages import AveragesObserver
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
 from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
-from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
@@ -24,7 +22,6 @@ __all__ = [
     "ForcesObserver",
     "ScalarObserver",
     "force_reference",
-    "probes_observer",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -82,12 +79,6 @@ class ForcesObserver(ForceColumns):
     def _values(self) -> tuple[Array, tuple[float, float]]:
         force = self.now()
         return force.total, (force.drag, force.lift)
-
-
-def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
-    """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
-    values = [*COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
-    return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
 
 
 class FlowAveragesObserver(AveragesObserver):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
     ForcesTable,
     ScalarTable,
@@ -266,7 +266,6 @@ class IncompressibleCase(FlowCase):
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
     forces: dict[str, ForcesTable] = Field(default={})
-    probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 

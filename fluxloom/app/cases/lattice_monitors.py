@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_monitors import ProbesObserver
-from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_monitors import common_monitors
 from fluxloom.app.cases.lattice_output_tables import LatticeMovieTable
 from fluxloom.app.cases.lattice_tables import LatticeCase, LatticeForcesTable
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice import Lattice
 from fluxloom.flows.lattice_files import LatticeImages
 from fluxloom.flows.lattice_frames import LayerPicture, Picture, PlanePicture
-from fluxloom.flows.lattice_probes import LatticeProbes
+from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.movies import Movie
 from fluxloom.run.results.folder import ResultFolder
 
@@ -36,20 +34,14 @@ _NOISE = 1e-3
 def lattice_monitors(case: LatticeCase, flow: Lattice) -> list[Monitor]:
     """Return what looks at a flow, the history last. Collective."""
     found: list[Monitor] = []
-    history = History(case.history.every)
     for name, table in case.forces.items():
         try:
-            found.append(ForcesObserver(flow, name, table, history))
+            found.append(ForcesObserver(flow, name, table))
         except SolverError as error:
             raise CaseError(f"forces.{name}.of: {error}") from None
-    if case.probes.points:
-        with explained("probes"):
-            probes = LatticeProbes(flow.solver, flow.units, case.probes.points)
-        names = (*COMPONENTS[: flow.dimension], "p")
-        found.append(ProbesObserver(flow, probes, "time", names, case.probes.every))
     if case.movie.every:
         found.append(MovieObserver(flow, case.movie))
-    return [*found, LatticeImages(case.output.every, final=case.output.image), history]
+    return [*found, *common_monitors(case), LatticeImages(case.output.every, final=case.output.image)]
 
 
 def frequency(times: Array, values: Array) -> tuple[float, float] | None:
@@ -80,13 +72,18 @@ class ForcesObserver(Monitor):
 
     looks_back = True
 
-    def __init__(self, flow: Lattice, name: str, table: LatticeForcesTable, history: History) -> None:
+    def __init__(self, flow: Lattice, name: str, table: LatticeForcesTable) -> None:
         units = flow.units
-        self.name, self._history = name, history
+        self.name, self._history = name, History(0)
         self.velocity, self.length = table.velocity or units.velocity, table.length or units.length
         area = table.area or (self.length if units.dimension == 2 else 0.25 * np.pi * self.length**2)
         self.scale = 0.5 * units.density * self.velocity**2 * area
         self._surface = flow.surface([table.of or name])  # raises for a name of nothing
+
+    def attach(self, run: Watched) -> None:
+        """Hear of the run, whose history has the columns."""
+        assert isinstance(run, FlowRun)
+        self._history = run.history
 
     def columns(self) -> dict[str, float]:
         """Return components of the force, and the coefficients."""

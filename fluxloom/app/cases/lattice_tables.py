@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_monitors import HistoryTable, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import (
     LatticeMovieTable,
@@ -328,7 +327,7 @@ class LatticeForcesTable(Table):
     area: Number = 0.0
 
 
-class LatticeCase(CaseModel):
+class LatticeCase(FlowCase):
     """A case file of lattice Boltzmann flow."""
 
     mesh: LatticeMeshTable
@@ -342,8 +341,6 @@ class LatticeCase(CaseModel):
     particles: LatticeParticlesTable = LatticeParticlesTable()
     initial: LatticeInitialTable = LatticeInitialTable()
     forces: dict[str, LatticeForcesTable] = Field(default={})
-    history: HistoryTable = HistoryTable()
-    probes: ProbesTable = ProbesTable()
     movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
