@@ -15,6 +15,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.compressible_steps import Steps
+from fluxloom.flows.compressible_surface import CompressibleSurface
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
@@ -49,12 +50,17 @@ class Compressible(Flow):
         What advances it.
     bodies
         Patches that pictures show.
+    outside
+        Pressure that is left out of forces on patches, that of the free stream; of no effect on a closed body.
     """
 
     remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
 
-    def __init__(self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = ()) -> None:
+    def __init__(
+        self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = (), outside: float = 0.0
+    ) -> None:  # fmt: skip
         self.solver, self.steps_of, self.context = solver, steps, solver.context
+        self._outside, self._fluxes_of = outside, -1
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
@@ -100,6 +106,22 @@ class Compressible(Flow):
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         return self._residual
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def fluxes(self) -> None:
+        """Let the fluxes be those of the present state, once a step for all that measure them. Collective."""
+        if self._fluxes_of != self.solver.steps:
+            self.solver.before()
+            self._fluxes_of = self.solver.steps
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> CompressibleSurface:
+        """Return patches as a surface, with the fluxes of the discrete equations through them. Collective."""
+        return CompressibleSurface(self.solver, patches, about, self._outside, self.fluxes)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:

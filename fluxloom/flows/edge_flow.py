@@ -16,6 +16,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.flows.edge_flow_surface import EdgeFlowSurface
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
@@ -97,6 +98,16 @@ class EdgeFlow(FlowOnPoints):
             "time": state.time, "kinetic_energy": state.kinetic_energy, "decay": decay, "imbalance": left,
             "iterations": float(self._last),
         }  # fmt: skip
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.domain.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> EdgeFlowSurface:
+        """Return patches as a surface, whose force is what holds their points. Collective."""
+        return EdgeFlowSurface(self.solver, patches, about)
 
     # --------------------------------------------------------------------------------------- results
     @property

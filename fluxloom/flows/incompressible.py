@@ -14,6 +14,7 @@ from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.linalg.status import Stop
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
@@ -84,6 +85,20 @@ class Incompressible(FlowInTime):
         if self._drive is not None:
             found |= {f"force_{'xyz'[k]}": value for k, value in enumerate(self._drive.force.tolist())}
         return found
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the pressure at the faces and the friction along them. Collective."""
+        return IncompressibleSurface(self.solver, patches, about)
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the terms of the discrete equations. Collective."""
+        return IncompressibleSurface(self.solver, patches, about, balance=True)
 
     # --------------------------------------------------------------------------------------- results
     @property

@@ -98,7 +98,8 @@ class LatticeSurface:
                 arm[:, :d] = self._center(name) - self._about, own
                 moment += np.cross(*arm)
         lost = np.full(d, np.nan)
-        return Loads(lost, lost, moment if self._turns else np.full(3, np.nan), 0.0, np.nan, total=force)
+        moment = moment if self._turns else np.full(3, np.nan)
+        return Loads(lost, lost, moment, 0.0, np.nan, total=force, turns=self._turns)
 
     def _center(self, name: str) -> Array:
         """Return the point that a torque is about, x first."""

@@ -12,6 +12,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.staggered_surface import StaggeredSurface
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
@@ -81,6 +82,16 @@ class Staggered(FlowInTime):
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
             self._stable = self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
         return self._stable
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the sides."""
+        return tuple(self.solver.boundaries)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> StaggeredSurface:
+        """Return sides as a surface."""
+        return StaggeredSurface(self.solver, patches, about)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:

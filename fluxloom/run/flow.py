@@ -352,7 +352,17 @@ class Flow:
         SolverError
             If there is no such patch, or the flow has no surfaces.
         """
-        raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+        raise SolverError("this flow has no surfaces to measure")
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
+        """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch, or the flow knows one way only.
+        """
+        raise SolverError('this flow finds forces in one way only: leave form = "balance" out')
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

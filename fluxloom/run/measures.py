@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,6 +66,10 @@ class Loads:
         That leaves through them, W; NaN where the flow has none.
     total : (d,)
         The force of a flow that does not know its parts, which are NaN then.
+    turns
+        Whether the moment is found; else it is NaN.
+    means
+        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
     """
 
     pressure: Array
@@ -75,6 +79,8 @@ class Loads:
     area: float
     energy: float = float("nan")
     total: Array | None = None
+    turns: bool = True
+    means: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def force(self) -> Array:
@@ -83,15 +89,12 @@ class Loads:
 
 
 class Surface(Protocol):
-    """Patches or bodies on which a flow acts.
+    """Patches or bodies on which a flow acts."""
 
-    Attributes
-    ----------
-    patches
-        Their names.
-    """
-
-    patches: Sequence[str]
+    @property
+    def patches(self) -> Sequence[str]:
+        """Their names."""
+        ...
 
     def take(self) -> None:
         """Let the device find the sums of now; it does not wait. Collective."""

@@ -148,15 +148,20 @@ class AerodynamicReference:
         return len(self.stream.direction) - 1 if self.up is None else self.up
 
     @property
-    def directions(self) -> tuple[Array, Array]:
-        """Unit vectors of drag and lift, ``(d,)``."""
+    def along(self) -> tuple[Array, Array]:
+        """Vectors of drag and lift, ``(d,)``, of any length."""
         way = np.asarray(self.stream.direction, dtype=np.float64)
         lift = np.zeros_like(way)
         lift[0], lift[self.axis] = -way[self.axis], way[0]
-        size = np.linalg.norm(lift)
-        if not size > 0.0:
+        if not lift.any():
             raise SolverError("reference: the free stream is along the span: there is no direction of lift")
-        return way / np.linalg.norm(way), lift / size
+        return way, lift
+
+    @property
+    def directions(self) -> tuple[Array, Array]:
+        """Unit vectors of drag and lift, ``(d,)``."""
+        way, lift = self.along
+        return way / np.linalg.norm(way), lift / np.linalg.norm(lift)
 
     def of(self, force: SurfaceForce) -> Coefficients:
         """Return the coefficients of a force."""
@@ -223,7 +228,15 @@ class SurfaceForces:
             If one is not finite.
         """
         self.flow.before()
+        self.take()
+        return self.collect()
+
+    def take(self) -> None:
+        """Let the device find the forces from the fluxes that are there, those of `CompressibleFlow.before`."""
         self.chain()
+
+    def collect(self) -> dict[str, SurfaceForce]:
+        """Return what `take` asked for last, as `now` does."""
         return {name: self._of(name, np.asarray(total.value)) for name, total in self._sums.items()}
 
     def _of(self, name: str, sums: Array) -> SurfaceForce:

@@ -11,7 +11,7 @@ import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
-from fluxloom.app.cases.lattice_monitors import frequency
+from fluxloom.monitors.oscillation import frequency
 from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
@@ -36,7 +36,7 @@ CHANNEL: dict[str, Any] = {
     },
     "body": {"disk": {"shape": "circle", "center": [1.5, 1.0], "diameter": 0.5}},
     "forces": {"disk": {}},
-    "history": {"every": 5},
+    "history": {"every": 2},
     "time": {"look": 5},
 }  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_wrong_tables(changes: dict[str, Any], message: str) -> None:
         ({"initial": {"velocity_z": "1"}}, "initial.velocity_z: the mesh has 2 dimensions"),
         ({"body": {"a": CHANNEL["body"]["disk"] | {"center": [9.0, 1.0]}}, "forces": None}, "body.a: .*outside"),
         ({"body": {"a": CHANNEL["body"]["disk"] | {"shape": "sphere"}}, "forces": None}, "body.a.shape: 'sphere'"),
-        ({"forces": {"dusk": {}}}, "forces.dusk.of: .*did you mean 'disk'"),
+        ({"forces": {"dusk": {}}}, "forces.dusk: .*did you mean 'disk'"),
         ({"lattice": {"name": "D3Q19"}}, "lattice.name: D3Q19 has 3 dimensions"),
         (
             {"particles": {"count": 500, "diameter": 0.5, "density": 2.0, "gravity": [0.0, -1.0]}},

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors, reference_in
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
@@ -123,5 +123,5 @@ class AirfoilApplication:
         schedule = parse_schedule(case.run.schedule)
         return airfoil_run(
             context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            monitors=common_monitors(case),
+            monitors=common_monitors(case, reference_in(2)),
         )  # fmt: skip

@@ -10,8 +10,9 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
-    BalanceObserver,
+    MassBalance,
     SurfaceObserver,
+    references_of,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
@@ -101,15 +102,17 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     until = Until(case.time.end, case.time.drop)
     whole = cache(domain.whole)
-    run = Compressible(flow, _steps(case, flow), bodies)
-    return run_of(case, run, until, whole, _monitors(case, flow, stream, up, whole), domain.partition)
+    run = Compressible(flow, _steps(case, flow), bodies, stream.pressure)
+    monitors = _monitors(case, run, stream, whole)
+    return run_of(case, run, until, whole, monitors, domain.partition, references_of(flow, stream, up))
 
 
 def _monitors(
-    case: CompressibleCase, flow: CompressibleFlow, stream: FreeStream, up: int, mesh: Callable[[], MeshData]
+    case: CompressibleCase, run: Compressible, stream: FreeStream, mesh: Callable[[], MeshData]
 ) -> list[Monitor]:
-    """Return what looks at a flow. Collective."""
-    found: list[Monitor] = [BalanceObserver(flow, stream, case.forces, up)]
+    """Return what the solver alone looks at. Collective."""
+    flow = run.solver
+    found: list[Monitor] = [MassBalance(run)]
     if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:

@@ -1,4 +1,4 @@
-"""What a case of compressible flow looks at while it runs, and at its end: forces, patches, snapshots."""
+"""What a case of compressible flow looks at while it runs, and at its end: mass, patches, averages."""
 
 from __future__ import annotations
 
@@ -8,78 +8,74 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import AveragesTable
-from fluxloom.core.errors import CaseError, SolverError, did_you_mean
+from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References
+from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.forces import Reference
 from fluxloom.run.files import write_table
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
+from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "BalanceObserver", "SurfaceObserver",
+    "AveragesObserver", "MassBalance", "SurfaceObserver", "references_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
 _COMPONENTS = "uvw"
-_WHOLE = " all patches"
+_WHOLE = "all patches"
 _NOTHING = 1e-12
 """Part of the mass that passes all patches which is rounding."""
-"""Name of the group of all patches; no table can have it."""
 
 
-class BalanceObserver(Monitor):
-    """Forces on the patches of each table, and what flows through all patches together.
+def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> References:
+    """Return what coefficients refer to: the free stream, where their table says nothing else.
 
     Parameters
     ----------
     flow, stream
         The flow, and what it is far away.
-    tables
-        ``[forces.NAME]``.
     up
         Axis from the lower to the upper side.
-
-    Raises
-    ------
-    CaseError
-        If a patch does not exist, a point does not fit, or the free stream is at rest.
     """
+    gas = flow.gas
 
-    def __init__(
-        self, flow: CompressibleFlow, stream: FreeStream, tables: Mapping[str, CoefficientsTable], up: int
-    ) -> None:  # fmt: skip
-        self._references: dict[str, AerodynamicReference] = {}
-        key = ""
-        try:
-            for name, table in tables.items():
-                key = f"forces.{name}"
-                self._references[name] = AerodynamicReference(stream, flow.gas, table.area, table.length, up)
-            key = "forces"
-            groups = {name: table.patches or [name] for name, table in tables.items()}
-            points = {name: table.point for name, table in tables.items()}
-            self._forces = SurfaceForces(
-                flow, groups | {_WHOLE: list(flow.volumes.patches)}, pressure=stream.pressure, points=points
-            )  # fmt: skip
-        except SolverError as error:
-            raise CaseError(f"{key}: {error}") from None
-        self._flow, self._last = flow, -1
-        self._found: dict[str, SurfaceForce] = {}
+    def found(table: ForcesTable) -> Reference:
+        area, length = table.area or 1.0, table.length or 1.0
+        drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
+        if not (table.speed and drag and lift):
+            far = AerodynamicReference(stream, gas, area, length, up)
+            if not (drag or lift):
+                pitch = (0.0, 1.0, 0.0) if far.axis == 2 else (0.0, 0.0, -1.0)
+            along, across = (tuple(way.tolist()) for way in far.along)
+            drag, lift = drag or along, lift or across
+        speed, density = table.speed or stream.speed(gas), stream.density(gas)
+        pressure = None if table.speed else stream.dynamic_pressure(gas)
+        return Reference(speed, area, length, density, drag, lift, pitch, pressure)
 
-    def now(self) -> dict[str, SurfaceForce]:
-        """Return the forces of the present step."""
-        if self._last != self._flow.steps:
-            self._found, self._last = self._forces.now(), self._flow.steps
+    return found
+
+
+class MassBalance(Monitor):
+    """What flows through all patches together."""
+
+    def __init__(self, run: Compressible) -> None:
+        self._run, self._last = run, -1
+        self._forces = SurfaceForces(run.solver, {_WHOLE: list(run.patches)})
+        self._found: SurfaceForce | None = None
+
+    def now(self) -> SurfaceForce:
+        """Return what passes in the present step. Collective."""
+        if self._found is None or self._last != self._run.steps:
+            self._run.fluxes()
+            self._forces.take()
+            self._found, self._last = self._forces.collect()[_WHOLE], self._run.steps
         return self._found
-
-    def coefficients(self) -> dict[str, Coefficients]:
-        """Return the coefficients of each table."""
-        now = self.now()
-        return {name: reference.of(now[name]) for name, reference in self._references.items()}
 
     @property
     def imbalance(self) -> float:
@@ -87,26 +83,19 @@ class BalanceObserver(Monitor):
 
         1 where nothing enters, -1 where nothing leaves.
         """
-        whole = self.now()[_WHOLE]
+        whole = self.now()
         return 2.0 * whole.mass / (whole.through + abs(whole.mass)) if whole.through > 0.0 else 0.0
 
     def columns(self) -> dict[str, float]:
-        """Return coefficients and the imbalance of mass."""
-        found: dict[str, float] = {}
-        for name, values in self.coefficients().items():
-            found |= {f"{name}.drag": values.drag, f"{name}.lift": values.lift, f"{name}.moment": values.moment}
-        return found | {"mass_imbalance": self.imbalance}
+        """Return the imbalance."""
+        return {"mass_imbalance": self.imbalance}
 
     def summary(self) -> Sequence[tuple[str, str]]:
-        """Return coefficients and the imbalance, a row each."""
-        rows = [
-            (name, f"drag {values.drag:.6g}, lift {values.lift:.6g}, moment {values.moment:.6g}")
-            for name, values in self.coefficients().items()
-        ]
-        whole = self.now()[_WHOLE]
-        if whole.through > 0.0:
-            rows.append(("mass", f"{whole.mass:.3e} leaves in all, {_share(whole.mass, whole.through)}"))
-        return tuple(rows)
+        """Return the imbalance in words."""
+        whole = self.now()
+        if not whole.through > 0.0:
+            return ()
+        return (("mass", f"{whole.mass:.3e} leaves in all, {_share(whole.mass, whole.through)}"),)
 
 
 def _share(mass: float, through: float) -> str:

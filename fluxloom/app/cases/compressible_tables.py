@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
@@ -264,6 +264,8 @@ class BoundaryTable(MotionTable):
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
+    scaled = True
+
     gas: GasTable = GasTable()
     flow: FreeStreamTable = FreeStreamTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -274,7 +276,6 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
-    forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
     statistics: AveragesTable = AveragesTable()
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
@@ -36,7 +35,6 @@ from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -95,7 +93,7 @@ class EdgeFlowApplication:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
         flow = EdgeFlow(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
+        return run_of(case, flow, until, domain.whole, (), domain.partition)
 
 
 def _solver(case: EdgeFlowCase, mesh: PointMesh) -> Solver:
@@ -166,12 +164,3 @@ def _check_walls(case: EdgeFlowCase, solver: Solver) -> None:
         through = passes(patch.areas @ velocity, np.linalg.norm(velocity) * patch.size)
         if any(solver.context.comm.allgather(through)):
             raise slides_only(name, table.velocity)
-
-
-def _monitors(case: EdgeFlowCase, solver: Solver) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(EdgeForcesObserver(solver, name, table))
-    return found

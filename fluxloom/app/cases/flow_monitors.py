@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,10 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
 from fluxloom.run.flow import Flow, Until
@@ -21,11 +24,9 @@ from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
-    "AveragesTable", "FlowCase", "ProbesTable", "common_monitors", "run_of",
+    "AveragesTable", "FlowCase", "ForcesTable", "ProbesTable", "References", "common_monitors", "reference_in",
+    "run_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -57,6 +58,59 @@ class SnapshotsTable(Table):
     """
 
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+def _list(names: Any) -> Any:
+    """Return one name as a list."""
+    return [names] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str], BeforeValidator(_list)]
+Vector = Annotated[list[float], Field(max_length=3)]
+_COEFFICIENTS = ("area", "length", "drag", "lift")
+
+
+class ForcesTable(Table):
+    """``[forces.NAME]``: what the flow does to patches, sides or bodies; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, area, length
+        What coefficients refer to, ``C = 2 F / (rho U^2 A)`` (without ``rho`` where the flow has none), and a length
+        beside them for the moment and the Strouhal number; 0: those of the case where it has them, else there are no
+        coefficients.
+    drag, lift
+        Directions of the coefficients; empty: those of the case, else x and y.
+    point
+        That the moment is about, a coordinate a dimension; the origin by default.
+    form
+        Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
+        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
+    every
+        Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
+    """
+
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    area: Annotated[float, Field(ge=0)] = 0.0
+    length: Annotated[float, Field(ge=0)] = 0.0
+    drag: Vector = Field(default=[])
+    lift: Vector = Field(default=[])
+    point: Vector = Field(default=[])
+    form: Literal["", "surface", "balance"] = ""
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    renamed = MappingProxyType({"of": "patches", "velocity": "speed"})
+
+    def whole(self, scaled: bool) -> None:
+        """Raise `ValueError` where coefficients lack what neither this table nor, ``scaled``, its case gives."""
+        if scaled:
+            return
+        if bool(self.speed) != bool(self.area):
+            raise ValueError("give both of speed and area, above 0, or neither")
+        if not self.speed and (extra := self.changed(_COEFFICIENTS)):
+            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
 
 
 def _named(points: Any) -> Any:
@@ -130,22 +184,97 @@ class LineTable(Table):
         return self
 
 
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        return self
+
+
 class FlowCase(CaseModel):
     """What cases of flow have in common."""
 
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
+    forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
+
+    scaled: ClassVar[bool] = False
+    """Whether the case says itself what coefficients refer to."""
+    balanced: ClassVar[bool] = False
+    """Whether forces have two forms."""
+
+    @model_validator(mode="after")
+    def _forces(self) -> FlowCase:
+        for name, table in self.forces.items():
+            if table.form and not self.balanced:
+                raise ValueError(f"forces.{name}.form: this solver finds forces in one way: leave form out")
+            try:
+                table.whole(self.scaled)
+            except ValueError as error:
+                raise ValueError(f"forces.{name}: {error}") from None
+        return self
+
+
+References = Callable[[ForcesTable], Reference | None]
+"""Returns what the coefficients of a table refer to; None: there are none."""
+
+
+def reference_in(dimension: int) -> References:
+    """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
+
+    def found(table: ForcesTable) -> Reference | None:
+        if not table.speed:
+            return None
+        for name in ("drag", "lift"):
+            if len(way := getattr(table, name)) not in (0, dimension):
+                raise SolverError(
+                    f"forces: reference: {name}: a direction of {dimension} components is wanted, not {way}"
+                )
+        length = table.length or (table.area if dimension == 2 else 1.0)
+        drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
+        return Reference(table.speed, table.area, length, drag=drag, lift=lift)
+
+    return found
 
 
 F = TypeVar("F", bound=Flow)
 
 
-def common_monitors(case: FlowCase) -> list[Monitor]:
-    """Return what every solver has: the history, files of the fields, and what is measured at points."""
+def common_monitors(case: FlowCase, references: References) -> list[Monitor]:
+    """Return what every solver has: forces, files of the fields, the history, what is measured at points."""
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [History(case.history.every), *snapshots, *_at_points(case)]
+    return [*_forces(case, references), History(case.history.every), *snapshots, *_at_points(case)]
+
+
+def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
+    """Return the forces of a case; raise `CaseError` where a reference does not fit."""
+    for name, table in case.forces.items():
+        try:
+            reference = references(table)
+        except SolverError as error:
+            raise CaseError(f"forces.{name}: {error}") from None
+        forces = Forces(
+            name, table.patches, reference, table.point, every=table.every or case.history.every,
+            balance=table.form == "balance",
+        )  # fmt: skip
+        yield _of(f"forces.{name}", forces)
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
@@ -167,30 +296,23 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 
 def run_of(
     case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None,
+    partition: PartitionReport | None = None, references: References | None = None,
 ) -> FlowRun[F]:  # fmt: skip
-    """Return a flow as its case runs it; the parameters are those of `FlowRun`."""
-    found = [*monitors, *common_monitors(case)]
-    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
+    """Return a flow as its case runs it.
 
-
-class AveragesTable(Table):
-    """``[statistics]``: averages over steps, as fields.
-
-    Attributes
+    Parameters
     ----------
-    every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample; of a run towards a steady flow its step.
+    flow, until, mesh, partition
+        As of `FlowRun`.
+    monitors
+        Those that the solver alone has.
+    references
+        What coefficients refer to; by default what their tables say.
+
+    Raises
+    ------
+    CaseError
+        If something that is to be looked at is not there.
     """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
-
-    @model_validator(mode="after")
-    def _used(self) -> AveragesTable:
-        others = [name for name in type(self).model_fields if name != "every"]
-        if not self.every and (extra := self.changed(others)):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
-        return self
+    found = [*common_monitors(case, references or reference_in(flow.dimension)), *monitors]
+    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)

@@ -16,7 +16,6 @@ from fluxloom.app.cases.flow_start import check_start, check_step, explained, fl
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
     FlowAveragesObserver,
-    ForcesObserver,
     ScalarObserver,
 )
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
@@ -102,9 +101,6 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
 def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(ForcesObserver(solver, name, table))
     if case.statistics.every:
         with explained("statistics"):
             found.append(FlowAveragesObserver(solver, case.statistics))

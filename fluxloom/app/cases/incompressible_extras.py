@@ -1,4 +1,4 @@
-"""Tables of incompressible flow for what is carried and looked at: scalars, forces, averages."""
+"""Tables of incompressible flow for what is carried and looked at: scalars, averages."""
 
 from __future__ import annotations
 
@@ -12,52 +12,10 @@ from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
-__all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+__all__ = ["ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-Vector = Annotated[list[float], Field(max_length=3)]
 Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
-Steps = Annotated[int, Field(ge=0, le=10**9)]
-
-
-class ForceColumnsTable(Table):
-    """``[forces.NAME]``: what the flow does to patches; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    speed, area
-        What coefficients refer to, ``C = 2 F / (U^2 A)``; without them there are the components of the force.
-    drag, lift
-        Directions of the coefficients; by default x and y.
-    """
-
-    patches: list[str] = Field(default=[])
-    speed: Annotated[float, Field(ge=0)] = 0.0
-    area: Annotated[float, Field(ge=0)] = 0.0
-    drag: Vector = Field(default=[])
-    lift: Vector = Field(default=[])
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ForceColumnsTable:
-        if bool(self.speed) != bool(self.area):
-            raise ValueError("give both of speed and area, above 0, or neither")
-        if not self.speed and (extra := self.changed(("drag", "lift"))):
-            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
-        return self
-
-
-class ForcesTable(ForceColumnsTable):
-    """``[forces.NAME]`` of the finite volumes.
-
-    Attributes
-    ----------
-    form
-        ``"surface"``: the pressure is carried to the wall; ``"balance"``: the terms of the discrete equations.
-    """
-
-    form: Literal["surface", "balance"] = "surface"
 
 
 class StatisticsTable(AveragesTable):

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
-    ForcesTable,
     ScalarTable,
     StatisticsTable,
 )
@@ -257,6 +256,8 @@ class SpaceTable(Table):
 class IncompressibleCase(FlowCase):
     """A case file of incompressible flow."""
 
+    balanced = True
+
     fluid: FluidTable
     space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -265,7 +266,6 @@ class IncompressibleCase(FlowCase):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    forces: dict[str, ForcesTable] = Field(default={})
     statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 

@@ -133,20 +133,21 @@ def _numerics(case: LatticeCase, context: Context | None = None, shares: Sequenc
 def _sides(case: LatticeCase) -> dict[str, Side]:
     """Return what happens at the sides of the box."""
     d = case.mesh.dimension
-    return {name: _side(table, f"boundary.{name}", d) for name, table in case.boundary.items()}
+    turning = case.turning
+    return {name: _side(table, f"boundary.{name}", d, name in turning) for name, table in case.boundary.items()}
 
 
-def _side(table: LatticeBoundaryTable, key: str, d: int) -> Side:
-    """Return what happens at a side, in a sponge if there is one."""
-    side, sponge = _condition(table, key, d), table.sponge
+def _side(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
+    """Return what happens at a side, in a sponge if there is one; ``turns``: the torque on a wall is wanted."""
+    side, sponge = _condition(table, key, d, turns), table.sponge
     return side if sponge is None else Sponge(side, sponge.width, sponge.strength, sponge.velocity)
 
 
-def _condition(table: LatticeBoundaryTable, key: str, d: int) -> Side:
+def _condition(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
     velocity = table.velocity or (given_velocity(table, key, d) if table.motion() else [])
     match table.type:
         case "wall":
-            return NoSlip(velocity)
+            return NoSlip(velocity, turns)
         case "slip":
             return Slip()
         case "velocity":

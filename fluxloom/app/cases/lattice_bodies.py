@@ -30,12 +30,13 @@ def bodies_of(case: LatticeCase) -> dict[str, Body]:
         For a shape or a motion that is none in so many dimensions.
     """
     d = case.mesh.dimension
-    return {name: _body(table, f"body.{name}", d) for name, table in case.body.items()}
+    turning = case.turning
+    return {name: _body(table, f"body.{name}", d, name in turning) for name, table in case.body.items()}
 
 
-def _body(table: LatticeBodyTable, key: str, d: int) -> Body:
+def _body(table: LatticeBodyTable, key: str, d: int, turns: bool) -> Body:
     motion = _motion(table, key, d)
-    return Body(_shape(table, key, d), table.condition, table.velocity, table.spin, motion, table.retract)
+    return Body(_shape(table, key, d), table.condition, table.velocity, table.spin, motion, table.retract, turns)
 
 
 def _shape(table: LatticeBodyTable, key: str, d: int) -> BodyShape:

@@ -27,8 +27,8 @@ from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.lbm.streaming import Pull, Streaming
 
 __all__ = [
-    "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
-    "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
+    "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeInitialTable", "LatticeMeshTable",
+    "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
     "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable", "units_of",
 ]  # fmt: skip
 
@@ -308,28 +308,10 @@ class LatticeInitialTable(Table):
     pressure: InSpace = ""
 
 
-class LatticeForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to a body or side; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    of
-        Its name; empty: the one that is called as the table.
-    velocity, length
-        Of the coefficients and the Strouhal number; 0: those of ``[reference]``.
-    area
-        Of the coefficients; 0: the length in the plane, a circle of that diameter in space.
-    """
-
-    of: str = ""
-    velocity: Number = 0.0
-    length: Number = 0.0
-    area: Number = 0.0
-
-
 class LatticeCase(FlowCase):
     """A case file of lattice Boltzmann flow."""
 
+    scaled = True
     mesh: LatticeMeshTable
     fluid: LatticeFluidTable
     reference: LatticeReferenceTable = LatticeReferenceTable()
@@ -340,15 +322,14 @@ class LatticeCase(FlowCase):
     immersed: LatticeImmersedTable = LatticeImmersedTable()
     particles: LatticeParticlesTable = LatticeParticlesTable()
     initial: LatticeInitialTable = LatticeInitialTable()
-    forces: dict[str, LatticeForcesTable] = Field(default={})
     movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
-    def moves(self) -> bool:
-        """Whether a body moves."""
-        return bool(self.particles.count) or any(body.motion != "fixed" for body in self.body.values())
+    def turning(self) -> frozenset[str]:
+        """Names of the bodies and sides whose torque is wanted: that about a point."""
+        return frozenset(one for name, table in self.forces.items() if table.point for one in table.patches or [name])
 
     @property
     def immerses(self) -> bool:

@@ -14,7 +14,6 @@ from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
 from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
 from fluxloom.core.errors import CaseError, SolverError
@@ -129,9 +128,6 @@ def _start(case: StaggeredCase, grid: StaggeredGrid) -> list[Array]:
 def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))
     if (table := case.statistics).every:
         sums = StaggeredStatistics(solver, table.start)
         found.append(AveragesObserver(solver, sums, table.every, table.profile))

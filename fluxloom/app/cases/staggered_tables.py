@@ -14,7 +14,7 @@ from fluxloom.app.tables import Table
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
-    "StaggeredCase", "StaggeredFluidTable", "StaggeredForcesTable", "StaggeredInitialTable",
+    "StaggeredCase", "StaggeredFluidTable", "StaggeredInitialTable",
     "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredStatisticsTable", "StaggeredTimeTable",
 ]  # fmt: skip
 
@@ -180,18 +180,6 @@ class StaggeredTimeTable(Table):
         return self
 
 
-class StaggeredForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to sides; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    """
-
-    patches: list[str] = Field(default=[])
-
-
 class StaggeredStatisticsTable(AveragesTable):
     """``[statistics]``: averages over time, as fields and as a profile.
 
@@ -215,7 +203,6 @@ class StaggeredCase(FlowCase):
     boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()
-    forces: dict[str, StaggeredForcesTable] = Field(default={})
     statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
 
     @model_validator(mode="after")
