@@ -25,6 +25,7 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
 from fluxloom.flows.lattice_fields import look_at
+from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_places import BodyPlaces
@@ -61,6 +62,7 @@ from fluxloom.solvers.probe_records import Outside
 __all__ = ["Lattice", "Numerics", "Start"]
 
 _CLOSE = 1e-9
+_FRAMES = ("speed", "vorticity")
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,18 @@ class Lattice(Flow):
         """Return what samples velocity and pressure at points. Collective."""
         return LatticePoints(self.solver, self.units, points, capacity, outside)
 
+    def frames(self, field: str) -> LatticeFrames:
+        """Return pictures of ``"speed"`` or ``"vorticity"``, of a volume in the middle across z. Collective."""
+        if field not in _FRAMES:
+            raise SolverError(f"there are pictures of {' and '.join(_FRAMES)}, not of {field!r}")
+        units, turns, flat = self.units, field == "vorticity", self.dimension == 2
+        if flat:
+            picture = PlanePicture(self.solver, units, self.pieces, field, self.beside.snapshot)
+        else:
+            picture = LayerPicture(self.solver, units, field)
+        largest = 4.0 * units.velocity / units.length if turns else 1.5 * units.velocity
+        return LatticeFrames(picture, self.beside, largest, signed=turns and flat)
+
     # ------------------------------------------------------------------------------------- advance
     @property
     def dimension(self) -> int:
@@ -255,6 +269,7 @@ class Lattice(Flow):
         if self._energy is None:  # of a run that begins
             self._energy = (self.steps, self._kinetic())
         self.solver.step()
+        self.beside.stepped()
         if self.steps % self._every == 0:
             self._look()
         return self._residual
@@ -317,7 +332,8 @@ class Lattice(Flow):
         return "time", [*panels, *(HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in names)]
 
     def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
-        """Draw the fields."""
+        """Draw the fields, and end what is done beside the steps."""
+        self.beside.close()
         if pictures:
             found = look_at(self.solver, self.units, self.pieces)
             draw_fields(folder, self.solver, self.units, self.pieces, found, f"{name}, time {self.time:.6g}")

@@ -1,4 +1,4 @@
-"""Files of the fields of a lattice Boltzmann flow as image data, and all that is done beside the steps."""
+"""Files of the fields of a lattice Boltzmann flow as image data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LatticeImages"]
 
 
 class LatticeImages(Monitor):
-    """``fields_00000100.vti`` for step 100, and ``final.vti``, as image data. It comes behind other monitors of a step.
+    """``fields_00000100.vti`` for step 100, and ``final.vti``, as image data.
 
     Parameters
     ----------
@@ -33,13 +33,12 @@ class LatticeImages(Monitor):
         self._flow = run.flow
 
     def stepped(self) -> None:
-        """Ask for a file, where one is due, and do what is due."""
+        """Ask for a file, where one is due."""
         flow = self._flow
         assert flow is not None
         if self.every and flow.steps % self.every == 0:
             name = f"fields_{flow.steps:08d}.vti"
             flow.beside.ask(flow.beside.snapshot, lambda: self._write_taken(flow, name))
-        flow.beside.stepped()
 
     def _write_taken(self, flow: Lattice, name: str) -> None:
         """Write the fields of the step at which they were taken. Collective."""
@@ -48,10 +47,10 @@ class LatticeImages(Monitor):
         write_fields(self.folder, name, flow.solver, units, pieces, found, taken.step * units.dt, series=True)
 
     def finish(self) -> None:
-        """Do what is left, and write the last fields."""
+        """Write what is left, and the last fields."""
         flow = self._flow
         assert flow is not None
-        flow.beside.close()
+        flow.beside.settle()
         if self.final:
             found = look_at(flow.solver, flow.units, flow.pieces)
             write_fields(self.folder, f"{self.folder.stem}.vti", flow.solver, flow.units, flow.pieces, found, flow.time)

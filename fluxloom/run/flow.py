@@ -24,7 +24,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
-from fluxloom.run.measures import PointValues, Surface
+from fluxloom.run.measures import Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -363,6 +363,16 @@ class Flow:
             If there is no such patch, or the flow knows one way only.
         """
         raise SolverError('this flow finds forces in one way only: leave form = "balance" out')
+
+    def frames(self, field: str) -> Frames | None:
+        """Return pictures of a field; None: they are made of values at points. Collective.
+
+        Raises
+        ------
+        SolverError
+            If there is no such field.
+        """
+        return None
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Loads", "PointValues", "Samples", "Surface"]
+__all__ = ["Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
+
+
+class Frames(Protocol):
+    """A field in a plane, picture after picture.
+
+    Attributes
+    ----------
+    hidden : (rows, columns)
+        What is no fluid, the first row below; on rank 0.
+    largest
+        The largest value that is worth showing; 0: that is not known.
+    signed
+        Whether values are on both sides of 0.
+    """
+
+    hidden: npt.NDArray[np.bool_]
+    largest: float
+    signed: bool
+
+    def ask(self, work: Callable[[Array | None], None]) -> None:
+        """Let the device keep the field of now, and have work done on it, at once or some steps later. Collective.
+
+        The work takes the field ``(rows, columns)`` on rank 0, None elsewhere.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Wait until all work is done. Collective."""
+        ...
 
 
 class Samples(Protocol):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_monitors import MovieObserver
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
@@ -22,6 +21,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.lattice import Lattice
 from fluxloom.flows.lattice_fields import look_at
+from fluxloom.monitors.film import Film
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import find_lost, gathered
 from fluxloom.run.results.folder import ResultFolder
@@ -281,7 +281,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     pressure = np.frombuffer(data[8 : 8 + 4 * fields.pressure.size], "<f4")
     np.testing.assert_array_equal(pressure, fields.pressure.astype(np.float32).ravel())
     assert np.abs(pressure - wanted[9][0].pressure.ravel()).max() > 0
-    movie = next(one.movie for one in runner.monitors if isinstance(one, MovieObserver))
+    movie = next(one.movie for one in runner.monitors if isinstance(one, Film))
     assert movie is not None
     kept = movie.pictures[1]
     movie.add(fields.vorticity, ~fields.fluid)

@@ -11,7 +11,6 @@ import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
-from fluxloom.monitors.oscillation import frequency
 from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
@@ -19,6 +18,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
+from fluxloom.monitors.oscillation import frequency
 from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image

@@ -15,6 +15,7 @@ from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
@@ -184,6 +185,39 @@ class LineTable(Table):
         return self
 
 
+class MovieTable(Table):
+    """``[movie]``: a film of a field, in three dimensions of the plane in the middle across z.
+
+    Attributes
+    ----------
+    every
+        Steps between two pictures; 0: no film.
+    field
+        ``"speed"``, ``"vorticity"``, or but for lattices another value that the solver has at points, as ``"p"``.
+    format
+        ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
+    range
+        The largest value shown; 0: of lattices 1.5 reference velocities, and 4 of these by reference length.
+    least
+        The least value shown; by default 0, or of vorticity the negative of the largest.
+    rate
+        Pictures a second.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    field: str = "vorticity"
+    format: Literal["gif", "mp4"] = "gif"
+    range: Annotated[float, Field(ge=0)] = 0.0
+    least: float | None = None
+    rate: Annotated[int, Field(ge=1, le=100)] = 20
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MovieTable:
+        if not self.every and (extra := self.changed(("field", "format", "range", "least", "rate"))):
+            raise ValueError(f"{extra[0]} is there but there is no film: give every, the steps between two pictures")
+        return self
+
+
 class AveragesTable(Table):
     """``[statistics]``: averages over steps, as fields.
 
@@ -214,6 +248,7 @@ class FlowCase(CaseModel):
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
+    movie: MovieTable = MovieTable()
 
     scaled: ClassVar[bool] = False
     """Whether the case says itself what coefficients refer to."""
@@ -258,9 +293,9 @@ F = TypeVar("F", bound=Flow)
 
 
 def common_monitors(case: FlowCase, references: References) -> list[Monitor]:
-    """Return what every solver has: forces, files of the fields, the history, what is measured at points."""
+    """Return what every solver has: forces, files of the fields, the history, values at points, a film."""
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [*_forces(case, references), History(case.history.every), *snapshots, *_at_points(case)]
+    return [*_forces(case, references), History(case.history.every), *snapshots, *_at_points(case), *_films(case)]
 
 
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
@@ -286,6 +321,13 @@ def _at_points(case: FlowCase) -> list[Monitor]:
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     return found
+
+
+def _films(case: FlowCase) -> Iterator[Monitor]:
+    """Return the film of a case, if there is one."""
+    if (table := case.movie).every:
+        film = Film(table.field, table.every, table.format, most=table.range, least=table.least, rate=table.rate)
+        yield _of("movie", film)
 
 
 def _of(table: str, monitor: Monitor) -> Monitor:

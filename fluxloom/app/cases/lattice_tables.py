@@ -10,11 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
-from fluxloom.app.cases.lattice_output_tables import (
-    LatticeMovieTable,
-    LatticeOutputTable,
-    LatticePartitionTable,
-)
+from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
@@ -28,7 +24,7 @@ from fluxloom.lbm.streaming import Pull, Streaming
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeInitialTable", "LatticeMeshTable",
-    "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
+    "LatticeOutputTable", "LatticePartitionTable",
     "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable", "units_of",
 ]  # fmt: skip
 
@@ -322,7 +318,6 @@ class LatticeCase(FlowCase):
     immersed: LatticeImmersedTable = LatticeImmersedTable()
     particles: LatticeParticlesTable = LatticeParticlesTable()
     initial: LatticeInitialTable = LatticeInitialTable()
-    movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
