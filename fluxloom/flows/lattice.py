@@ -61,6 +61,8 @@ from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Lattice", "Numerics", "Start"]
 
+Array = npt.NDArray[np.float64]
+
 _CLOSE = 1e-9
 _FRAMES = ("speed", "vorticity")
 
@@ -201,6 +203,12 @@ class Lattice(Flow):
     def partition(self) -> PartitionReport | None:
         """How the box is divided; None on a rank alone. Collective."""
         return self.pieces.report(self.numerics.cells.shares)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The lower and the upper corner of the box."""
+        low, counts = np.array(self.units.lower), np.array(self.solver.box.shape[::-1])
+        return low, low + counts * self.units.dx
 
     @property
     def patches(self) -> Sequence[str]:

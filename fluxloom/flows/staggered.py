@@ -76,6 +76,12 @@ class Staggered(FlowInTime):
             return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
         return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
 
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Lower and upper corner of the box."""
+        faces = self.solver.grid.faces
+        return np.array([float(f[0]) for f in faces]), np.array([float(f[-1]) for f in faces])
+
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError, SolverError
-from fluxloom.monitors.oscillation import frequency
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Loads, Surface
 from fluxloom.run.monitor import Monitor, Watched
+from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Coefficients", "ForceHistory", "Forces", "Reference"]
 
@@ -332,11 +332,15 @@ class Forces(Monitor):
     def _shedding(self) -> Sequence[tuple[str, str]]:
         """Return the Strouhal number of a lift that oscillates."""
         reference, rows = self.reference, self._table()
-        wave = None if self._flow.time is None else frequency(rows[:, _TIME], rows[:, _COEFFICIENTS + 1])
-        if reference is None or wave is None or wave[1] <= _NOISE:
+        rows = rows[np.isfinite(rows[:, _COEFFICIENTS + 1])]
+        if reference is None or self._flow.time is None:
             return ()
-        strouhal = wave[0] * reference.length / reference.speed
-        return ((f"{self.name}, lift", f"Strouhal number {strouhal:.5g}, amplitude {wave[1]:.5g}"),)
+        wave = Signal(rows[:, _TIME], rows[:, _COEFFICIENTS + 1]).late().oscillation()
+        if wave is None or wave.amplitude <= _NOISE:
+            return ()
+        strouhal, error = wave.strouhal(reference.length, reference.speed)
+        text = f"Strouhal number {strouhal:.5g} +- {error:.2g}, amplitude {wave.amplitude:.5g}"
+        return ((f"{self.name}, lift", f"{text} (last half of the run)"),)
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""

@@ -83,6 +83,10 @@ class PointSamples(Monitor):
         """Return all rows that the host has, ``(n, columns)``."""
         return np.concatenate([np.zeros((0, len(self.names))), *self._rows])
 
+    def column(self, name: str) -> Array:
+        """Return a column of all rows that the host has."""
+        return self.rows()[:, self.names.index(name)]
+
     # ------------------------------------------------------------------------------------------ sampling
     def attach(self, run: Watched) -> None:
         """Find the points.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.monitors.slices import bounds_of
 from fluxloom.run.monitor import Watched
 
 __all__ = ["Raster"]
@@ -38,11 +39,7 @@ class Raster:
 
     def __init__(self, run: Watched, field: str) -> None:
         flow, comm = run.flow, run.flow.context.comm
-        ends = None
-        if comm.rank == 0:
-            points = run.mesh().points[:, : flow.dimension]
-            ends = points.min(axis=0), points.max(axis=0)
-        low, high = comm.broadcast(ends)
+        low, high = bounds_of(run)
         size = (high[0] - low[0]) / _COLUMNS
         rows = max(2, round((high[1] - low[1]) / size))
         x, y = low[0] + (np.arange(_COLUMNS) + 0.5) * size, low[1] + (np.arange(rows) + 0.5) * (high[1] - low[1]) / rows

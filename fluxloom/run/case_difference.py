@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["case_differences", "monitor_differences", "output_differences"]
 
-_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "statistics")
+_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "spectra", "statistics")
 """Tables of what keeps numbers while a run advances."""
 
-_OUTPUTS = (*_MONITORS, "output", "snapshots", "surface")
+_OUTPUTS = (*_MONITORS, "output", "slices", "snapshots", "surface")
 
 _FREE_TABLES = frozenset({*_OUTPUTS, "checkpoint", "guards", "partition"})
 """Outputs, monitors, and how the mesh is divided."""

@@ -11,6 +11,7 @@ from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
+Array = npt.NDArray[np.float64]
 Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
@@ -249,6 +251,11 @@ class Flow:
     def dimension(self) -> int:
         """2 or 3."""
         return 2
+
+    @property
+    def bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper corner of the whole mesh, ``(d,)`` each; None: the mesh has to be asked."""
+        return None
 
     @property
     def steps(self) -> int:

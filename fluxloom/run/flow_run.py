@@ -57,7 +57,7 @@ class FlowRun(Generic[F]):
     ) -> None:  # fmt: skip
         self.flow, self.name, self.until, self.partition = flow, name, until, partition
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        self.monitors: list[Monitor] = [*(one for one in monitors if one is not self.history), self.history]
         self.folder = ResultFolder(None)
         self._make, self._mesh = mesh, None
         self._residual = float("nan")

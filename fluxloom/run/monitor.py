@@ -26,6 +26,11 @@ class Watched(Protocol):
         ...
 
     @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All that look at it, the history last."""
+        ...
+
+    @property
     def looks_back(self) -> bool:
         """Whether all columns can be those of a step before: within `Flow.looking_back`."""
         ...

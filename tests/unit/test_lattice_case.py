@@ -18,7 +18,6 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
-from fluxloom.monitors.oscillation import frequency
 from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image
@@ -246,18 +245,6 @@ def test_movie(tmp_path: Path) -> None:
     assert not Movie(tmp_path / "b.gif", 0.0, 1.0).finish()
     with pytest.raises(FluxloomError, match="films are"):
         Movie(tmp_path / "a.avi", 0.0, 1.0)
-
-
-def test_frequency() -> None:
-    """That of the last half, noise or not; none of what does not oscillate."""
-    t = np.linspace(0.0, 40.0, 2001)
-    noise = 0.05 * np.sin(97.0 * t)
-    found = frequency(t, np.where(t < 15.0, 5.0, 0.3) + 0.5 * np.sin(2 * np.pi * 0.4 * t) + noise)
-    assert found is not None
-    assert found[0] == pytest.approx(0.4, rel=0.01)
-    assert found[1] == pytest.approx(0.5, rel=0.15)
-    assert frequency(t, np.exp(-t)) is None
-    assert frequency(t, np.ones_like(t)) is None
 
 
 def test_prescribed() -> None:

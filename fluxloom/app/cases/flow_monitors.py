@@ -19,6 +19,8 @@ from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.slices import Slice
+from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -131,11 +133,15 @@ class ProbesTable(Table):
     period
         Seconds between two lines, instead of ``every``: steps whose length is free hit these times, of others the first
         one at such a time or behind it counts.
+    spectrum
+        Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary the frequencies at which
+        its values oscillate, with their uncertainty, and the amplitudes; of the last half of the run.
     """
 
     points: Annotated[dict[str, Point], BeforeValidator(_named)] = Field(default={})
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
     period: Annotated[float, Field(ge=0)] = 0.0
+    spectrum: bool = False
 
     @field_validator("points")
     @classmethod
@@ -182,6 +188,64 @@ class LineTable(Table):
             raise ValueError("give only one of every and period")
         if len(self.start) != len(self.end) or self.start == self.end:
             raise ValueError("start and end are different points with as many coordinates each")
+        return self
+
+
+class SliceTable(Table):
+    """``[slices.NAME]``: ``slice_NAME.vti``, values in a plane through a flow in three dimensions, for ParaView.
+
+    The file has the values behind the last step, which are drawn too; with ``every`` or ``period`` there are files now
+    and then, ``slice_NAME_000100.vti`` for step 100. What is outside of the mesh is NaN.
+
+    Attributes
+    ----------
+    axis
+        ``"x"``, ``"y"`` or ``"z"``: the plane is across it.
+    at
+        Coordinate along it.
+    every
+        Steps between two files; 0: there is the last one alone.
+    period
+        Seconds between two files, instead of ``every``; see ``[probes]``.
+    size
+        Squares along the longer side.
+    """
+
+    axis: Literal["x", "y", "z"]
+    at: float
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    size: Annotated[int, Field(ge=2, le=4096)] = 200
+
+    @model_validator(mode="after")
+    def _one(self) -> SliceTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        return self
+
+
+class SpectrumTable(Table):
+    """``[spectra.NAME]``: ``spectrum_NAME.csv``, and in the summary frequency, amplitude and Strouhal number.
+
+    Attributes
+    ----------
+    column
+        Of ``history.csv`` or ``probes.csv``.
+    start
+        Time from which on it is looked at; absent: the last half of the run.
+    length, speed
+        For a Strouhal number ``f length / speed``; 0: there is none.
+    """
+
+    column: str
+    start: float | None = None
+    length: Annotated[float, Field(ge=0)] = 0.0
+    speed: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _both(self) -> SpectrumTable:
+        if bool(self.length) != bool(self.speed):
+            raise ValueError("a Strouhal number needs length and speed: give both or none")
         return self
 
 
@@ -248,6 +312,8 @@ class FlowCase(CaseModel):
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
+    slices: dict[FileName, SliceTable] = Field(default={})
+    spectra: dict[FileName, SpectrumTable] = Field(default={})
     movie: MovieTable = MovieTable()
 
     scaled: ClassVar[bool] = False
@@ -295,7 +361,8 @@ F = TypeVar("F", bound=Flow)
 def common_monitors(case: FlowCase, references: References) -> list[Monitor]:
     """Return what every solver has: forces, files of the fields, the history, values at points, a film."""
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    return [*_forces(case, references), History(case.history.every), *snapshots, *_at_points(case), *_films(case)]
+    found = [*_forces(case, references), History(case.history.every), *snapshots]
+    return [*found, *_at_points(case), *_films(case), *_spectra(case)]
 
 
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
@@ -316,11 +383,22 @@ def _at_points(case: FlowCase) -> list[Monitor]:
     """Return what is measured at points."""
     found: list[Monitor] = []
     if (table := case.probes).points:
-        found.append(_of("probes", Probes(table.points, table.every, period=table.period)))
+        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
     for name, table in case.lines.items():
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
+    for name, table in case.slices.items():
+        plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
+        found.append(_of(f"slices.{name}", plane))
     return found
+
+
+def _spectra(case: FlowCase) -> list[Monitor]:
+    """Return the spectra of columns that the history or other monitors have."""
+    return [
+        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
+        for name, table in case.spectra.items()
+    ]
 
 
 def _films(case: FlowCase) -> Iterator[Monitor]:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fluxloom as fl
-from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
-from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.probes import Probes
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
 from tests.state_runs import leg, same
+from tests.unit.monitors.point_cases import build, run, table
 
 CHANNEL = """
 [case]
@@ -61,26 +53,6 @@ LINE = "[lines.across]\nstart = [1.0, -0.1]\nend = [1.0, 1.1]\ncount = 25\n"
 
 def channel(solver: str = "incompressible", kind: str = "quad", **keys: Any) -> str:
     return CHANNEL.format(**{"solver": solver, "kind": kind, "u": POISEUILLE, "ny": 8, "mesh": "", "more": ""} | keys)
-
-
-def build(text: str, comm: Comm | None = None) -> FlowRun[Any]:
-    model, application = parse_case(Document(Path("case"), tomllib.loads(text), {}))
-    context = fl.Context("cpu", threads=1, tuning=False, comm=comm if comm is not None else SelfComm())
-    return application.build(model, context)
-
-
-def run(text: str, folder: Path, steps: int = 12, comm: Comm | None = None) -> FlowRun[Any]:
-    made = build(text, comm)
-    made.begin(ResultFolder(folder if comm is None or comm.rank == 0 else None))
-    march(made, steps, ResidualLog(), comm=comm, asked=True)
-    made.finish(pictures=False)
-    return made
-
-
-def table(path: Path) -> Mapping[str, np.ndarray]:
-    with path.open(encoding="utf-8") as file:
-        names = file.readline().strip().split(",")
-    return dict(zip(names, np.genfromtxt(path, delimiter=",", skip_header=1).reshape(-1, len(names)).T, strict=True))
 
 
 @pytest.mark.parametrize(("solver", "kind", "off"), CHANNELS)

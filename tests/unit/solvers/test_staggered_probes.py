@@ -34,7 +34,7 @@ def seen(flow: Staggered, places: Array) -> Array:
 @pytest.mark.parametrize(("d", "stretch"), [(2, 0.0), (2, 1.4), (3, 0.0), (3, 1.4)])
 def test_linear_fields_are_exact(d: int, stretch: float) -> None:
     """Velocity wherever faces are around, the pressure up to the sides; it has the mean zero."""
-    sides = {f"{axis}{end}": Symmetry() for axis in "xyz"[:d] for end in ("min", "max")}
+    sides: dict[str, Boundary] = {f"{axis}{end}": Symmetry() for axis in "xyz"[:d] for end in ("min", "max")}
     flow, random = flow_of(d, sides, stretch), np.random.default_rng(1)
     grid, slope = flow.grid, random.normal(size=(d, d))
     whole = np.zeros((*grid.full_shape, d))
