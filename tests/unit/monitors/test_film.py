@@ -73,8 +73,8 @@ def test_films_of_values_at_points(field: str, most: float, tmp_path: Path) -> N
     middle = (slice(None), columns // 2)
     assert (last[middle] != 255).all()
     changed = np.abs(last - first)[:, columns // 2]
-    assert changed[rows // 10] > 20, "the first row is above"
-    assert changed[rows // 2 :].max() < 10
+    assert changed[rows // 10] > 15, "the first row is above"
+    assert changed[rows // 2 :].max() < changed[rows // 10]
 
 
 def test_ranks_make_one_film(tmp_path: Path) -> None:
