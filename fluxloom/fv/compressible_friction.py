@@ -22,7 +22,7 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read
-from fluxloom.fv.compressible_outside import FaceState, is_adiabatic, is_mirror, is_slip
+from fluxloom.fv.compressible_outside import FaceState, heat_given, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.fv.viscous_fluxes import viscous
@@ -207,8 +207,8 @@ def boundary_friction(
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
-    No heat passes a wall without a temperature or a plane of symmetry, and of the stress at this only its normal part.
-    In such a plane ``b`` is the image of ``w``, as far beyond it.
+    No heat passes a wall without a temperature, but what it is said to give, or a plane of symmetry, and of the stress
+    at this only its normal part. In such a plane ``b`` is the image of ``w``, as far beyond it.
     """
     n = zeros(d)
     u = zeros(d)
@@ -253,6 +253,7 @@ def boundary_friction(
             f[1 + k] = normal * n[k]
             work += f[1 + k] * u[k]
         f[1 + d] = work
+    heat_given(states, kind[0], par, f, d)
     for v in range(2 + d):
         out[v] -= f[v]
     if nv == d + 3:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.gas import Gas
+from fluxloom.values.value import InTime, Value, value_of
 
-__all__ = ["FreeStream"]
+__all__ = ["FreeStream", "FreeStreamInTime"]
 
 Array = npt.NDArray[np.float64]
 
@@ -145,3 +146,56 @@ class FreeStream:
         if not isfinite(ratio) or ratio < 0.0:
             raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {ratio!r}")
         return ratio * float(gas.viscosity.at(self.temperature)) / self.density(gas)
+
+
+@dataclass(frozen=True)
+class FreeStreamInTime:
+    """A uniform flow past a body that depends on the time, as of an angle of attack that grows; see `FreeStream`.
+
+    Attributes
+    ----------
+    mach, pressure, temperature
+        Mach number, static pressure and temperature: numbers, formulas in t, series.
+    alpha, beta
+        Angles of attack and of sideslip, degrees.
+    dimension, up
+        See `FreeStream.at_angles`.
+
+    Raises
+    ------
+    SolverError
+        If one depends on the place.
+    """
+
+    mach: float | str | Value
+    pressure: float | str | Value
+    temperature: float | str | Value
+    alpha: float | str | Value = 0.0
+    beta: float | str | Value = 0.0
+    dimension: int = 3
+    up: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mach", "pressure", "temperature", "alpha", "beta"):
+            if value_of(getattr(self, name)).in_space:
+                raise SolverError(f"free stream: {name}: it is uniform: a number or a formula in t is wanted")
+
+    def at(self, time: float) -> FreeStream:
+        """Return the flow at a time.
+
+        Raises
+        ------
+        SolverError
+            If a number is out of range then.
+        """
+        names = ("mach", "pressure", "temperature", "alpha", "beta")
+        nowhere = np.zeros((1, self.dimension))
+        mach, *rest = (float(value_of(getattr(self, n)).at(nowhere, time, f"free stream: {n}")[0]) for n in names)
+        return FreeStream.at_angles(mach, *rest, dimension=self.dimension, up=self.up)
+
+    def states_in_time(self, gas: Gas, dimension: int) -> tuple[Value, ...]:
+        """Return density, velocity and pressure as values."""
+        return tuple(
+            InTime(lambda time, k=k: float(self.at(time).state(gas, dimension)[k]), "the free stream")
+            for k in range(dimension + 2)
+        )

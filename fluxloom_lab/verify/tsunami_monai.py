@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Level, Series
 from fluxloom.fv.shallow_scheme import ShallowScheme
@@ -23,6 +22,7 @@ from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.values.tables import read_raster, read_series
 from fluxloom_lab.verify.base import Check, Tell
 
 __all__ = ["BED", "FOLDER", "GAUGES", "RUNUP", "WAVE", "Monai", "monai", "monai_checks"]

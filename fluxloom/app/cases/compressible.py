@@ -93,7 +93,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     up = up_of(case, domain.volumes, context.comm)
     stream = free_stream_of(case.flow, gas, d, up)
     check_symmetry(case, stream, domain.volumes, context.comm)
-    flow = _flow(case, context, domain, gas, stream)
+    flow = _flow(case, context, domain, gas, stream, up)
     start = start_of(case, gas, stream, d)
     places = domain.volumes.centres[: domain.volumes.owned]
     states = together(context.comm, lambda: start(places))  # all hear of an error
@@ -144,10 +144,10 @@ def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
 
 
 def _flow(
-    case: CompressibleCase, context: Context, domain: FlowDomain, gas: Gas, stream: FreeStream
+    case: CompressibleCase, context: Context, domain: FlowDomain, gas: Gas, stream: FreeStream, up: int
 ) -> CompressibleFlow:  # fmt: skip
     """Return the solver."""
-    boundaries = boundaries_of(case, gas, stream, domain.volumes.dimension)
+    boundaries = boundaries_of(case, gas, stream, domain.volumes.dimension, up)
     distance = None
     if case.scheme.value.turbulence is not None:
         distance = domain.wall_distance([name for name, table in case.boundary.items() if table.type == "wall"])

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
     FORMULA_KEYS,
+    STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
+    FluctuationTable,
     FreeStreamTable,
     InitialTable,
 )
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
@@ -35,13 +37,15 @@ from fluxloom.fv.compressible_boundary import (
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.compressible_patches import State
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import Along
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.expressions import formula
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
@@ -92,10 +96,7 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
         If angles do not fit the dimension.
     """
     try:
-        found = FreeStream.at_angles(
-            table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
-            up=up,
-        )  # fmt: skip
+        found = _stream_of(table, dimension, up).at(0.0)
     except SolverError as error:
         raise CaseError(f"flow: {error}") from None
     if not table.reynolds:
@@ -103,6 +104,12 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
     assert gas.viscosity is not None
     density = table.reynolds * float(gas.viscosity.at(table.temperature)) / (found.speed(gas) * table.length)
     return FreeStream(found.mach, density * gas.constant * found.temperature, found.temperature, found.direction)
+
+
+def _stream_of(table: FreeStreamTable, dimension: int, up: int, pressure: float = SEA_LEVEL) -> FreeStreamInTime:
+    """Return the free stream of a case at any time; where it says no pressure, with this one."""
+    numbers = {key: value_of(getattr(table, key) or (pressure if key == "pressure" else 0.0)) for key in STREAM_KEYS}
+    return FreeStreamInTime(**numbers, dimension=dimension, up=up)
 
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
@@ -131,7 +138,9 @@ def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
     return Rotation(tuple(table.rate), tuple(table.centre) or (0.0, 0.0, 0.0))
 
 
-def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, BoundaryCondition]:
+def boundaries_of(
+    case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int, up: int
+) -> dict[str, BoundaryCondition]:
     """Return what is beyond each patch.
 
     Raises
@@ -141,33 +150,62 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
     """
     nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.value.turbulence is not None else 0.0
     turns = rotation_of(case, dimension)
+    given = _stream_of(case.flow, dimension, up, stream.pressure) if case.flow.in_time else stream
     return {
-        name: _boundary(table, f"boundary.{name}", stream, nut, dimension, turns)
+        name: _boundary(table, f"boundary.{name}", _beyond(table, f"boundary.{name}", given, gas, dimension), nut,
+                        dimension, turns)
         for name, table in case.boundary.items()
-    }
+    }  # fmt: skip
+
+
+def _beyond(table: BoundaryTable, key: str, stream: State, gas: Gas, d: int) -> State:
+    """Return the state that a table gives, the free stream by default, with what fluctuates."""
+    state: Any = tuple(table.state) or stream
+    if table.state:
+        _checked_state(f"{key}.state", table.state, d)
+    if table.fluctuation is None or table.type == "velocity-inlet":
+        return state
+    if isinstance(state, FreeStreamInTime):
+        state = state.states_in_time(gas, d)
+    elif isinstance(state, FreeStream):
+        state = tuple(state.state(gas, d).tolist())
+    return (state[0], *_fluctuating(table.fluctuation, key, state[1:-1], d), state[-1])
+
+
+def _fluctuating(table: FluctuationTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
+    """Return velocities with what fluctuates about them."""
+    about = table.value
+    if not about.mean:
+        if any(isinstance(part, Value) for part in mean):
+            raise CaseError(f"{key}.fluctuation: give mean, the velocity that carries the eddies: {key} has formulas")
+        about = replace(about, mean=tuple(mean))
+    try:
+        return tuple(value_of(part) + more for part, more in zip(mean, about.parts(d), strict=True))
+    except SolverError as error:
+        raise CaseError(f"{key}.fluctuation: {error}") from None
 
 
 def _boundary(
-    table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int, rotation: Rotation | None
+    table: BoundaryTable, key: str, state: State, nut: float, d: int, rotation: Rotation | None
 ) -> BoundaryCondition:  # fmt: skip
     if (own := member_of(table)) is not None:
         return own
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
-    if table.motion():
-        turning = Along(given_velocity(table, key, d))
+    if moves := bool(table.motion()):
+        turning = velocity_values(table, key, d)
     check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
-    if table.state:
-        _checked_state(f"{key}.state", table.state, d)
     if rotation is not None and table.type in ("far-field", "supersonic-inlet") and not table.state:
-        _checked_wind(key, stream, rotation)
-    state, way = tuple(table.state) or stream, tuple(table.direction)
+        _checked_wind(key, state, rotation)
+    way = tuple(table.direction)
+    if table.type == "velocity-inlet" and table.fluctuation is not None:
+        velocity = _fluctuating(table.fluctuation, key, velocity, d)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], BoundaryCondition]] = {
-        "slip": lambda: SlipWall(turning),
+        "slip": lambda: SlipWall(turning, moves),
         "symmetry": SymmetryPlane,
-        "wall": lambda: NoSlipWall(table.temperature, turning),
+        "wall": lambda: NoSlipWall(table.temperature, turning, table.heat_flux, moves),
         "far-field": lambda: FarField(state, nut, vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state, nut),
         "supersonic-outlet": SupersonicOutlet,
@@ -179,8 +217,10 @@ def _boundary(
     return made[table.type]()
 
 
-def _checked_wind(key: str, stream: FreeStream, rotation: Rotation) -> None:
+def _checked_wind(key: str, stream: State, rotation: Rotation) -> None:
     """Raise `CaseError` where a free stream would turn with the mesh."""
+    if not isinstance(stream, FreeStream):
+        raise CaseError(f"{key}: the mesh turns, and the free stream depends on place or time: give numbers in [flow]")
     way = np.zeros(3)
     way[: len(stream.direction)] = stream.direction
     size = float(np.linalg.norm(way) * np.linalg.norm(rotation.vector))
@@ -274,9 +314,11 @@ def _formulas(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Call
     return states
 
 
-def _checked_state(key: str, given: list[float], d: int) -> Array:
+def _checked_state(key: str, given: list[Any], d: int) -> Array:
     if len(given) != d + 2:
         raise CaseError(f"{key}: density, {d} velocities and pressure are wanted, {d + 2} numbers, not {len(given)}")
+    if any(isinstance(one, Value) for one in given):
+        return np.zeros(0)
     if given[0] <= 0.0 or given[-1] <= 0.0:
         raise CaseError(f"{key}: density and pressure have to be above 0, not {given[0]:g} and {given[-1]:g}")
     return np.array(given)

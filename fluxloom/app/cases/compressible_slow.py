@@ -15,6 +15,7 @@ from fluxloom.fv.compressible_outside import (
     FaceState,
     FarFieldState,
     GivenState,
+    HeatFluxState,
     IsothermalState,
     MassFlowState,
     NoSlipState,
@@ -25,6 +26,7 @@ from fluxloom.fv.compressible_outside import (
 )
 from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.values.value import value_of
 
 __all__ = ["warn_of_slow_flow"]
 
@@ -37,6 +39,8 @@ _SLOW = 0.15
 def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> None:
     """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
 
+    Of what depends on the time it is not known how fast it makes the flow: there is no warning then.
+
     Parameters
     ----------
     case, flow
@@ -46,6 +50,8 @@ def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Ar
     comm
         Ranks.
     """
+    if flow.given.given:
+        return
     scheme, fastest = case.scheme.value, _fastest(case, flow, states, comm)
     cure = "low_mach = true, with which it does not"
     if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
@@ -63,7 +69,7 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
     d, gas = flow.dimension, flow.gas
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
-    kinds, rows, formulas = boundary_table(flow.volumes, flow.boundaries, gas)
+    kinds, rows, formulas, _ = boundary_table(flow.volumes, flow.boundaries, gas)
     speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
 
     def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
@@ -76,12 +82,13 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
         speed[free] / gas.sound(given),
         speed[warm] / np.sqrt(gas.gamma * heat[warm]),
         speed[mass] / (density * sound),
-        speed[of(SlipState, NoSlipState, IsothermalState, DensityState)] / sound,
+        speed[of(SlipState, NoSlipState, IsothermalState, HeatFluxState, DensityState)] / sound,
     ]
     pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
     ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
     driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
-    return max(_largest(comm, np.concatenate(found)), driven, case.flow.mach)
+    mach = float(value_of(case.flow.mach).at(np.zeros((1, d)))[0])
+    return max(_largest(comm, np.concatenate(found)), driven, mach)
 
 
 def _largest(comm: Comm, values: Array) -> float:

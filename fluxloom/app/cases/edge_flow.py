@@ -13,7 +13,6 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
     check_balance,
     initial_velocity,
@@ -39,6 +38,7 @@ from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
+from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 

@@ -11,7 +11,6 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained
@@ -27,6 +26,7 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport as Solver
+from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
@@ -31,6 +30,7 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.values.expressions import formula
 
 __all__ = ["LatticeApplication", "LatticeCase"]
 

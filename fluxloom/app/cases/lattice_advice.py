@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.core.strategies import strategy_name
 from fluxloom.flows.lattice_units import SOUND, Units
+from fluxloom.values.expressions import formula
 
 __all__ = ["advices"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.core.errors import CaseError
@@ -15,6 +14,7 @@ from fluxloom.flows.lattice_bodies import Body, BodyMotion, Floating, Membrane, 
 from fluxloom.flows.lattice_immersed import Immersion
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_shapes import Ball, BodyShape, Box, Implicit, OfFile, Rod
+from fluxloom.values.expressions import formula
 
 __all__ = ["bodies_of", "immersion_of", "particles_of"]
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import Expression, formula
-from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
@@ -27,6 +25,8 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.shallow_water import Field
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
+from fluxloom.values.expressions import Expression, formula
+from fluxloom.values.tables import read_raster, read_series
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 

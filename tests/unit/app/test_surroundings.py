@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.toml import read_toml
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.core.processors import default_threads, quota
 from fluxloom.toolchain.compiler import find_compiler
+from fluxloom.values.expressions import Expression
 
 ROOT = Path(__file__).resolve().parents[3]
 VERBS = ["", "run", "check", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices", "mesh", "mesh info"]

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.expressions import Expression
-from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError
@@ -18,6 +16,8 @@ from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.mesh import box2d, box3d, write
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.values.expressions import Expression
+from fluxloom.values.tables import read_raster, read_series
 
 CASE = """
 [case]
