@@ -25,6 +25,7 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
 from fluxloom.flows.lattice_fields import look_at
+from fluxloom.flows.lattice_force import Acceleration
 from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
 from fluxloom.flows.lattice_particles import Particles
@@ -33,7 +34,7 @@ from fluxloom.flows.lattice_points import LatticePoints
 from fluxloom.flows.lattice_ranks import Pieces
 from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
 from fluxloom.flows.lattice_results import draw_fields
-from fluxloom.flows.lattice_sides import NoSlip, Pressure, Side, Slip, Velocity, density_at, vector, velocity_at
+from fluxloom.flows.lattice_sides import Given, NoSlip, Pressure, Side, Slip, Velocity, density_at, velocity_at
 from fluxloom.flows.lattice_snapshots import Beside
 from fluxloom.flows.lattice_sums import KeptNumbers
 from fluxloom.flows.lattice_surface import LatticeSurface
@@ -41,7 +42,6 @@ from fluxloom.flows.lattice_units import Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
 from fluxloom.lbm import lattices
-from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.immersed.reports import shares
@@ -104,9 +104,9 @@ class Start:
     Attributes
     ----------
     velocity
-        A number a dimension, or a function of places ``(n, d)`` that returns ``(n, d)``; empty: at rest.
+        A value a dimension, or a function of places ``(n, d)`` that returns ``(n, d)``; empty: at rest.
     pressure
-        Over that of density one, divided by the density: a number, or a function of places that returns ``(n,)``.
+        Over that of density one, divided by the density.
     """
 
     velocity: Velocity = ()
@@ -114,7 +114,7 @@ class Start:
 
     def on_lattice(self, shape: Sequence[int], units: Units) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         """Return density and velocity of the cells of the box, or what broadcasts to them."""
-        density, velocity = density_at(self.pressure, units), velocity_at(self.velocity, units, "initial")
+        density, velocity = density_at(self.pressure, units, "initial"), velocity_at(self.velocity, units, "initial")
         if not (callable(density) or callable(velocity)):
             return density, velocity
         places = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
@@ -143,7 +143,7 @@ class Lattice(Flow):
     bodies, particles
         Bodies by name, and many free ones.
     force
-        Acceleration of all fluid, a number a dimension; empty: none.
+        Acceleration of the fluid, a value a dimension; empty: none. With immersed bodies it is the same everywhere.
     start
         How it begins.
     numerics, immersion
@@ -162,7 +162,7 @@ class Lattice(Flow):
     def __init__(
         self, cells: Sequence[int], units: Units, context: Context | None = None, *,
         boundaries: Mapping[str, Side] | None = None, bodies: Mapping[str, Body] | None = None,
-        particles: Particles | None = None, force: Sequence[float] = (), start: Start = Start(),
+        particles: Particles | None = None, force: Sequence[Given] = (), start: Start = Start(),
         numerics: Numerics = Numerics(), immersion: Immersion = Immersion(), look: int = 100,
     ) -> None:  # fmt: skip
         if len(cells) != units.dimension:
@@ -178,17 +178,18 @@ class Lattice(Flow):
             check_collision(numerics.collision, lattice)
         box = Box(shape, tuple(f"{axis}min" not in sides for axis in "zyx"[3 - d :]))
         self.boundary = immersed_boundary(solids, particles, immersion, box, units)
-        acting = vector("fluid.force", force, units, units.dx / units.dt**2) if any(force) else ()
+        self._force = Acceleration(force, units)
         in_field = self.boundary is not None and numerics.streaming.buffers == 1
         self.solver = LatticeBoltzmann(
             self.context, shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=numerics.collision,
             streaming=numerics.streaming, dtype=numerics.precision, bodies=solid_bodies(solids, box, units),
             boundaries={name: side.on_lattice(units, f"boundary.{name}") for name, side in sides.items()},
-            force=ForceField(acting) if in_field else acting, cells=numerics.cells,
+            force=self._force.start(in_field), cells=numerics.cells,
         )  # fmt: skip
         if self.boundary is not None:
             with named("body, particles"):
                 self.solver.immerse(self.boundary)
+        self._force.attach(self.solver)
         self.solver.initialise(*start.on_lattice(shape, units))
         self.pieces = Pieces(self.solver)
         self.beside = Beside(self.solver, self.pieces.window)
@@ -276,6 +277,7 @@ class Lattice(Flow):
             self._first = self.steps
         if self._energy is None:  # of a run that begins
             self._energy = (self.steps, self._kinetic())
+        self._force.prepare(self.solver.steps)
         self.solver.step()
         self.beside.stepped()
         if self.steps % self._every == 0:
@@ -298,7 +300,9 @@ class Lattice(Flow):
         return energy
 
     def _look(self) -> None:
-        """Measure the residual and, as that waits for the device, the rate."""
+        """Measure the residual and, as that waits for the device, the rate; look for values that were wrong."""
+        self.solver.conditions.check_given()
+        self._force.check()
         (before, was), steps, energy = self._energy or (0, 0.0), self.solver.steps, self._kinetic()
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)

@@ -16,20 +16,26 @@ from fluxloom.core.errors import SolverError
 from fluxloom.flows.lattice_units import FASTEST, SOUND, Units
 from fluxloom.flows.naming import KeyedError, named
 from fluxloom.lbm import boundaries as lbm
+from fluxloom.lbm.boundaries.in_time import InTime
 from fluxloom.lbm.boundaries.openings import AntiBounceBack, PressureScheme, RegularisedCells, VelocityScheme
+from fluxloom.values.value import Value, value_of, vector_of
 
 __all__ = [
-    "Inflow", "NoSlip", "Outflow", "Pressure", "PressureSide", "Side", "Slip", "Sponge", "Velocity", "density_at",
-    "vector", "velocity_at",
+    "Given", "Inflow", "NoSlip", "Outflow", "Pressure", "PressureSide", "Side", "Slip", "Sponge", "Velocity",
+    "density_at", "vector", "velocity_at",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
-Velocity: TypeAlias = Sequence[float] | Callable[[Array], npt.ArrayLike]
-"""A number a dimension, or a function of places ``(n, d)`` that returns ``(n, d)``."""
+Given: TypeAlias = float | str | Value | Callable[..., npt.ArrayLike]
+"""A number, a formula in x, y, z and t, a table (`fluxloom.values.tables`), or a function of places ``(n, d)``, or of
+places and a time, that returns ``(n,)``."""
 
-Pressure: TypeAlias = float | Callable[[Array], npt.ArrayLike]
-"""Over that of density one, divided by the density: a number, or a function of places that returns ``(n,)``."""
+Velocity: TypeAlias = Sequence[Given] | Callable[..., npt.ArrayLike]
+"""One a dimension; or a function of places, or of places and a time, that returns ``(n, d)``."""
+
+Pressure: TypeAlias = Given
+"""Over that of density one, divided by the density."""
 
 
 class Side(Protocol):
@@ -63,7 +69,7 @@ class NoSlip:
 
     def on_lattice(self, units: Units, key: str) -> lbm.Condition:
         """Return the condition in cells and steps."""
-        moves = callable(self.velocity) or len(self.velocity) > 0
+        moves = len_of(self.velocity) > 0
         center = (-0.5,) * units.dimension if self.torque else None  # the lower corner of the box
         return lbm.Wall(velocity_at(self.velocity, units, key) if moves else None, measure=True, center=center)
 
@@ -119,7 +125,7 @@ class PressureSide:
 
     def on_lattice(self, units: Units, key: str) -> lbm.Condition:
         """Return the condition in cells and steps."""
-        return lbm.Pressure(density_at(self.pressure, units), self.scheme)
+        return lbm.Pressure(density_at(self.pressure, units, key), self.scheme)
 
 
 @dataclass(frozen=True)
@@ -169,28 +175,39 @@ def vector(name: str, values: Sequence[float], units: Units, scale: float) -> tu
     return units.vector(values, scale)
 
 
-def velocity_at(given: Velocity, units: Units, key: str) -> tuple[float, ...] | Callable[[Array], Array]:
-    """Return a velocity on the lattice: a number an axis, slowest first, or a function of places there."""
-    if callable(given):
-        return lambda places: slow(_components(given, places, units, key)[:, ::-1] / units.speed, key)
-    found = vector(f"{key}.velocity", given, units, units.speed)
-    slow(np.array(found), key)
-    return found
+def velocity_at(given: Velocity, units: Units, key: str) -> tuple[float, ...] | InTime:
+    """Return a velocity on the lattice: a number an axis, slowest first, or values in space and time."""
+    if not len_of(given):
+        return units.vector((), units.speed)
+    values = vector_of(given, units.dimension, f"{key}.velocity")
+    if not any(value.in_space or value.in_time for value in values):
+        nowhere = np.zeros((1, units.dimension))
+        numbers = [float(value.at(nowhere, 0.0, f"{key}.velocity")[0]) for value in values]
+        found = units.vector(numbers, units.speed)
+        slow(np.array(found), key)
+        return found
+    return _Velocity(values, key, units.dx, units.dt, units.lower, 1.0, units.speed)
 
 
-def _components(given: Callable[[Array], npt.ArrayLike], places: Array, units: Units, key: str) -> Array:
-    at = np.stack(units.points(places), axis=1)
-    found = np.asarray(given(at), dtype=np.float64)
-    if found.shape not in (at.shape, at.shape[1:]):
-        raise KeyedError(key, f"the velocity of places {at.shape} is a function that returns {found.shape}")
-    return np.broadcast_to(found, at.shape)
+def len_of(given: Velocity) -> int:
+    """Return the number of components of a velocity; of a function 1."""
+    return len(given) if isinstance(given, Sequence) else 1
 
 
-def density_at(given: Pressure, units: Units) -> float | Callable[[Array], Array]:
-    """Return the density that a pressure means: a number, or a function of places on the lattice."""
-    if not callable(given):
-        return 1.0 + units.excess(given)
-    return lambda places: 1.0 + units.excess(np.asarray(given(np.stack(units.points(places), axis=1)), np.float64))
+class _Velocity(InTime):
+    """A velocity in space and time, which is not too fast."""
+
+    def at(self, positions: Array, time: float) -> Array:
+        """Return it on the lattice."""
+        return slow(super().at(positions, time), self.name)
+
+
+def density_at(given: Pressure, units: Units, key: str) -> float | InTime:
+    """Return the density that a pressure means: a number, or values in space and time."""
+    value = value_of(given, f"{key}.pressure")
+    if not (value.in_space or value.in_time):
+        return 1.0 + units.excess(float(value.at(np.zeros((1, units.dimension)), 0.0, f"{key}.pressure")[0]))
+    return InTime((value,), f"{key}.pressure", units.dx, units.dt, units.lower, 3.0, units.speed**2, 1.0)
 
 
 def slow(velocity: Array, key: str) -> Array:

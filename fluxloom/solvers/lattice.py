@@ -456,6 +456,7 @@ class LatticeBoltzmann:
         Divergence
             Naming the step.
         """
+        self.conditions.check_given()
         if not np.all(np.isfinite(self.totals())):
             stiff = "" if self.immersed is None else self.immersed.softer
             raise Divergence(

@@ -62,6 +62,23 @@ class Conditions:
         """Return what runs before a step."""
         return [step for part in self.parts.values() for step in part.loops(parity)]
 
+    @property
+    def changing(self) -> bool:
+        """Whether conditions set values that change in time."""
+        return any(part.timed for part in self.parts.values())
+
+    def prepare(self, step: int) -> None:
+        """Say that a step is next: those before it are so many."""
+        for part in self.parts.values():
+            for one in part.timed:
+                one.prepare(step)
+
+    def check_given(self) -> None:
+        """Raise `SolverError` where a value that changes in time was wrong in the last steps. Collective."""
+        for part in self.parts.values():
+            for one in part.timed:
+                one.check()
+
     def begin(self, parity: int) -> None:
         """Do what comes once, before the first step from new populations."""
         for part in self.parts.values():

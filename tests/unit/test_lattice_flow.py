@@ -173,7 +173,7 @@ def test_bodies_in_space() -> None:
     ("changes", "message"),
     [
         ({"cells": (8, 8, 8)}, "2 numbers are wanted"),
-        ({"boundaries": {"xmin": Inflow((1.0,)), "xmax": Outflow()}}, r"boundary\.xmin\.velocity: 2 numbers"),
+        ({"boundaries": {"xmin": Inflow((1.0,)), "xmax": Outflow()}}, r"boundary\.xmin\.velocity: a vector of 2"),
         ({"boundaries": {"ymin": NoSlip((9.0, 0.0)), "ymax": Slip()}}, r"boundary\.ymin: the velocity has a Mach"),
         ({"bodies": {"a": Body(Ball((9.0, 9.0), 0.4))}}, r"body\.a: the body is outside"),
         ({"bodies": {"a": Body(Ball((0.5,), 0.4))}}, r"body\.a\.center: 2 numbers"),

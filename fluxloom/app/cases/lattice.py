@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -18,7 +17,7 @@ from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersion_of, particles_of
 from fluxloom.app.cases.lattice_monitors import lattice_monitors
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable, units_of
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.core.errors import CaseError, DatError, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
@@ -30,7 +29,6 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.values.expressions import formula
 
 __all__ = ["LatticeApplication", "LatticeCase"]
 
@@ -144,7 +142,7 @@ def _side(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
 
 
 def _condition(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
-    velocity = table.velocity or (given_velocity(table, key, d) if table.motion() else [])
+    velocity = table.velocity or (velocity_values(table, key, d) if table.motion() else [])
     match table.type:
         case "wall":
             return NoSlip(velocity, turns)
@@ -157,19 +155,13 @@ def _condition(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Si
         case "pressure":
             outlet = table.scheme or AntiBounceBack()
             assert isinstance(outlet, PressureScheme)
-            return PressureSide(_pressure(table.pressure, f"{key}.pressure", d), outlet)
+            return PressureSide(table.pressure, outlet)
         case "outflow":
             return Outflow()
-
-
-def _pressure(text: str, key: str, d: int) -> float | Callable[[Array], Array]:
-    """Return the pressure that a formula describes: a number where that is the same everywhere."""
-    part = formula(text or "0", key, ("x", "y", "z")[:d])
-    return (lambda places: part(*places.T)) if re.search(r"\b[xyz]\b", text) else float(part(*np.zeros((d, 1)))[0])
 
 
 def _start(table: LatticeInitialTable, d: int) -> Start:
     """Return how a flow begins."""
     if not table.changed(("velocity_x", "velocity_y", "velocity_z", "pressure")):
         return Start()
-    return Start(given_velocity(table, "initial", d), _pressure(table.pressure, "initial.pressure", d))
+    return Start(velocity_values(table, "initial", d), table.pressure)
