@@ -116,6 +116,10 @@ if TYPE_CHECKING:
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.monitors.lines import Line as Line
+    from fluxloom.monitors.probes import Probes as Probes
+    from fluxloom.monitors.slices import Slice as Slice
+    from fluxloom.monitors.spectrum import Spectrum as Spectrum
     from fluxloom.run.checkpoint import Every as Every
     from fluxloom.run.flow import Flow as Flow
     from fluxloom.run.flow import Steady as Steady
@@ -168,6 +172,10 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.rings": "RingProduct",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.monitors.lines": "Line",
+        "fluxloom.monitors.probes": "Probes",
+        "fluxloom.monitors.slices": "Slice",
+        "fluxloom.monitors.spectrum": "Spectrum",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time",
         "fluxloom.run.guard_limits": "GuardLimits",

@@ -49,6 +49,7 @@ __all__ = [
     "stage",
     "stiffness",
     "total_viscosity",
+    "turning_friction",
     "velocity_gradient",
 ]
 
@@ -363,6 +364,20 @@ def reaction(
         borne = p_own[0] * push[a] - share[0] * held
         force[a] += borne
         load[a] = borne
+
+
+@kernel
+def turning_friction(curvature: Read, u: Read, nu: Read, load: RW, force: Inc, *, d: Const[int]):
+    """``nu A K u``: the part of the transposed gradient on a wall that turns, see `fluxloom.fv.wall_curvature`.
+
+    ``curvature`` is ``A K`` with the area that belongs to the point.
+    """
+    for k in range(d):
+        total = 0.0
+        for m in range(d):
+            total += nu[0] * curvature[d * k + m] * u[m]
+        force[k] += total
+        load[k] += total
 
 
 @kernel

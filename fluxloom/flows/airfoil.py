@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.airfoil_surface import AirfoilSurface
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
@@ -23,10 +24,15 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import PointValues
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants
+from fluxloom.solvers.airfoil_forces import PATCH
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Airfoil", "airfoil_part", "airfoil_run"]
 
@@ -97,6 +103,15 @@ class Airfoil(Flow):
         self.solver.iterate()
         return self.solver.rms()
 
+    @property
+    def patches(self) -> Sequence[str]:
+        """The wall."""
+        return (PATCH,)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> AirfoilSurface:
+        """Return the wall as a surface, with the force of the pressure. Collective."""
+        return AirfoilSurface(self.solver, patches, about)
+
     def columns(self) -> dict[str, float]:
         """Return the iteration and the root mean square change."""
         return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
@@ -129,6 +144,14 @@ class Airfoil(Flow):
     def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
         """Return the residual."""
         return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples density, velocity, pressure and Mach number of cells. Collective."""
+        from fluxloom.solvers.airfoil_probes import AirfoilProbes
+
+        return AirfoilProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import SurfaceForces
+from fluxloom.solvers.compressible_surface import patch_values
 from fluxloom.solvers.flow_patches import place_in
 
 __all__ = ["CompressibleSurface"]
+
+Array = npt.NDArray[np.float64]
 
 
 class CompressibleSurface:
@@ -31,7 +37,7 @@ class CompressibleSurface:
         self, solver: CompressibleFlow, patches: Sequence[str], about: Sequence[float], outside: float,
         fluxes: Callable[[], None],
     ) -> None:  # fmt: skip
-        self.patches, self._fluxes = tuple(patches), fluxes
+        self.patches, self._solver, self._fluxes = tuple(patches), solver, fluxes
         name = "+".join(self.patches)
         point = place_in(about, solver.dimension)[: solver.dimension]
         self._forces = SurfaceForces(solver, {name: self.patches}, pressure=outside, points={name: point})
@@ -44,4 +50,14 @@ class CompressibleSurface:
     def collect(self) -> Loads:
         """Return what `take` asked for last. Collective."""
         (found,) = self._forces.collect().values()
-        return Loads(found.pressure, found.friction, found.moment, found.mass, found.area, found.energy)
+        means = {"p": found.mean_pressure, "total_pressure": found.mean_total, "T": found.mean_temperature}
+        return Loads(found.pressure, found.friction, found.moment, found.mass, found.area, found.energy, means)
+
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return nothing: the gas carries no scalars."""
+        return {}
+
+    def faces(self) -> Mapping[str, Array]:
+        """Return values of the faces, see `fluxloom.solvers.compressible_surface`, on rank 0. Collective."""
+        found = patch_values(self._solver, self.patches).columns
+        return {} if self._solver.context.comm.rank else found

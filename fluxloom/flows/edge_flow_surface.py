@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.run.gathering import rows_in_order
 from fluxloom.run.measures import Loads
+from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 
 __all__ = ["EdgeFlowSurface"]
@@ -41,3 +43,39 @@ class EdgeFlowSurface:
         flow, mean, square, area = sums[6:].tolist()
         means = {"p": mean / area, "total_pressure": (mean + square) / area}
         return Loads(pressure, force - pressure, moment, flow, area, means=means)
+
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return nothing: the flow carries no scalars."""
+        return {}
+
+    def faces(self) -> Mapping[str, Array]:
+        r"""Return values of the points of the patches on rank 0, each with its part of the area as a face. Collective.
+
+        The wall shear stress is what the discrete equations of momentum say: the force that holds a point, less that
+        of the pressure, over the area of the point, :math:`\tau_I = (F_I - p_I \int N_I n \, dA) / \int N_I \, dA`,
+        and of this the part along the wall: of higher order than gradients in the elements. In ``y_plus`` the distance
+        is that of the next points, twice the volume of the point over its area, or that of a law of the wall.
+        """
+        solver, found, d = self._solver, self._found, self._solver.dimension
+        self.take()
+        at, site, loops = found.points, found.site, solver.loops
+        load, p = found.load.read()[at], loops.shown.read()[at]
+        area, vectors = site[:, 2 * d], site[:, d : 2 * d]
+        normals = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+        tau = (load - p[:, None] * vectors) / area[:, None]
+        tau -= np.einsum("ij,ij->i", tau, normals)[:, None] * normals
+        if not self._steps:
+            tau[:] = math.nan
+        axes = "xyz"[:d]
+        columns = {name: site[:, k] for k, name in enumerate(axes)}
+        columns |= {f"n{name}": normals[:, k] for k, name in enumerate(axes)}
+        columns |= {"area": area, "p": p} | {f"tau_{name}": tau[:, k] for k, name in enumerate(axes)}
+        nu = loops.laminar.read()[at]
+        away = 2.0 * solver.operators.mass.read()[at] / area
+        for name in self.patches:
+            if isinstance(law := loops.boundaries[name], WallLaw):
+                away[np.isin(at, solver.mesh.patches[name].points)] = law.distance
+        with np.errstate(divide="ignore"):
+            columns["y_plus"] = away * np.sqrt(np.linalg.norm(tau, axis=1)) / nu
+        rows = rows_in_order(solver.context.comm, solver.mesh.numbers[at], np.stack(list(columns.values()), axis=1))
+        return {} if solver.context.comm.rank else dict(zip(columns, rows.T, strict=True))

@@ -213,10 +213,8 @@ class Lattice(Flow):
 
     @property
     def patches(self) -> Sequence[str]:
-        """Names of the walls and bodies whose force is measured."""
-        parts = self.solver.conditions.parts
-        immersed = () if self.boundary is None else self.boundary.names
-        return [*(name for name, part in parts.items() if part.force is not None), *immersed]
+        """Names of the sides that have a condition, and of the bodies."""
+        return [*self.solver.conditions.given, *(() if self.boundary is None else self.boundary.names)]
 
     def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
         """Return walls and bodies as a surface. Collective."""

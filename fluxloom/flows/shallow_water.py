@@ -1,10 +1,10 @@
-"""The tsunami case as it runs: reports, gauges, events, snapshots and pictures."""
+"""The tsunami case as it runs: reports, events, snapshots and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,8 @@ from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.files import fields_name, write_fields, write_table
-from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
+from fluxloom.run.files import fields_name, write_fields
+from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.monitor import Monitor
@@ -28,6 +28,9 @@ from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
 from fluxloom.solvers.shallow_water import Survey
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Event", "Plan", "ShallowWater"]
 
@@ -61,8 +64,8 @@ class Plan:
     ----------
     end, intervals
         The run has so many equal intervals, with a report after each.
-    gauges, sampling
-        Points, and the seconds between two of their rows.
+    gauges
+        Points that the picture of the surface shows.
     snapshots
         Files of fields, at equal intervals.
     events
@@ -72,13 +75,12 @@ class Plan:
     end: float
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    sampling: float = 1.0
     snapshots: int = 0
     events: tuple[Event, ...] = ()
 
 
 class WaterFiles(Monitor):
-    """Gauges in ``gauges.csv``, and the fields now and then.
+    """The fields now and then.
 
     Parameters
     ----------
@@ -88,41 +90,17 @@ class WaterFiles(Monitor):
         Returns the whole mesh, on rank 0.
     """
 
-    name, remembers = "gauges", ("memory",)
-
     def __init__(self, solver: Solver, plan: Plan, mesh: Callable[[], MeshData]) -> None:
         self.solver, self.plan, self._mesh = solver, plan, mesh
-        self.gauges = Gauges(solver, plan.gauges)
-        self.rows: list[tuple[float, FloatArray]] = []
-        """Times, and what `Gauges.read` returned."""
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """The rows so far."""
-        times, values = self.series()
-        return {"gauges": list(self.gauges.names), "times": times, "values": values}
-
-    @memory.setter
-    def memory(self, memory: Mapping[str, Any]) -> None:
-        """Take back what a checkpoint has kept."""
-        names, before = self.gauges.names, list(memory["gauges"])
-        values = np.full((len(memory["times"]), len(names), 4), np.nan)
-        for k, name in enumerate(names):
-            if name in before:
-                values[:, k] = memory["values"][:, before.index(name)]
-        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
 
     @property
     def intervals(self) -> list[float]:
-        """Seconds between two samples, and between two files."""
-        plan = self.plan
-        return [*([plan.sampling] if plan.gauges else []), *([plan.end / plan.snapshots] if plan.snapshots else [])]
+        """Seconds between two files, where there are any."""
+        return [self.plan.end / self.plan.snapshots] if self.plan.snapshots else []
 
     def at(self, time: float) -> None:
         """Take what is due at a time."""
         plan, close = self.plan, _CLOSE * self.plan.end
-        if plan.gauges and _due(time, plan.sampling, close):
-            self.rows.append((time, self.gauges.read()))
         if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
             self._snapshot(round(time * plan.snapshots / plan.end))
 
@@ -132,35 +110,6 @@ class WaterFiles(Monitor):
         fields = gathered(solver.context.comm, solver.mesh.cells.part, solver.fields())
         name, time = fields_name("auto", f"snapshot_{number:04d}"), solver.time
         self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
-
-    def series(self) -> tuple[FloatArray, FloatArray]:
-        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
-        times = np.array([time for time, _ in self.rows])
-        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the table."""
-        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
-            self.rows.append((self.solver.time, self.gauges.read()))
-        if not self.rows:
-            return
-        times, values = self.series()
-        parts = ("depth", "elevation", "velocity_x", "velocity_y")
-        columns = {f"{name}.{part}": values[:, k, i] for k, name in enumerate(self.gauges.names)
-                   for i, part in enumerate(parts)}  # fmt: skip
-        self.folder.write("gauges.csv", lambda path: write_table(path, {"time": times, **columns}))
-
-    def draw(self, name: str) -> None:
-        """Draw the surface at the gauges over time."""
-        if len(self.rows) < 2:
-            return
-        from fluxloom.run.pictures import draw_history
-
-        times, values = self.series()
-        panels = [(HistoryPanel(f"{gauge} [m]", (gauge,)), values[:, k, 1:2])
-                  for k, gauge in enumerate(self.gauges.names)]  # fmt: skip
-        title = f"{name}: surface at the gauges"
-        self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
 
 
 class ShallowWater(Flow):
@@ -215,19 +164,33 @@ class ShallowWater(Flow):
         """Of the water, seconds."""
         return self.solver.time
 
+    def columns(self) -> dict[str, float]:
+        """Return what the water was at the last report: volume, what came in, largest speed, change of the depth."""
+        last = self.last
+        return {
+            "time": self.time, "volume": last.volume, "inflow": last.inflow, "speed": last.speed,
+            "residual": last.change,
+        }  # fmt: skip
+
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the time of the end."""
         return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
 
     def advance(self, until: Until) -> float:
-        """Run to the next report; return the root mean square change of the depth; NaN: it is lost."""
+        """Run to the next report, or to where a monitor looks before; return the change of depth at the last report.
+
+        It is the root mean square; NaN: the water is lost.
+        """
         plan = self.plan
         if self.time < plan.end:
-            self._done += 1
-            for time in self._stops(self.time, min(plan.end * self._done / plan.intervals, plan.end)):
+            report = min(plan.end * (self._done + 1) / plan.intervals, plan.end)
+            stop = until.stop if until.stop < report - _CLOSE * plan.end else report
+            for time in self._stops(self.time, stop):
                 self.solver.advance_to(time)
                 self._handle(time)
-            self.last = self.solver.survey()
+            if stop == report:
+                self._done += 1
+                self.last = self.solver.survey()
         return self.last.change
 
     def trial_step(self, until: Until) -> None:
@@ -297,6 +260,10 @@ class ShallowWater(Flow):
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""
         return self.solver.reports()
+
+    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error") -> Gauges:
+        """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
+        return Gauges(self.solver, points, outside)
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""

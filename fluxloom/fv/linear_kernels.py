@@ -332,11 +332,14 @@ def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope:
 
 
 @kernel
-def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Read, sums: Inc, *, d: Const[int]):
+def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Read, entering: RW, sums: Inc, *,
+                        d: Const[int]):  # fmt: skip
     """What `fluxloom.fv.scalar_transport.scalar_flux` lacks, see `oblique_force`."""
     for j in range(len(side)):
         for m in range(d):
-            sums[0] += alpha[j] * side[j][0] * oblique[m] * g[j][m]
+            diffused = alpha[j] * side[j][0] * oblique[m] * g[j][m]
+            entering[0] += diffused
+            sums[0] += diffused
             sums[1] -= us[j] * side[j][0] * oblique[d + m] * g[j][m]
 
 

@@ -25,7 +25,8 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = [
-    "add_outlets", "cells_behind", "load_sums", "outlet_slopes", "pressure_slopes", "scalar_slope", "wall_force",
+    "add_outlets", "cells_behind", "load_sums", "outlet_slopes", "pressure_slopes", "scalar_slope",
+    "turning_friction", "wall_force",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -88,6 +89,19 @@ def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us:
             held[d + k] -= drag
     for k in range(d + d + 2):
         load[k] = held[k]
+
+
+@kernel
+def turning_friction(curvature: Read, side: Read, nus: Read, u: Read, load: RW, friction: Inc, *, d: Const[int]):
+    """``nu A K u``: the part of the transposed gradient on a wall that turns, see `fluxloom.fv.wall_curvature`."""
+    for j in range(len(side)):
+        for k in range(d):
+            total = 0.0
+            for m in range(d):
+                total += curvature[d * k + m] * u[m]
+            drag = nus[j] * side[j][0] * total
+            friction[k] += drag
+            load[d + k] += drag
 
 
 @kernel

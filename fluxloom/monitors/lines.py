@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.moments import Moments
 from fluxloom.monitors.point_samples import PointSamples, line_of
 from fluxloom.run.files import write_table
 from fluxloom.run.flow import HistoryPanel
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.results.tables import Lines
@@ -42,7 +42,7 @@ class Line(PointSamples):
     every
         Steps between two samples; 0: there is the last profile alone.
     period
-        Seconds between two samples, instead of steps; see `fluxloom.monitors.moments.Moments`.
+        Seconds between two samples, instead of steps; see `fluxloom.run.moments.Moments`.
 
     Attributes
     ----------
@@ -109,9 +109,8 @@ class Line(PointSamples):
 
     def finish(self) -> None:
         """Take the profile of the last step, and write it."""
-        if not self.flow.steps:
-            return
-        self._last()
+        if self.flow.steps:
+            self._last()
         if self._lines is not None:
             self.folder.closed(f"{self.name}_series.csv", self._lines)
         rows = self.rows()

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.moments import Moments
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import PointValues
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
@@ -64,20 +64,24 @@ class PointSamples(Monitor):
     # -------------------------------------------------------------------------------------------- state
     @property
     def memory(self) -> dict[str, Any]:
-        """Names of the columns, and all rows so far. Collective."""
+        """Names of the columns, where their points are, and all rows so far. Collective."""
         self._fetch()
-        return {"names": list(self.names), "rows": self.rows()}
+        return {"names": list(self.names), "places": self._places(), "rows": self.rows()}
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
-        """Take back what a checkpoint has kept."""
-        places = {name: k for k, name in enumerate(memory["names"])}
-        before = np.asarray(memory["rows"])
+        """Take back what a checkpoint has kept: of points that are where they were."""
+        known = {name: k for k, name in enumerate(memory["names"])}
+        before, places = np.asarray(memory["rows"]), memory["places"]
         rows = np.full((len(before), len(self.names)), np.nan)
-        for k, name in enumerate(self.names):
-            if name in places:
-                rows[:, k] = before[:, places[name]]
-        self._rows = [rows] if self.names[0] in places else []
+        for k, (name, place) in enumerate(zip(self.names, self._places(), strict=True)):
+            if name in known and list(places[known[name]]) == place:
+                rows[:, k] = before[:, known[name]]
+        self._rows = [rows] if self.names[0] in known else []
+
+    def _places(self) -> list[list[float]]:
+        """Return the coordinates of the point of each column; the first one has none."""
+        return [[], *([float(x) for x in self.points[name]] for name in self.inside for _ in self.values)]
 
     def rows(self) -> Array:
         """Return all rows that the host has, ``(n, columns)``."""

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.moments import Moments
 from fluxloom.monitors.point_samples import PointSamples, line_of
 from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.results.tables import Lines
@@ -39,7 +39,7 @@ class Probes(PointSamples):
     every
         Steps between two samples.
     period
-        Seconds between two samples, instead of steps; see `fluxloom.monitors.moments.Moments`.
+        Seconds between two samples, instead of steps; see `fluxloom.run.moments.Moments`.
     spectrum
         Whether each probe has its power spectra in ``spectrum_PROBE.csv``, and in the summary how its values oscillate,
         both of the last half of the run.
@@ -50,7 +50,7 @@ class Probes(PointSamples):
         When it is attached to a run: if a point lies outside of the mesh.
     """
 
-    name = "probes"
+    name, file = "probes", "probes.csv"
 
     def __init__(self, points: Points, every: int = 1, *, period: float = 0.0, spectrum: bool = False) -> None:
         super().__init__(named(points), Moments(every, period))
@@ -73,7 +73,7 @@ class Probes(PointSamples):
         """Open the file, and write what there is."""
         super().begin(folder)
         before = [line_of(row) for row in self.rows()]
-        self._lines = folder.lines("probes.csv", ",".join(self.names), before)
+        self._lines = folder.lines(self.file, ",".join(self.names), before)
 
     def _came(self, rows: Array) -> None:
         if self._lines is not None:
@@ -85,7 +85,7 @@ class Probes(PointSamples):
         if self._lines is not None:
             self._last()
         self._fetch()
-        self.folder.closed("probes.csv", self._lines)
+        self.folder.closed(self.file, self._lines)
         for name, spectra in self._spectra():
             spectra.write(self.folder, name)
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.mesh.rows import together
-from fluxloom.monitors.moments import Moments
 from fluxloom.run.flow import Flow
 from fluxloom.run.image_data import write_image
 from fluxloom.run.measures import PointValues
+from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
@@ -47,7 +47,7 @@ class Slice(Monitor):
     size
         Squares along the longer side.
     period
-        Seconds between two files, instead of steps; see `fluxloom.monitors.moments.Moments`.
+        Seconds between two files, instead of steps; see `fluxloom.run.moments.Moments`.
 
     Attributes
     ----------

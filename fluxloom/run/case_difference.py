@@ -11,7 +11,7 @@ __all__ = ["case_differences", "monitor_differences", "output_differences"]
 _MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "spectra", "statistics")
 """Tables of what keeps numbers while a run advances."""
 
-_OUTPUTS = (*_MONITORS, "output", "slices", "snapshots", "surface")
+_OUTPUTS = (*_MONITORS, "output", "patch_flow", "slices", "snapshots", "surface", "walls")
 
 _FREE_TABLES = frozenset({*_OUTPUTS, "checkpoint", "guards", "partition"})
 """Outputs, monitors, and how the mesh is divided."""

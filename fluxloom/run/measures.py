@@ -93,12 +93,12 @@ class Loads:
         Of the patches, m^2.
     energy
         That leaves through them, W; NaN where the flow has none.
+    means
+        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
     total : (d,)
         The force of a flow that does not know its parts, which are NaN then.
     turns
         Whether the moment is found; else it is NaN.
-    means
-        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
     """
 
     pressure: Array
@@ -107,9 +107,9 @@ class Loads:
     flow: float
     area: float
     energy: float = float("nan")
+    means: Mapping[str, float] = field(default_factory=dict[str, float])
     total: Array | None = None
     turns: bool = True
-    means: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def force(self) -> Array:
@@ -133,10 +133,16 @@ class Surface(Protocol):
         """Return what `take` asked for last. Collective."""
         ...
 
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return of each scalar that the flow carries its mean over the area and what leaves per second. Collective."""
+        ...
+
     def faces(self) -> Mapping[str, Array]:
         """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
 
-        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall
-        shear stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
+        stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...

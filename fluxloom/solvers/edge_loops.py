@@ -20,6 +20,8 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import given_values
+from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
@@ -318,15 +320,42 @@ class EdgeLoops:
             self.operators.mass, self.body, self.step_length, share, push, load, total, over=where,
             transposed=self.scheme.stress.transposed,
         )  # fmt: skip
+        turning = self._turning(patches, load, total, name)
         x, y, z = about
         summed = Loop(
             kernels.load_sums, where, load, self.shown, self.u, ctx.dat(self.points, site, f"{name}.site"), sums, d=d,
             x=x, y=y, z=z, name=f"{name}.sums",
         )  # fmt: skip
-        chain = Chain([Reset(total), Reset(sums), *self.convection(self.u), held, summed], name=name)
+        chain = Chain([Reset(total), Reset(sums), *self.convection(self.u), held, *turning, summed], name=name)
         found = Reaction(chain, total, sums, load, shares.points, site[shares.points])
         self._forces[patches, about] = found
         return found
+
+    def _turning(self, patches: Sequence[str], load: Dat, total: Global, name: str) -> list[Loop]:
+        """Return the loop to what the transposed gradient does on curved walls that move. Collective.
+
+        Where the stress is symmetric, the discrete equations have it.
+        """
+        ctx, d, moving = self.context, self.dimension, dict[str, NoSlip]()
+        for one in patches:
+            if isinstance(wall := self.boundaries[one], NoSlip) and (callable(wall.velocity) or len(wall.velocity)):
+                moving[one] = wall
+        if not moving or self.scheme.stress.transposed:
+            return []
+        area, vectors = np.zeros(self.points.size), np.zeros((self.points.size, d))
+        for patch in (self.mesh.patches[one] for one in moving):
+            area[patch.points] += patch.extents
+            vectors[patch.points] += patch.areas
+        at = np.flatnonzero(area)
+        normals = vectors[at] / np.linalg.norm(vectors[at], axis=1)[:, None]
+        found = wall_curvature(ctx.comm, self.places[at], normals)
+        if not any(ctx.comm.allgather(bool(found.any()))):
+            return []
+        whole = np.zeros((self.points.size, d * d))
+        whole[at] = area[at, None] * found.reshape(-1, d * d)
+        curvature = ctx.dat(self.points, whole, f"{name}.curvature")
+        over, title = ctx.subset(self.points, at, f"{name}.turning"), f"{name}.turning"
+        return [Loop(kernels.turning_friction, over, curvature, self.u, self.nu, load, total, d=d, name=title)]
 
 
 def _viscosity(given: float | Callable[[Array], npt.ArrayLike], places: Array) -> Array:

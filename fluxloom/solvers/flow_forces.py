@@ -15,16 +15,19 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.face_forces import slope_at_walls
+from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.volumes import warps_of
+from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.fv.wall_forces import (
     cells_behind,
     load_sums,
     outlet_slopes,
     pressure_slopes,
     scalar_slope,
+    turning_friction,
     wall_force,
 )
 from fluxloom.mesh.warped_faces import TENSOR
@@ -130,12 +133,12 @@ class Forces:
 
     ::
 
-        F = sum (p_b n - nu_s (u_b - u_c) / delta) A
+        F = sum (p_b n - nu_s (u_b - u_c) / delta + nu_s K u_b) A
 
         M = sum (x_b - x_0) x F_b
 
-    over the boundary faces, with the outward normal ``n`` and their centres ``x_b``. On several ranks everything is
-    collective.
+    over the boundary faces, with the outward normal ``n`` and their centres ``x_b``; on curved walls that move with the
+    curvature ``K`` (`fluxloom.fv.wall_curvature`). On several ranks everything is collective.
 
     Parameters
     ----------
@@ -147,7 +150,8 @@ class Forces:
         For coefficients.
     balance
         Whether they are the terms of the discrete equations, with the pressure of the cell and all of the friction:
-        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off.
+        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off;
+        without ``K u``, which no discrete equation has.
         Else the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of the
         friction the part along the surface counts: of second order for the pressure.
     about
@@ -198,6 +202,7 @@ class Forces:
                  flow.u[flow.behind[0]], flow.u, self.load, *self._sums, formulas=flow.conditions.formulas, d=d,
                  tangential=int(not balance)),
             *self._oblique(over),
+            *([] if balance else self._turning(sides)),
             Loop(load_sums, over, self.load, flow.u, elements.dat(site, "site"), self._means, d=d, x=x, y=y, z=z),
         ], name="forces")  # fmt: skip
         self._taken = 0.0, 1.0, 0.0
@@ -246,6 +251,26 @@ class Forces:
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         return straight_pressure(flow, near, self._slope, "force.gradient")
+
+    def _turning(self, sides: Rows) -> list[Loop]:
+        """Return the loop to what the transposed gradient does on curved walls that move. Collective."""
+        flow, cv, d = self.flow, self.flow.volumes, self.flow.dimension
+        moving = [
+            name for name in self.patches
+            if isinstance(wall := flow.boundaries.get(name), NoSlip) and (callable(wall.velocity) or len(wall.velocity))
+        ]  # fmt: skip
+        if not moving:
+            return []
+        numbers = patch_numbers(flow, moving)
+        found = wall_curvature(flow.context.comm, cv.centres[numbers], cv.normals[numbers - cv.cells + cv.interior])
+        if not any(flow.context.comm.allgather(bool(found.any()))):
+            return []
+        whole = np.zeros((cv.elements, d * d))
+        whole[numbers] = found.reshape(-1, d * d)
+        return [Loop(
+            turning_friction, patch_elements(flow, moving), flow.spaces.elements.dat(whole, "curvature"), sides.entries,
+            flow.nus[sides.pattern], flow.u, self.load, self._sums[1], d=d,
+        )]  # fmt: skip
 
     def _oblique(self, over: Subset) -> list[Loop]:
         """Return the loops to what two-point derivatives lack in friction and momentum."""

@@ -277,3 +277,33 @@ def test_points_that_are_not_in_the_fluid(point: tuple[float, float]) -> None:
     with pytest.raises(SolverError, match="probe"):
         flow.at_points({"a": (0.2, 0.2), "b": point}, 4)
     assert flow.at_points({"a": (0.2, 0.2), "b": point}, 4, "leave out").names == ("a",)
+
+
+def passed(comm: Comm) -> list[tuple[float, float, float, float]]:
+    """Return flow, area and mean pressures of the ends of a channel with Poiseuille's flow at its start."""
+    flow = fl.Lattice(
+        (12, 10), Units.of(0.1, viscosity=0.05), Context("cpu", threads=1, tuning=False, comm=comm),
+        boundaries={"xmin": Inflow(("4*y*(1-y)", 0.0)), "xmax": PressureSide(0.0), "ymin": NoSlip(), "ymax": NoSlip()},
+        start=Start(("4*y*(1-y)", 0.0), "0.4 * (1.2 - x)"), numerics=Numerics(precision="float64"),
+    )  # fmt: skip
+    found = []
+    for names in (["xmin"], ["xmax"], ["xmin", "xmax"], ["ymin"]):
+        surface = flow.surface(names)
+        surface.take()
+        loads = surface.collect()
+        assert np.isnan(loads.force).any() == ("xmin" in names or "xmax" in names)
+        found.append((loads.flow, loads.area, *(loads.means.get(name, 0.0) for name in ("p", "total_pressure"))))
+    return found
+
+
+def test_what_passes_sides() -> None:
+    """Volume, out of the box positive, and mean pressures, at the centres of the outermost cells; on two ranks too."""
+    y = (np.arange(10) + 0.5) / 10
+    u = 4 * y * (1 - y)
+    volume, dynamic = u.mean(), 0.5 * (u**2).mean()
+    wanted = [
+        (-volume, 1.0, 0.4 * 1.15, 0.4 * 1.15 + dynamic), (volume, 1.0, 0.4 * 0.05, 0.4 * 0.05 + dynamic),
+        (0.0, 2.0, 0.4 * 0.6, 0.4 * 0.6 + dynamic), (0.0, 1.2, 0.0, 0.0),
+    ]  # fmt: skip
+    for ranks in (1, 2):
+        np.testing.assert_allclose(run_threads(ranks, passed)[0], wanted, rtol=0, atol=1e-12)

@@ -9,12 +9,13 @@ from pydantic import Field
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors, reference_in
+from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, common_monitors
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import Airfoil, airfoil_part, airfoil_run
+from fluxloom.monitors.forces import Reference
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
 
@@ -77,9 +78,23 @@ class AirfoilHistoryTable(HistoryTable):
 class AirfoilCase(FlowCase):
     """A case file of the Airfoil solver."""
 
+    scaled = True
+
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
     history: AirfoilHistoryTable = AirfoilHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+def _references(constants: AirfoilConstants) -> References:
+    """Return what coefficients refer to: the free stream along x, with pressure and density 1, and the chord."""
+    rho, u, _, _ = constants.far_field
+
+    def found(table: ForcesTable) -> Reference:
+        """Return the reference of a table."""
+        drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
+        return Reference(table.speed or u, table.area or 1.0, table.length or 1.0, rho, drag, lift)
+
+    return found
 
 
 def mesh_sizes(i: int, j: int) -> dict[str, int]:
@@ -123,5 +138,5 @@ class AirfoilApplication:
         schedule = parse_schedule(case.run.schedule)
         return airfoil_run(
             context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            monitors=common_monitors(case, reference_in(2)),
+            monitors=common_monitors(case, _references(constants), 1.0),
         )  # fmt: skip

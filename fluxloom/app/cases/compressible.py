@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
@@ -11,8 +10,8 @@ from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
     AveragesObserver,
     MassBalance,
-    SurfaceObserver,
     references_of,
+    surface_of,
 )
 from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
@@ -39,7 +38,6 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
@@ -101,15 +99,15 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     until = Until(case.time.end, case.time.drop)
-    whole = cache(domain.whole)
     run = Compressible(flow, _steps(case, flow), bodies, stream.pressure)
-    monitors = _monitors(case, run, stream, whole)
-    return run_of(case, run, until, whole, monitors, domain.partition, references_of(flow, stream, up))
+    references = references_of(flow, stream, up)
+    monitors = _monitors(case, run)
+    if case.surface.patches:
+        monitors.append(surface_of(case.surface, stream, references))
+    return run_of(case, run, until, domain.whole, monitors, domain.partition, references, stream.pressure)
 
 
-def _monitors(
-    case: CompressibleCase, run: Compressible, stream: FreeStream, mesh: Callable[[], MeshData]
-) -> list[Monitor]:
+def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
     """Return what the solver alone looks at. Collective."""
     flow = run.solver
     found: list[Monitor] = [MassBalance(run)]
@@ -117,8 +115,6 @@ def _monitors(
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
         found.append(InletObserver(flow, inlets))
-    if case.surface.patches:
-        found.append(SurfaceObserver(flow, stream, case.surface, mesh))
     if case.statistics.every:
         found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,17 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References
-from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.forces import Reference
-from fluxloom.run.files import write_table
+from fluxloom.monitors.walls import Walls
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "MassBalance", "SurfaceObserver", "references_of",
+    "AveragesObserver", "MassBalance", "references_of", "surface_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -146,70 +144,12 @@ class AveragesObserver(SampleObserver):
         return (("averages", f"{found.samples:,} samples{over}"),)
 
 
-class SurfaceObserver(Monitor):
-    """Pressure and friction along patches, in tables at the end of the run.
-
-    Raises
-    ------
-    CaseError
-        If a patch does not exist, or a mesh in two dimensions is to be cut.
-    """
-
-    def __init__(
-        self, flow: CompressibleFlow, stream: FreeStream, table: SurfaceTable, mesh: Callable[[], MeshData]
-    ) -> None:  # fmt: skip
-        known = flow.volumes.patches
-        for name in table.patches:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise CaseError(f"surface.patches: no patch {name!r}{hint} (patches: {', '.join(known) or 'none'})")
-        if table.cuts and flow.dimension != 3:
-            raise CaseError("surface.cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
-        self._flow, self._stream, self._table, self._mesh = flow, stream, table, mesh
-        self.curves: dict[str, tuple[Array, Array]] = {}
-        """Places along x and pressure coefficients of each patch or cut, on rank 0, after `finish`."""
-
-    def finish(self) -> None:
-        """Write the tables."""
-        for name in self._table.patches:
-            columns = self._columns([name])
-            self.folder.write(f"surface_{name}.csv", lambda path, columns=columns: write_table(path, columns))
-            if self.folder.here and self._flow.dimension == 2:
-                self._keep(name, columns)
-        if self._table.cuts:
-            self._cut()
-
-    def _columns(self, patches: Sequence[str]) -> dict[str, Array]:
-        gas = self._flow.gas
-        from fluxloom.solvers.compressible_surface import patch_values
-
-        values = patch_values(self._flow, patches)
-        return values.columns(self._stream, self._stream.dynamic_pressure(gas), viscous=gas.viscosity is not None)
-
-    def _keep(self, name: str, columns: Mapping[str, Array]) -> None:
-        if "cp" in columns:
-            self.curves[name] = columns["x"], columns["cp"]
-
-    def draw(self, name: str) -> None:
-        """Draw the pressure coefficients, upwards where they are negative."""
-        if not self.curves:
-            return
-        from fluxloom.run.pictures import draw_curves
-
-        names = "x", "pressure coefficient"
-        self.folder.write("pressure.png", lambda path: draw_curves(path, self.curves, names, name, upside_down=True))
-
-    def _cut(self) -> None:
-        """Write a table for each cut."""
-        table, columns = self._table, self._columns(self._table.patches)
-        if not self.folder.here:
-            return
-        centres = np.stack([columns[name] for name in "xyz"], axis=1)
-        from fluxloom.solvers.compressible_surface import cut_patches
-
-        for station in table.cuts:
-            cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
-            found = {name: values[cut.face] for name, values in columns.items()}
-            found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
-            self.folder.write(f"cut_{table.axis}_{station:g}.csv", lambda path, found=found: write_table(path, found))
-            self._keep(f"{table.axis} = {station:g}", found)
+def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Walls:
+    """Return what writes the tables of ``[surface]``: one a patch, one a cut."""
+    walls = Walls(
+        "surface", table.patches, wall_reference(references), pressure=stream.pressure, axis=table.axis,
+        cuts=table.cuts, tables={f"surface_{name}": [name] for name in table.patches}, cut="cut",
+        picture="pressure.png",
+    )  # fmt: skip
+    walls.table = "surface"
+    return walls

@@ -18,9 +18,11 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
+from fluxloom.monitors.patch_flow import PatchFlow
 from fluxloom.monitors.probes import Probes, named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
+from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -28,8 +30,8 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 
 __all__ = [
-    "AveragesTable", "FlowCase", "ForcesTable", "ProbesTable", "References", "common_monitors", "reference_in",
-    "run_of",
+    "AveragesTable", "FlowCase", "ForcesTable", "ProbesTable", "References",
+    "common_monitors", "reference_in", "run_of", "wall_reference",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -37,6 +39,16 @@ Array = npt.NDArray[np.float64]
 Point = Annotated[list[float], Field(min_length=2, max_length=3)]
 FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
 """Name of a table that is a part of the name of a file."""
+
+
+def _list(names: Any) -> Any:
+    """Return one name as a list."""
+    return [names] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str], BeforeValidator(_list)]
+Vector = Annotated[list[float], Field(max_length=3)]
+_COEFFICIENTS = ("area", "length", "drag", "lift")
 
 
 class HistoryTable(Table):
@@ -61,59 +73,6 @@ class SnapshotsTable(Table):
     """
 
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
-
-
-def _list(names: Any) -> Any:
-    """Return one name as a list."""
-    return [names] if isinstance(names, str) else names
-
-
-Names = Annotated[list[str], BeforeValidator(_list)]
-Vector = Annotated[list[float], Field(max_length=3)]
-_COEFFICIENTS = ("area", "length", "drag", "lift")
-
-
-class ForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to patches, sides or bodies; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    speed, area, length
-        What coefficients refer to, ``C = 2 F / (rho U^2 A)`` (without ``rho`` where the flow has none), and a length
-        beside them for the moment and the Strouhal number; 0: those of the case where it has them, else there are no
-        coefficients.
-    drag, lift
-        Directions of the coefficients; empty: those of the case, else x and y.
-    point
-        That the moment is about, a coordinate a dimension; the origin by default.
-    form
-        Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
-        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
-    every
-        Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
-    """
-
-    patches: Names = Field(default=[])
-    speed: Annotated[float, Field(ge=0)] = 0.0
-    area: Annotated[float, Field(ge=0)] = 0.0
-    length: Annotated[float, Field(ge=0)] = 0.0
-    drag: Vector = Field(default=[])
-    lift: Vector = Field(default=[])
-    point: Vector = Field(default=[])
-    form: Literal["", "surface", "balance"] = ""
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    renamed = MappingProxyType({"of": "patches", "velocity": "speed"})
-
-    def whole(self, scaled: bool) -> None:
-        """Raise `ValueError` where coefficients lack what neither this table nor, ``scaled``, its case gives."""
-        if scaled:
-            return
-        if bool(self.speed) != bool(self.area):
-            raise ValueError("give both of speed and area, above 0, or neither")
-        if not self.speed and (extra := self.changed(_COEFFICIENTS)):
-            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
 
 
 def _named(points: Any) -> Any:
@@ -282,25 +241,102 @@ class MovieTable(Table):
         return self
 
 
-class AveragesTable(Table):
-    """``[statistics]``: averages over steps, as fields.
+class ForcesTable(Table):
+    """``[forces.NAME]``: what the flow does to patches, sides or bodies; columns of ``history.csv``.
 
     Attributes
     ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, area, length
+        What coefficients refer to, ``C = 2 F / (rho U^2 A)`` (without ``rho`` where the flow has none), and a length
+        beside them for the moment and the Strouhal number; 0: those of the case where it has them, else there are no
+        coefficients.
+    drag, lift
+        Directions of the coefficients; empty: those of the case, else x and y.
+    point
+        That the moment is about, a coordinate a dimension; the origin by default.
+    form
+        Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
+        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
     every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample; of a run towards a steady flow its step.
+        Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
     """
 
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    area: Annotated[float, Field(ge=0)] = 0.0
+    length: Annotated[float, Field(ge=0)] = 0.0
+    drag: Vector = Field(default=[])
+    lift: Vector = Field(default=[])
+    point: Vector = Field(default=[])
+    form: Literal["", "surface", "balance"] = ""
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
+    renamed = MappingProxyType({"of": "patches", "velocity": "speed"})
+
+    def whole(self, scaled: bool) -> None:
+        """Raise `ValueError` where coefficients lack what neither this table nor, ``scaled``, its case gives."""
+        if scaled:
+            return
+        if bool(self.speed) != bool(self.area):
+            raise ValueError("give both of speed and area, above 0, or neither")
+        if not self.speed and (extra := self.changed(_COEFFICIENTS)):
+            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
+
+
+class PatchFlowTable(Table):
+    """``[patch_flow.NAME]``: what flows through patches, and means over them; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    """
+
+    patches: Names = Field(default=[])
+
+
+class WallsTable(Table):
+    """``[walls.NAME]``: at the end, values along patches in ``wall_NAME.csv``; where the flow separates, y+, heat.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, pressure
+        Of the coefficients ``cp`` and ``cf``: the speed, and the pressure whose coefficient is 0; by default those of
+        the case where it has them, else there are no coefficients, and the pressure is 0.
+    along
+        Direction of the stream, along which the shear changes its sign where the flow separates; by default that of
+        the case, else x.
+    axis, cuts
+        In three dimensions: planes across an axis, ``wall_NAME_y_0.44.csv`` for each place along it.
+    length, difference
+        Of the Nusselt number: a length, and the temperature of the wall less that of the fluid; 0: there is none.
+    scalar
+        That is the temperature, of a flow that carries scalars.
+    """
+
+    patches: Names = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    pressure: float | None = None
+    along: Vector = Field(default=[])
+    axis: Literal["x", "y", "z"] = "y"
+    cuts: list[float] = Field(default=[])
+    length: Annotated[float, Field(ge=0)] = 0.0
+    difference: float = 0.0
+    scalar: str = ""
 
     @model_validator(mode="after")
-    def _used(self) -> AveragesTable:
-        others = [name for name in type(self).model_fields if name != "every"]
-        if not self.every and (extra := self.changed(others)):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+    def _consistent(self) -> WallsTable:
+        if self.changed(("axis",)) and not self.cuts:
+            raise ValueError("axis is there but cuts is not: give it, or leave axis out")
+        if len(set(self.cuts)) < len(self.cuts):
+            raise ValueError("a cut is named twice")
+        if bool(self.length) != bool(self.difference):
+            raise ValueError("a Nusselt number needs length and difference: give both, or leave both out")
+        if self.scalar and not self.length:
+            raise ValueError("scalar is there but length and difference are not: give them, or leave scalar out")
         return self
 
 
@@ -310,6 +346,8 @@ class FlowCase(CaseModel):
     history: HistoryTable = HistoryTable()
     snapshots: SnapshotsTable = SnapshotsTable()
     forces: dict[str, ForcesTable] = Field(default={})
+    patch_flow: dict[str, PatchFlowTable] = Field(default={})
+    walls: dict[FileName, WallsTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
     slices: dict[FileName, SliceTable] = Field(default={})
@@ -358,25 +396,31 @@ def reference_in(dimension: int) -> References:
 F = TypeVar("F", bound=Flow)
 
 
-def common_monitors(case: FlowCase, references: References) -> list[Monitor]:
-    """Return what every solver has: forces, files of the fields, the history, values at points, a film."""
+def common_monitors(
+    case: FlowCase, references: References, pressure: float = 0.0, others: Sequence[Monitor] = ()
+) -> list[Monitor]:  # fmt: skip
+    """Return what looks at the flow of a case.
+
+    Parameters
+    ----------
+    case
+        With its tables.
+    references
+        What coefficients refer to.
+    pressure
+        Whose coefficient is 0.
+    others
+        Monitors that the solver alone has.
+    """
     snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    found = [*_forces(case, references), History(case.history.every), *snapshots]
-    return [*found, *_at_points(case), *_films(case), *_spectra(case)]
+    looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every), *snapshots]
+    return [*looking, *_at_points(case), *_films(case), *_spectra(case)]  # spectra of the others: last
 
 
-def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
-    """Return the forces of a case; raise `CaseError` where a reference does not fit."""
-    for name, table in case.forces.items():
-        try:
-            reference = references(table)
-        except SolverError as error:
-            raise CaseError(f"forces.{name}: {error}") from None
-        forces = Forces(
-            name, table.patches, reference, table.point, every=table.every or case.history.every,
-            balance=table.form == "balance",
-        )  # fmt: skip
-        yield _of(f"forces.{name}", forces)
+def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
+    """Return what is measured on patches."""
+    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
+    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
@@ -414,9 +458,57 @@ def _of(table: str, monitor: Monitor) -> Monitor:
     return monitor
 
 
+def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
+    """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
+    for name, table in case.walls.items():
+        try:
+            heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
+            reference = wall_reference(references, table.speed, table.along)
+        except SolverError as error:
+            raise CaseError(f"walls.{name}: {error}") from None
+        level = pressure if table.pressure is None else table.pressure
+        yield _of(f"walls.{name}", Walls(
+            name, table.patches, reference, pressure=level, axis=table.axis, cuts=table.cuts, along=table.along,
+            heat=heat,
+        ))  # fmt: skip
+
+
+def wall_reference(references: References, speed: float = 0.0, along: Sequence[float] = ()) -> Reference | None:
+    """Return what coefficients along walls refer to; None where there is no speed, or the free stream is at rest.
+
+    Parameters
+    ----------
+    references
+        As of `common_monitors`.
+    speed, along
+        That a table gives.
+    """
+    table = ForcesTable(speed=speed, area=1.0 if speed else 0.0, drag=list(along) if speed else [])
+    try:
+        return references(table)
+    except SolverError:
+        if speed:
+            raise
+        return None
+
+
+def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
+    """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
+    for name, table in case.forces.items():
+        try:
+            reference = references(table)
+        except SolverError as error:
+            raise CaseError(f"forces.{name}: {error}") from None
+        forces = Forces(
+            name, table.patches, reference, table.point, every=table.every or case.history.every,
+            balance=table.form == "balance",
+        )  # fmt: skip
+        yield _of(f"forces.{name}", forces)
+
+
 def run_of(
     case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None, references: References | None = None,
+    partition: PartitionReport | None = None, references: References | None = None, pressure: float = 0.0,
 ) -> FlowRun[F]:  # fmt: skip
     """Return a flow as its case runs it.
 
@@ -426,13 +518,35 @@ def run_of(
         As of `FlowRun`.
     monitors
         Those that the solver alone has.
-    references
-        What coefficients refer to; by default what their tables say.
+    references, pressure
+        What coefficients refer to, by default what their tables say; and the pressure whose coefficient is 0.
 
     Raises
     ------
     CaseError
         If something that is to be looked at is not there.
     """
-    found = [*common_monitors(case, references or reference_in(flow.dimension)), *monitors]
+    found = common_monitors(case, references or reference_in(flow.dimension), pressure, monitors)
     return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
+
+
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        return self

@@ -18,7 +18,7 @@ __all__ = ["lattice_monitors"]
 def lattice_monitors(case: LatticeCase, flow: Lattice) -> list[Monitor]:
     """Return what looks at a flow."""
     images = LatticeImages(case.output.every, final=case.output.image)
-    return [*common_monitors(case, references_in(flow.units)), images]
+    return common_monitors(case, references_in(flow.units), others=[images])
 
 
 def references_in(units: Units) -> References:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
@@ -21,8 +22,10 @@ from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
+from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.shallow_water import Field
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
 from fluxloom.values.expressions import Expression, formula
@@ -75,13 +78,16 @@ class TsunamiApplication:
             end=case.run.time,
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
-            sampling=case.gauges.every or case.run.time / case.run.iterations,
             snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
         whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
         flow, partition = ShallowWater(solver, plan, whole), solver.mesh.part.report()
-        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
+        monitors: list[Monitor] = [flow.files]
+        if case.gauges.points:
+            monitors.append(Gauges(case.gauges.points, case.gauges.every or plan.end / plan.intervals))
+            monitors[-1].table = "gauges"
+        return run_of(case, flow, Until(plan.end), whole, monitors, partition)
 
 
 def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> Solver:

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel, OutputTable, RunTable
+from fluxloom.app.case import OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.fv.shallow_scheme import ShallowScheme
@@ -243,7 +244,19 @@ class TsunamiOutputTable(OutputTable):
     snapshots: Annotated[int, Field(ge=0, le=10_000)] = 0
 
 
-class TsunamiCase(CaseModel):
+class TsunamiHistoryTable(HistoryTable):
+    """``[history]``: ``history.csv``, volume and speed of the water over time.
+
+    Attributes
+    ----------
+    every
+        Reports between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class TsunamiCase(FlowCase):
     """A case file of the shallow-water solver."""
 
     run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -254,6 +267,7 @@ class TsunamiCase(CaseModel):
     flow: TsunamiFlowTable = TsunamiFlowTable()
     boundary: dict[str, BoundaryTable] = Field(default={})
     gauges: GaugesTable = GaugesTable()
+    history: TsunamiHistoryTable = TsunamiHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     event: list[EventTable] = Field(default=[])
 
     @model_validator(mode="after")

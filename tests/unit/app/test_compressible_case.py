@@ -280,7 +280,7 @@ def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., Simpl
     )
     assert history["bothlift"][0] == pytest.approx(0.0, abs=1e-12)
     surface = np.genfromtxt(out / "surface_ymin.csv", delimiter=",", names=True)
-    assert surface.dtype.names == ("x", "y", "nx", "ny", "area", "p", "cp")
+    assert surface.dtype.names == ("x", "y", "nx", "ny", "area", "p", "T", "cp")
     assert surface["x"] == pytest.approx((np.arange(12) + 0.5) / 6)
     record = json.loads((out / "run.json").read_text())
     assert {"history.csv", "surface_ymin.csv", "history.png", "mach.png", "pressure.png"} <= set(record["files"])
@@ -381,8 +381,8 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([("[run]", "[forces.ymn]\n[run]")], "forces.ymn: no patch 'ymn'; did you mean 'ymin'?"),
         ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces.ymin: point: 2 coordinates are wanted"),
         ([("mach = 0.5\n", ""), ("[run]", "[forces.ymin]\n[run]")], "forces.ymin: reference: the free stream is at"),
-        ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface.patches: no patch 'ymn'; did you mean 'ymin'?"),
-        ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface.cuts: the mesh has 2 dimensions"),
+        ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface: no patch 'ymn'; did you mean 'ymin'?"),
+        ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface: cuts: the mesh has 2 dimensions"),
         ([("[run]", "[surface]\ncuts = [0.1]\n[run]")], "cuts is there but patches is not"),
         ([("[run]", "[initial]\nleft = [1.0, 0.0, 0.0, 1.0]\n[run]")], "give both of left and right"),
         ([("[run]", '[initial]\npressure = "x - 1"\n[run]')], "initial.pressure: above 0 is wanted"),

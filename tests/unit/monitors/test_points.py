@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.monitors.lines import Line
-from fluxloom.monitors.probes import Probes
+from fluxloom.run.flow import Flow
+from fluxloom.run.results.folder import ResultFolder
 from tests.state_runs import leg, same
 from tests.unit.monitors.point_cases import build, run, table
 
@@ -100,6 +102,64 @@ def test_given_steps_pass_them(tmp_path: Path) -> None:
     assert made.flow.steps == 12
 
 
+STAGGERED = """
+[case]
+name = "box"
+solver = "staggered"
+[mesh]
+x = [0.0, 2.0]
+nx = 8
+ny = 6
+periodic = [["xmin", "xmax"]]
+[fluid]
+viscosity = 0.1
+force = [0.8, 0.0]
+[initial]
+velocity_x = "4 * y * (1 - y) + 0.1 * sin(3 * x)"
+[boundary]
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[time]
+dt = 0.01
+[probes]
+points.a = [0.3, 0.9]
+points.b = [2.0, 0.0]
+[lines.across]
+start = [1.0, -0.1]
+end = [1.0, 1.1]
+count = 13
+every = 4
+[run]
+iterations = 9
+threads = 1
+"""
+
+
+def test_a_staggered_run_goes_on(tmp_path: Path) -> None:
+    """The line is the velocity of the cells, 0 at the walls; what a run that goes on leaves is the same, bit by bit."""
+    whole = leg(STAGGERED, tmp_path / "whole", 9)
+    leg(STAGGERED, tmp_path / "parts", 6, {"checkpoint.every": 5}, killed=True, poison=True)
+    assert not same(whole, leg(STAGGERED, tmp_path / "parts", 9, poison=True))
+    line = table(tmp_path / "whole" / "line_across.csv")
+    assert list(line) == ["x", "y", "distance", "u", "v", "p"]
+    np.testing.assert_allclose(line["u"][[0, -1]], 0.0, atol=1e-12)
+    assert 0.9 < line["u"].max() < 1.1
+    assert abs(table(tmp_path / "whole" / "probes.csv")["b.u"]).max() < 1e-12
+
+
+def test_points_that_were_moved(tmp_path: Path) -> None:
+    """What was seen elsewhere is not theirs."""
+    leg(STAGGERED, tmp_path, 4, {"checkpoint.every": 4})
+    leg(STAGGERED, tmp_path, 8, {"probes.points.a": [0.3, 0.8], "lines.across.end": [1.0, 1.3]})
+    probes, line = table(tmp_path / "probes.csv"), table(tmp_path / "line_across_series.csv")
+    assert np.isnan(probes["a.u"][:4]).all()
+    assert np.isfinite(probes["a.u"][4:]).all()
+    assert np.isfinite(probes["b.u"]).all()
+    first = line["time"] < 0.05
+    assert np.isnan(line["u"][first]).all()
+    assert np.isfinite(line["u"][~first]).all()
+
+
 COMPRESSIBLE = """
 [case]
 name = "box"
@@ -181,13 +241,29 @@ def test_refused(more: str, message: str) -> None:
         build(channel(more=more))
 
 
+def test_monitors_of_a_script(tmp_path: Path) -> None:
+    """Made without a flow, here one in a box; errors do not name a table, and a monitor without a run says so."""
+    made = build(STAGGERED)
+    probes, line = fl.Probes([[0.5, 0.5]], every=2), fl.Line("across", (1.0, -0.1), (1.0, 1.1), 25)
+    with pytest.raises(SolverError, match="Probes: there is no run yet"):
+        probes.begin(ResultFolder(tmp_path))
+    result = fl.run(made.flow, fl.Steps(5), [probes, line], directory=tmp_path / "out")
+    assert result.monitors["probes"] is probes
+    assert probes.column("step" if made.flow.time is None else "time").tolist() == pytest.approx([0.02, 0.04, 0.05])
+    assert {"probes.csv", "line_across.csv"} <= set(result.files)
+    with pytest.raises(SolverError, match=r"^probe '1' at"):
+        fl.Probes([[0.5, 5.0]]).attach(made)
+    for wrong in (lambda: fl.Line("a", (0.0, 0.0), (0.0, 0.0)), lambda: fl.Line("a", (0.0, 0.0), (0.0, 1.0), 1),
+                  lambda: fl.Probes([[0.5, 0.5]], period=-1.0), lambda: fl.Slice("a", "z", 0.0, size=1)):  # fmt: skip
+        with pytest.raises(SolverError):
+            wrong()
+
+
 def test_a_flow_without_values_at_points() -> None:
-    """The message names the table, or nothing where a script makes the monitor."""
-    made = build(channel())
-    made.flow.at_points = lambda *_: fl_nothing()
-    with pytest.raises(SolverError, match="cannot be sampled"):
-        Probes([[0.5, 0.5]]).attach(made)
+    """The message says which flow it is."""
 
+    class Nothing(Flow):
+        """A flow that says nothing."""
 
-def fl_nothing() -> None:
-    raise SolverError("values at points cannot be sampled in this flow")
+    with pytest.raises(SolverError, match="Nothing: values at points cannot be sampled"):
+        Nothing().at_points({"a": (0.0, 0.0)}, 1)

@@ -158,7 +158,7 @@ def test_places(kind: str) -> None:
 
 
 def test_signals() -> None:
-    time = np.arange(1000) * 0.02
+    time: np.ndarray = np.arange(1000) * 0.02
     values = 3 + 0.7 * np.sin(2 * np.pi * 1.234 * time) + 0.2 * np.sin(2 * np.pi * 7.0 * time)
     signal = Signal(time, values)
     found = signal.oscillation()

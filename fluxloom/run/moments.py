@@ -45,22 +45,22 @@ class Moments:
         if self.period and flow.time is None:
             raise SolverError("period: a flow on the way to a steady one has no time: give every, a number of steps")
 
-    def _number(self, flow: Flow) -> int:
-        """Return how many of the times a flow has reached."""
-        return floor((flow.time or 0.0) / self.period * (1.0 + _CLOSE))
+    def number(self, flow: Flow) -> int:
+        """Return how many of the times a flow has reached, or how many steps it has made."""
+        return floor((flow.time or 0.0) / self.period * (1.0 + _CLOSE)) if self.period else flow.steps
 
     def begin(self, flow: Flow) -> None:
         """Begin with the flow as it is: what it has passed does not come again."""
         if self.period:
-            self._passed = self._number(flow)
+            self._passed = self.number(flow)
 
     def next_time(self, flow: Flow) -> float:
         """Return the next one of the times, infinite: there is none."""
-        return (self._number(flow) + 1) * self.period if self.period else inf
+        return (self.number(flow) + 1) * self.period if self.period else inf
 
     def come(self, flow: Flow) -> bool:
         """Return whether one has come with the last step of a flow, or with the part of an interval behind it."""
         if self.period:
-            before, self._passed = self._passed, self._number(flow)
+            before, self._passed = self._passed, self.number(flow)
             return self._passed > before
         return bool(self.every) and flow.steps % self.every == 0
