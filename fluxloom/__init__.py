@@ -116,6 +116,9 @@ if TYPE_CHECKING:
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.monitors.film import Film as Film
+    from fluxloom.monitors.forces import Forces as Forces
+    from fluxloom.monitors.forces import Reference as Reference
     from fluxloom.monitors.lines import Line as Line
     from fluxloom.monitors.probes import Probes as Probes
     from fluxloom.monitors.slices import Slice as Slice
@@ -172,6 +175,8 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.rings": "RingProduct",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.monitors.film": "Film",
+        "fluxloom.monitors.forces": "Forces Reference",
         "fluxloom.monitors.lines": "Line",
         "fluxloom.monitors.probes": "Probes",
         "fluxloom.monitors.slices": "Slice",
