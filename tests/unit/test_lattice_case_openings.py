@@ -111,7 +111,25 @@ def test_table_of_the_guide() -> None:
 def test_script_of_the_guide() -> None:
     """It runs, and there is drag from the first look on."""
     names: dict[str, Any] = {}
-    exec(compile(guide("In a script", "python"), str(GUIDE), "exec"), names)
+    exec(compile(guide("On the lattice", "python"), str(GUIDE), "exec"), names)
     assert names["flow"].steps == 400
     assert len(names["drag"]) == 4
     assert min(names["drag"]) > 0
+
+
+def test_flow_of_the_guide() -> None:
+    """The script in physical units runs, and has drag and a torque."""
+    names: dict[str, Any] = {}
+    exec(compile(guide("In a script", "python"), str(GUIDE), "exec"), names)
+    assert names["disk"].steps == 200
+    assert names["forces"].cd > 1.0
+    assert np.isfinite(names["forces"].moment[2])
+
+
+def test_values_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of values in space and time are correct."""
+    (tmp_path / "pressure.csv").write_text("t,p\n0,0\n1,2\n")
+    monkeypatch.chdir(tmp_path)
+    tables = tomllib.loads(guide("Values in space and time", "toml"))
+    for name, table in tables["boundary"].items():
+        assert LatticeBoundaryTable.model_validate(table).type, name
