@@ -107,7 +107,7 @@ class LatticeSurface:
                 moment[3 - torque.size :] += torque
                 arm = np.zeros((2, 3))
                 arm[:, :d] = self._center(name) - self._about, own
-                moment += np.cross(*arm)
+                moment += np.cross(arm[0], arm[1])
         passed = [opening.collect() for opening in self._openings]
         sides, area = side_names(d), sum(one.area for one in passed)
         means: dict[str, float] = {}

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersion_of, particles_of
 from fluxloom.app.cases.lattice_monitors import lattice_monitors
@@ -29,6 +28,7 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.values.value import Value
 
 __all__ = ["LatticeApplication", "LatticeCase"]
 
@@ -54,7 +54,8 @@ class LatticeApplication:
         units = units_of(case)
         word = _BYTES[case.lattice.precision]
         buffers = case.lattice.streaming.buffers
-        more = d if case.immerses else 0
+        varied = any(isinstance(value, Value) and value.in_space for value in case.fluid.force)
+        more = d if case.immerses or varied else 0
         if case.output.every or (case.movie.every and d == 2):
             more += 1 + d  # taken to be written or drawn while the next steps run
         rows = [
@@ -79,7 +80,6 @@ class LatticeApplication:
         """
         _check_ranks(case, context.comm.size)
         units = units_of(case)
-        check_length("fluid.force", len(case.fluid.force), units.dimension)
         try:
             flow = Lattice(
                 case.mesh.shape[::-1], units, context, boundaries=_sides(case), bodies=bodies_of(case),
