@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -28,25 +27,23 @@ from fluxloom.flows.lattice_fields import look_at
 from fluxloom.flows.lattice_force import Acceleration
 from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
+from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_places import BodyPlaces
 from fluxloom.flows.lattice_points import LatticePoints
 from fluxloom.flows.lattice_ranks import Pieces
 from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
 from fluxloom.flows.lattice_results import draw_fields
-from fluxloom.flows.lattice_sides import Given, NoSlip, Pressure, Side, Slip, Velocity, density_at, velocity_at
+from fluxloom.flows.lattice_sides import Given, NoSlip, Side, Slip
 from fluxloom.flows.lattice_snapshots import Beside
+from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_sums import KeptNumbers
 from fluxloom.flows.lattice_surface import LatticeSurface
 from fluxloom.flows.lattice_units import Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
-from fluxloom.lbm import lattices
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.immersed.reports import shares
-from fluxloom.lbm.memory import AllCells, Cells
-from fluxloom.lbm.streaming import Pull, Streaming
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -59,69 +56,12 @@ from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Lattice", "Numerics", "Start"]
+__all__ = ["Lattice"]
 
 Array = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
 _FRAMES = ("speed", "vorticity")
-
-
-@dataclass(frozen=True)
-class Numerics:
-    """How a lattice Boltzmann flow is computed.
-
-    Attributes
-    ----------
-    lattice
-        `D2Q9`, `D3Q19`, `D3Q27`, or another one; None: the first in the plane, and in space the second, or the third
-        where the collision needs it.
-    collision, streaming, cells
-        As in `fluxloom.solvers.lattice.LatticeBoltzmann`.
-    precision
-        In which populations are stored.
-    """
-
-    lattice: lattices.Lattice | None = None
-    collision: Collision = TRT()
-    streaming: Streaming = Pull()
-    precision: str = "float32"
-    cells: Cells = AllCells()
-
-    def lattice_in(self, dimension: int) -> lattices.Lattice:
-        """Return the lattice in so many dimensions; raise `SolverError` where it has others."""
-        in_space = lattices.D3Q27 if self.collision.needs_product else lattices.D3Q19
-        found = self.lattice or (lattices.D2Q9 if dimension == 2 else in_space)
-        if found.dimensions != dimension:
-            raise SolverError(f"{found.name} has {found.dimensions} dimensions, the mesh {dimension}")
-        return found
-
-
-@dataclass(frozen=True)
-class Start:
-    """How a flow begins: in local equilibrium.
-
-    Attributes
-    ----------
-    velocity
-        A value a dimension, or a function of places ``(n, d)`` that returns ``(n, d)``; empty: at rest.
-    pressure
-        Over that of density one, divided by the density.
-    """
-
-    velocity: Velocity = ()
-    pressure: Pressure = 0.0
-
-    def on_lattice(self, shape: Sequence[int], units: Units) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """Return density and velocity of the cells of the box, or what broadcasts to them."""
-        density, velocity = density_at(self.pressure, units, "initial"), velocity_at(self.velocity, units, "initial")
-        if not (callable(density) or callable(velocity)):
-            return density, velocity
-        places = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
-        return (
-            density(places).reshape(shape) if callable(density) else density,
-            velocity(places).reshape(*shape, len(shape)) if callable(velocity) else velocity,
-        )
 
 
 class Lattice(Flow):

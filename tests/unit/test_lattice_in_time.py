@@ -20,10 +20,11 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.lattice import Numerics, Start
 from fluxloom.flows.lattice_bodies import Body, Floating
+from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_shapes import Ball
 from fluxloom.flows.lattice_sides import Inflow, NoSlip, PressureSide
+from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_units import Units
 from fluxloom.lbm.boundaries import BounceBack, RegularisedCells, ZouHe
 from fluxloom.lbm.streaming import InPlace, Pull

@@ -21,8 +21,10 @@ from fluxloom.core.errors import CaseError, DatError, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.flows.lattice import Lattice, Numerics, Start
+from fluxloom.flows.lattice import Lattice
+from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_sides import Inflow, NoSlip, Outflow, PressureSide, Side, Slip, Sponge
+from fluxloom.flows.lattice_start import Start
 from fluxloom.lbm.boundaries import AntiBounceBack, PressureScheme, RegularisedCells, VelocityScheme
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells

@@ -14,7 +14,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.lattice import Start
+from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_units import Units
 from fluxloom.monitors.film import Film
 from fluxloom.run.results.folder import ResultFolder
