@@ -71,7 +71,7 @@ class Job:
         request = self.request
         with placed(request.file):
             estimate = request.application.estimate(self.case)
-        needed = estimate.output if self.case.output.fields else 0
+        needed = estimate.output if self.case.output.writes_fields else 0
         together(self.comm, lambda: self.folder.open(request.command, needed))
         try:
             earlier = self._examine()
@@ -128,7 +128,7 @@ class Job:
         if made.flow.chain is not None and context.device.native:
             made.flow.chain.build()
         tuned = self._tuned(made) if run.tune == "startup" else []
-        output = Output(self.case.output.format, pictures, self.case.output.residual)
+        output = Output(self.case.output.format, pictures, self.case.output.residual, self.case.output.fields)
         settings = Settings(
             run.iterations, request.asked, self.case.checkpoint.value, self.case.guards.value, output,
             self.case.model_dump(), request.directory,

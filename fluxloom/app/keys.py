@@ -196,8 +196,9 @@ def _kind(annotation: Any, notes: list[Any]) -> str:
     notes = [*notes, *more]
     notes += [item for note in notes if isinstance(note, FieldInfo) for item in note.metadata]
     if (key := next((note for note in notes if isinstance(note, ValueKey)), None)) is not None:
-        bounds = [f"{_BOUNDS[name]}{bound:g}" for name in ("gt", "ge") if (bound := getattr(key, name)) is not None]
-        return f"{' '.join(['number', *bounds])}, formula in {', '.join(key.variables)}, or table"
+        found = [(name, getattr(key, name)) for name in ("gt", "ge", "le")]
+        bounds = ", ".join(f"{_BOUNDS[name]}{bound:g}" for name, bound in found if bound is not None)
+        return f"{f'number {bounds}'.strip()}, formula in {', '.join(key.variables)}, or table"
     words = _choices(notes)
     if words:
         return ", ".join(f'`"{word}"`' for word in words)

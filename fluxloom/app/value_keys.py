@@ -25,8 +25,8 @@ class ValueKey:
 
     Attributes
     ----------
-    gt, ge
-        What a number has to be above, or at least. (Of others solvers ask it where they take the values.)
+    gt, ge, le
+        What a number has to be above, at least, or at most. (Of others solvers ask it where they take the values.)
     variables
         That a formula may have.
     optional
@@ -35,6 +35,7 @@ class ValueKey:
 
     gt: float | None = None
     ge: float | None = None
+    le: float | None = None
     variables: tuple[str, ...] = VARIABLES
     optional: bool = False
 
@@ -75,6 +76,8 @@ class ValueKey:
             raise ValueError(f"must be greater than {self.gt:g}, got {given:g}")
         if self.ge is not None and not given >= self.ge:
             raise ValueError(f"must be at least {self.ge:g}, got {given:g}")
+        if self.le is not None and not given <= self.le:
+            raise ValueError(f"must be at most {self.le:g}, got {given:g}")
         return given
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +91,10 @@ class Domain:
         """Return a domain as it is, of a mesh one that joins nothing."""
         return mesh if isinstance(mesh, Domain) else cls(mesh)
 
+    def keeping(self, mesh: MeshData | None) -> Domain:
+        """Return a domain whose mesh is not made anew; of no mesh, the domain as it is."""
+        return self if mesh is None else replace(self, mesh=mesh)
+
     def whole(self) -> MeshData:
         """Return the whole mesh; one from a file or a function is made anew.
 
@@ -113,7 +117,9 @@ class Domain:
             raise MeshError(f"mesh: a mesh, the path of one, or a function that makes it is wanted, not {self.mesh!r}")
         return self.mesh()
 
-    def checked(self, context: Context, boundaries: Collection[str], *, joins: bool = True) -> MeshData | None:
+    def checked(
+        self, context: Context, boundaries: Collection[str], *, joins: bool = True, lacking: bool = False
+    ) -> MeshData | None:
         """Return the whole mesh on rank 0, None on others, once its patches fit. Collective.
 
         Parameters
@@ -124,6 +130,8 @@ class Domain:
             Names of the patches that have a boundary condition.
         joins
             Whether the flow can join patches; else ``periodic`` and ``sectors`` have to be empty.
+        lacking
+            Whether patches may lack a condition, as the flow has one for them.
 
         Raises
         ------
@@ -139,12 +147,12 @@ class Domain:
         mesh = together(comm, lambda: self.whole() if comm.rank == 0 else None)
         if mesh is not None:
             _warn_of_round_off(mesh)
-        wrong = None if mesh is None else self._misfit(mesh, boundaries, joins)
+        wrong = None if mesh is None else self._misfit(mesh, boundaries, joins=joins, lacking=lacking)
         if (wrong := comm.broadcast(wrong)) is not None:
             raise PatchError(wrong)
         return mesh
 
-    def _misfit(self, mesh: MeshData, boundaries: Collection[str], joins: bool) -> Misfit | None:
+    def _misfit(self, mesh: MeshData, boundaries: Collection[str], *, joins: bool, lacking: bool) -> Misfit | None:
         """Return what does not fit of names and patches; None: all do."""
         known = list(mesh.patches)
         pairs = {"periodic": self.periodic, "sectors": [(pair.first, pair.second) for pair in self.sectors]}
@@ -160,7 +168,7 @@ class Domain:
             if name in paired and name in boundaries:
                 text = f"{paired[name]} names the patch {name!r} too; leave out one of them"
                 return Misfit("boundaries", name, text, joined=paired[name])
-            if name not in paired and name not in boundaries:
+            if not lacking and name not in paired and name not in boundaries:
                 text = f"the patch {name!r} has none (patches: {listed}); give it a condition"
                 return Misfit("boundaries", name, text, lacking=True, joins=joins)
         return None

@@ -16,7 +16,6 @@ from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
@@ -132,6 +131,7 @@ class Lattice(Flow):
         self._force.attach(self.solver)
         self.solver.initialise(*start.on_lattice(shape, units))
         self.pieces = Pieces(self.solver)
+        self.partition = self.pieces.report(numerics.cells.shares)
         self.beside = Beside(self.solver, self.pieces.window)
         self._numbers = KeptNumbers(self.solver)
         self._places = None if self.boundary is None else BodyPlaces(self.boundary, units)
@@ -139,11 +139,6 @@ class Lattice(Flow):
         self._energy: tuple[int, float] | None = None
         self._first: int | None = None  # steps done before this run
         self._rate = Rate(self.solver.cells)
-
-    @property
-    def partition(self) -> PartitionReport | None:
-        """How the box is divided; None on a rank alone. Collective."""
-        return self.pieces.report(self.numerics.cells.shares)
 
     @property
     def bounds(self) -> tuple[Array, Array]:

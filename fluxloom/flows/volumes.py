@@ -53,9 +53,13 @@ class FlowDomain:
     volumes: ControlVolumes
     partition: PartitionReport | None = None
 
-    def whole(self) -> MeshData:
-        """Return the whole mesh; made anew where it was not kept."""
-        return self.domain.whole() if self.mesh is None else self.mesh
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
+
+    def kept(self) -> Domain:
+        """Return the domain with the mesh that is there, which need not be made anew."""
+        return self.domain.keeping(self.mesh)
 
     def wall_distance(self, patches: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the distance of each cell from the nearest face of some patches, ``(cells,)``. Collective."""

@@ -23,7 +23,7 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, zeros
 
 __all__ = [
-    "Spacing", "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
+    "Spacing", "add_impulse", "advance_outflow", "centred", "correct", "correct_and_look", "divergence",
     "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
     "side_sums",
 ]  # fmt: skip
@@ -217,22 +217,11 @@ def add_impulse(q: Read, p: RW, *, part: float):
 
 
 @kernel
-def accumulate(u: Read, q: Read, sums: RW, *, d: Const[int], weight: float, scale: float):
-    """Add velocity, its products and pressure ``scale q`` with its square, times a weight, to sums in cells.
-
-    Squares are means of those at the two faces; other products are of means.
-    """
+def centred(u: Read, centre: Write, spread: Write, *, d: Const[int]):
+    """Velocity in the middle of cells, and what its squares at the two faces have in the mean beyond its own square."""
     for a in range(d):
-        sums[a] += weight * 0.5 * (u[0][a] + u[1 + a][a])
-    k = d
-    for a in range(d):
-        sums[k] += weight * 0.5 * (u[0][a] * u[0][a] + u[1 + a][a] * u[1 + a][a])
-        k += 1
-        for b in range(a + 1, d):
-            sums[k] += weight * 0.25 * (u[0][a] + u[1 + a][a]) * (u[0][b] + u[1 + b][b])
-            k += 1
-    sums[k] += weight * scale * q[0]
-    sums[k + 1] += weight * scale * q[0] * scale * q[0]
+        centre[a] = 0.5 * (u[0][a] + u[1 + a][a])
+        spread[a] = 0.25 * (u[1 + a][a] - u[0][a]) * (u[1 + a][a] - u[0][a])
 
 
 @kernel

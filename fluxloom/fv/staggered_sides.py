@@ -119,11 +119,11 @@ def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None
             boundary.formula is not None and not isinstance(boundary, Outflow | Symmetry)
         ):
             known = "NoSlip(), Inflow(...), Outflow(), Symmetry() or another boundary that gives the velocity"
-            raise SolverError(f"{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
+            raise SolverError(f"boundaries.{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
         moves = isinstance(boundary, NoSlip) and (callable(boundary.velocity) or len(boundary.velocity))
         whole = Inflow(boundary.velocity) if isinstance(boundary, NoSlip) and moves else boundary
         if given(grid, side, whole, side.axis).any() and boundary.wall:
-            raise SolverError(f"{side.name}: a wall slides along itself; give an inflow where fluid passes")
+            raise SolverError(f"boundaries.{side.name}: a wall slides along itself; give an inflow where fluid passes")
 
 
 def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -> Array:
@@ -134,7 +134,7 @@ def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -
     points, areas = np.stack([w.ravel() for w in where], axis=1), np.zeros((where[0].size, d))
     areas[:, side.axis] = 1.0 if side.upper else -1.0
     half = 0.5 * grid.widths(side.axis)[-1 if side.upper else 0]
-    faces = PatchPlaces(side.name, points, areas, np.full(len(points), half))
+    faces = PatchPlaces(f"boundaries.{side.name}", points, areas, np.full(len(points), half))
     return rows_of(boundary, faces, d)[:, component].reshape(where[0].shape)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError, SolverError
+from fluxloom.monitors.power_spectra import oscillating, signal_of
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Loads, Surface
 from fluxloom.run.monitor import Monitor, Watched
@@ -26,10 +27,10 @@ __all__ = ["Coefficients", "ForceHistory", "Forces", "Reference"]
 Array = npt.NDArray[np.float64]
 
 _AXES = "xyz"
-_NOISE = 1e-3
-"""Amplitude of the lift coefficient below which there is no shedding."""
 _FEW = 8
 """Samples, below which there are no means."""
+_NOISE = 1e-3
+"""Amplitude of the coefficient of lift, below which it does not oscillate."""
 _TIME, _FORCE, _MOMENT, _COEFFICIENTS = 0, 1, 4, 7
 _WIDTH = 10
 """Where the values of a sample are in its row."""
@@ -319,7 +320,7 @@ class Forces(Monitor):
         return found
 
     def summary(self) -> Sequence[tuple[str, str]]:
-        """Return coefficients, force and moment; of a flow in time means over its last half, and oscillations."""
+        """Return coefficients, force and moment, and of a flow in time what the last half of the samples says."""
         loads = self.now()
         turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
         force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
@@ -327,20 +328,7 @@ class Forces(Monitor):
         if (found := self.coefficients()) is not None:
             turned = f", moment {found.moment:.7g}" if loads.turns else ""
             rows[:0] = [(self.name, f"drag {found.drag:.7g}, lift {found.lift:.7g}{turned}")]
-        return (*rows, *self._means(), *self._shedding())
-
-    def _shedding(self) -> Sequence[tuple[str, str]]:
-        """Return the Strouhal number of a lift that oscillates."""
-        reference, rows = self.reference, self._table()
-        rows = rows[np.isfinite(rows[:, _COEFFICIENTS + 1])]
-        if reference is None or self._flow.time is None:
-            return ()
-        wave = Signal(rows[:, _TIME], rows[:, _COEFFICIENTS + 1]).late().oscillation()
-        if wave is None or wave.amplitude <= _NOISE:
-            return ()
-        strouhal, error = wave.strouhal(reference.length, reference.speed)
-        text = f"Strouhal number {strouhal:.5g} +- {error:.2g}, amplitude {wave.amplitude:.5g}"
-        return ((f"{self.name}, lift", f"{text} (last half of the run)"),)
+        return (*rows, *self._means())
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""
@@ -352,7 +340,26 @@ class Forces(Monitor):
         text = "force " + ", ".join(f"{value:.6g}" for value in late[_FORCE : _FORCE + self._flow.dimension])
         if self.reference is not None:
             text = f"drag {late[_COEFFICIENTS]:.6g}, lift {late[_COEFFICIENTS + 1]:.6g}"
-        return ((f"{self.name}, mean", f"{text} (last half of the run)"),)
+        found = [(f"{self.name}, mean", f"{text} (last half of the run)")]
+        if (lift := self._oscillating_lift()) is not None and self.reference is not None:
+            found.append((f"{self.name}, lift", oscillating(lift, self.reference.length, self.reference.speed)))
+        return found
+
+    def _oscillating_lift(self) -> Signal | None:
+        """Return the coefficient of lift over the last half of the run, if it oscillates."""
+        rows = self._table()
+        if self.reference is None or self._flow.time is None or not len(rows):
+            return None
+        signal = signal_of(rows[:, _TIME], rows[:, _COEFFICIENTS + 1])
+        found = signal.oscillation()
+        return signal if found is not None and found.amplitude > _NOISE else None
+
+    @property
+    def strouhal(self) -> tuple[float, float] | None:
+        """Strouhal number of the lift in the last half of the run, and its uncertainty; None: it does not oscillate."""
+        signal, reference = self._oscillating_lift(), self.reference
+        found = None if signal is None else signal.oscillation()
+        return None if found is None or reference is None else found.strouhal(reference.length, reference.speed)
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet."""

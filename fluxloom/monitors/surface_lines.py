@@ -14,11 +14,13 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.wall_distance import wall_faces
 
-__all__ = ["SurfaceCut", "cut_patches", "neighbours_in_plane"]
+__all__ = ["SurfaceCut", "cut_patches", "neighbours_in_plane", "sign_changes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
+_NOTHING = 1e-9
+"""Of the largest value: below it there is none."""
 _SAME = 1e-6
 """How far the centre of a face may be from its partner, as a part of the square root of its area, or of its length."""
 
@@ -147,3 +149,39 @@ def _sharing(ends: Index, rows: Index) -> Index:
     ends, rows = ends[order], rows[order]
     same = np.flatnonzero(ends[1:] == ends[:-1])
     return np.stack([rows[same], rows[same + 1]], axis=1)
+
+
+def sign_changes(
+    places: Array, values: Array, pairs: Index, along: Array
+) -> tuple[Array, npt.NDArray[np.bool_]]:  # fmt: skip
+    """Return where values along lines change their sign, ordered along a direction, and whether they rise there.
+
+    Between neighbours the values are linear. One that is 0 is such a place, if the two beside it have different signs:
+    a wall across the stream, along which there is no shear, is none.
+
+    Parameters
+    ----------
+    places : (n, d)
+        Of the values.
+    values : (n,)
+        Where they are not finite there is no change.
+    pairs : (k, 2)
+        Rows that are next to each other.
+    along : (d,)
+        Direction.
+    """
+    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    values = np.where(np.abs(values) > _NOTHING * size, values, 0.0)
+    turned = ((places[pairs[:, 1]] - places[pairs[:, 0]]) @ along < 0.0)[:, None]
+    first, last = np.where(turned, pairs[:, ::-1], pairs).T
+    a, b = values[first], values[last]
+    found = np.flatnonzero(a * b < 0.0)
+    share = a[found] / (a[found] - b[found])
+    at = places[first[found]] + share[:, None] * (places[last[found]] - places[first[found]])
+    rising = b[found] > 0.0
+    before, behind = (np.zeros(len(values)) for _ in range(2))
+    before[last], behind[first] = a, b
+    zero = np.flatnonzero((values == 0.0) & (before * behind < 0.0))
+    at, rising = np.concatenate([at, places[zero]]), np.concatenate([rising, behind[zero] > 0.0])
+    order = np.argsort(at @ along, kind="stable")
+    return at[order], rising[order]

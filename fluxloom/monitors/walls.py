@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.forces import Reference
-from fluxloom.monitors.surface_lines import cut_patches, neighbours_in_plane
+from fluxloom.monitors.surface_lines import cut_patches, neighbours_in_plane, sign_changes
 from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Surface
@@ -28,8 +28,6 @@ __all__ = ["HeatReference", "Walls"]
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, Array]
 
-_NOTHING = 1e-9
-"""Of the largest shear: below it there is none."""
 _MOST = 6
 """Places that the summary names."""
 
@@ -235,16 +233,8 @@ class Walls(Monitor):
                 self._cross(cut.places, self._along(found), cut.pairs)
 
     def _cross(self, places: Array, shear: Array, pairs: npt.NDArray[np.int64]) -> None:
-        """Keep where the shear along the stream changes its sign between neighbours, linear in between."""
-        size = np.abs(shear).max(initial=0.0)
-        first, last = pairs.T
-        turned = (places[last] - places[first]) @ self._stream < 0.0
-        first, last = np.where(turned, last, first), np.where(turned, first, last)
-        a, b = shear[first], shear[last]
-        found = np.flatnonzero((a * b < 0.0) & (np.minimum(np.abs(a), np.abs(b)) > _NOTHING * size))
-        a, b = a[found], b[found]
-        at = places[first[found]] + (a / (a - b))[:, None] * (places[last[found]] - places[first[found]])
-        at, rising = at[order := np.argsort(at @ self._stream, kind="stable")], (b > a)[order]
+        """Keep where the shear along the stream changes its sign."""
+        at, rising = sign_changes(places, shear, pairs, self._stream)
         self.reattachment = np.concatenate([self.reattachment.reshape(-1, at.shape[1]), at[rising]])
         self.separation = np.concatenate([self.separation.reshape(-1, at.shape[1]), at[~rising]])
 

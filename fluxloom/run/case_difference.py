@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["case_differences", "monitor_differences", "output_differences"]
 
-_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "spectra", "statistics")
+_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "spectra", "statistics", "stop")
 """Tables of what keeps numbers while a run advances."""
 
 _OUTPUTS = (*_MONITORS, "output", "patch_flow", "slices", "snapshots", "surface", "walls")

@@ -23,7 +23,8 @@ _SHORT = 12
 def described(value: Any) -> Any:
     """Return a value as JSON has it, such that other numerics are another text: of arrays and functions a digest.
 
-    Where it runs (a context) is left out. Objects of other kinds are known by their class alone.
+    Where it runs (a context) is left out. Objects with a method ``description`` are what it
+    returns, those of other kinds are known by their class alone.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -41,6 +42,8 @@ def described(value: Any) -> Any:
         return {str(key): described(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [described(item) for item in value]
+    if callable(own := getattr(type(value), "description", None)):
+        return described(own(value))
     if is_dataclass(value) and not isinstance(value, type):
         given = {item.name: described(getattr(value, item.name)) for item in fields(value)}
         return {"type": type(value).__qualname__, **given}

@@ -25,7 +25,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
-from fluxloom.run.measures import Frames, PointValues, Surface
+from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
 Array = npt.NDArray[np.float64]
-Fields = Mapping[str, npt.NDArray[Any]]
 Rows = Sequence[tuple[str, str]]
 
 
@@ -210,6 +209,8 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    partition
+        How its mesh is divided; None on a rank alone.
     made_of
         The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
         directory is one of the same flow.
@@ -219,6 +220,7 @@ class Flow:
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    partition: PartitionReport | None = None
     made_of: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -236,11 +238,6 @@ class Flow:
     @property
     def part(self) -> Part | None:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
-        return None
-
-    @property
-    def partition(self) -> PartitionReport | None:
-        """How the mesh is divided; None on a rank alone."""
         return None
 
     def mesh(self) -> MeshData:
@@ -268,6 +265,9 @@ class Flow:
         return None
 
     # ----------------------------------------------------------------------------------------- advance
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` if the flow can never come to such an end."""
+
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
 
@@ -299,8 +299,11 @@ class Flow:
         """Let the fields show what a step has left that failed: all ranks have met."""
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Fields:
-        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order.
+
+        As `fluxloom.run.fields.Fields` they are found when they are asked for, which is collective.
+        """
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
@@ -380,6 +383,16 @@ class Flow:
             If there is no such field.
         """
         return None
+
+    def averaged(self) -> Averaged:
+        """Return what can be averaged in time. Collective.
+
+        Raises
+        ------
+        SolverError
+            If the flow has nothing.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow has nothing that is averaged in time")
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

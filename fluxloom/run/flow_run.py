@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
@@ -26,6 +26,9 @@ _CLOSE = 1e-9
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 F = TypeVar("F", bound=Flow)
 
@@ -41,37 +44,29 @@ class FlowRun(Generic[F]):
         Of the case.
     until
         How far it runs.
-    mesh
-        Returns the whole mesh; called on rank 0 alone, once.
     monitors
         What looks at it, a `History` among them or not; they are attached to it here.
-    partition
-        How the mesh is divided; None on a rank alone.
+
+    Raises
+    ------
+    SolverError
+        If the flow can never come to the end, or a monitor finds nothing to look at.
     """
 
     remembers = ("_residual",)
 
-    def __init__(
-        self, flow: F, name: str, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor] = (), *,
-        partition: PartitionReport | None = None,
-    ) -> None:  # fmt: skip
-        self.flow, self.name, self.until, self.partition = flow, name, until, partition
+    def __init__(self, flow: F, name: str, until: Until, monitors: Sequence[Monitor] = ()) -> None:
+        flow.check_end(until)
+        self.flow, self.name, self.until = flow, name, until
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors: list[Monitor] = [*(one for one in monitors if one is not self.history), self.history]
+        others = [one for one in monitors if one is not self.history]
+        before, behind = ([one for one in others if one.behind_history is last] for last in (False, True))
+        self.monitors = [*before, self.history, *behind]
         self.folder = ResultFolder(None)
-        self._make, self._mesh = mesh, None
+        self._mesh: MeshData | None = None
         self._residual = float("nan")
         for monitor in self.monitors:
-            self._attach(monitor)
-
-    def _attach(self, monitor: Monitor) -> None:
-        """Attach a monitor; errors of one that comes from a case are ones of its table."""
-        try:
-            monitor.attach(self)
-        except (MeshError, SolverError) as error:
-            if not monitor.table:
-                raise
-            raise CaseError(f"{monitor.table}: {error}") from None
+            _attach(monitor, self)
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -118,7 +113,7 @@ class FlowRun(Generic[F]):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the run aims at beside its number of steps, and how far it is."""
-        return self.flow.goals(self.until)
+        return [*self.flow.goals(self.until), *(goal for monitor in self.monitors for goal in monitor.goals())]
 
     @property
     def finished(self) -> bool:
@@ -126,17 +121,17 @@ class FlowRun(Generic[F]):
         return any(goal.met for goal in self.goals())
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return values of the elements that this rank owns, those of monitors too."""
-        found = dict(self.flow.fields())
+    def fields(self) -> Fields:
+        """Return values of the elements that this rank owns, those of monitors too, found when they are asked for."""
+        found = Fields.of(self.flow.fields())
         for monitor in self.monitors:
-            found |= monitor.fields()
+            found = found | monitor.fields()
         return found
 
     def mesh(self) -> MeshData:
         """Return the whole mesh, its cells in global order; on several ranks it is made anew, once, and kept."""
         if self._mesh is None:
-            self._mesh = self._make()
+            self._mesh = self.flow.mesh()
         return self._mesh
 
     @property
@@ -171,7 +166,8 @@ class FlowRun(Generic[F]):
             shown = self.history.panels(over, panels)
             self.folder.write("history.png", lambda path: draw_history(path, *shown, self.name))
         sections = self.flow.sections(self.name) if self.flow.dimension == 3 else ()
-        whole = gathered(self.flow.context.comm, self.flow.part, self.fields()) if sections else {}
+        drawn = self.fields().chosen(list(dict.fromkeys(section.field for section in sections))) if sections else {}
+        whole = gathered(self.flow.context.comm, self.flow.part, drawn)
         for section in sections if self.folder.here else ():
             values = self._of_cells(whole[section.field])
             for normal in section.across:
@@ -188,3 +184,13 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
+
+
+def _attach(monitor: Monitor, run: Watched) -> None:
+    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
+    try:
+        monitor.attach(run)
+    except (SolverError, MeshError) as error:
+        if not monitor.table:
+            raise
+        raise CaseError(f"{monitor.table}: {error}") from None

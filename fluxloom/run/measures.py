@@ -1,4 +1,4 @@
-"""What flows let monitors measure: values at points, and what acts on surfaces."""
+"""What flows let monitors measure: values at points, what acts on surfaces, what is averaged in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Frames", "Loads", "PointValues", "Samples", "Surface"]
+from fluxloom.core.layout import Layout
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+
+__all__ = ["Averaged", "AveragedValue", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
 
@@ -146,3 +151,77 @@ class Surface(Protocol):
         Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...
+
+
+@dataclass(frozen=True)
+class AveragedValue:
+    """A number an element that can be averaged in time.
+
+    Attributes
+    ----------
+    name
+        Of the field.
+    values
+        What a loop over the elements reads: a dat, also through a map.
+    place
+        Of the number among its components.
+    scale
+        Finds what it is multiplied by now; None: nothing.
+    mixed
+        Whether its covariances with the velocity are kept.
+    unit
+        Of the field.
+    """
+
+    name: str
+    values: Any
+    place: int = 0
+    scale: Callable[[], float] | None = None
+    mixed: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """What of a flow can be averaged in time, on the device.
+
+    Attributes
+    ----------
+    over
+        The elements.
+    values
+        Numbers an element.
+    read
+        Returns the values of a dat of the elements that this rank owns, in local order.
+    places, sizes
+        Return where they are, ``(n, d)``, and their volumes, ``(n,)``, for profiles.
+    velocity
+        What a loop over the elements reads, of which the covariances with each other are kept; None: there is none.
+    components
+        Names of its components.
+    first
+        Place of the first component in what is read.
+    spread
+        A dat ``(d,)``: of a velocity that is the mean of several in an element what their squares have beyond that of
+        the mean; None: nothing.
+    unit
+        Of the velocity.
+    before
+        Loops that fill what is read.
+    dtype, layout
+        Of the means.
+    """
+
+    over: Set
+    values: Sequence[AveragedValue]
+    read: Callable[[Dat], Array]
+    places: Callable[[], Array]
+    sizes: Callable[[], Array]
+    velocity: Any = None
+    components: Sequence[str] = ()
+    first: int = 0
+    spread: Dat | None = None
+    unit: str = ""
+    before: Sequence[Loop] = field(default=())
+    dtype: npt.DTypeLike = "float64"
+    layout: Layout | None = None

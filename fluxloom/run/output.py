@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["Output"]
@@ -20,8 +21,12 @@ class Output:
         Whether pictures are drawn.
     residual
         Whether ``residual.csv`` is written.
+    fields
+        Which fields at the end: names, and formulas with a name (`fluxloom.run.fields.Fields.chosen`); empty: those of
+        the flow.
     """
 
     format: str = "auto"
     pictures: bool = True
     residual: bool = True
+    fields: Sequence[str] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,7 +82,17 @@ class Result:
     @cached_property
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Values of all cells, or points, in the order of the mesh; of several ranks on rank 0 alone."""
-        return gathered(self.flow.context.comm, self.flow.part, self.run.fields())
+        return self.run.fields() if self.flow.part is None else self.chosen(())
+
+    def chosen(self, wanted: Sequence[str]) -> Mapping[str, npt.NDArray[Any]]:
+        """Return fields of all cells by names and formulas, ``["q_criterion", "cp = p / 500"]``; on rank 0. Collective.
+
+        Raises
+        ------
+        SolverError
+            Where there is no such field.
+        """
+        return gathered(self.flow.context.comm, self.flow.part, self.run.fields().chosen(wanted))
 
     @cached_property
     def mesh(self) -> MeshData:

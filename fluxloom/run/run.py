@@ -87,7 +87,7 @@ def run(
     if checkpoint is not None and where is None:
         raise CaseError("run: checkpoints are written into a directory: give directory, or leave checkpoint out")
     name = name or (where.name if where is not None else type(flow).__name__.lower())
-    made = FlowRun(flow, name, until, flow.mesh, monitors, partition=flow.partition)
+    made = FlowRun(flow, name, until, monitors)
     case = _described(made)
     settings = Settings(
         until.steps or _ENDLESS, until.steps > 0 and not until.steady, checkpoint or Every(), guards or GuardLimits(),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.run.checkpoint import CHECKPOINT, Every, Resumed, RunCheckpoint
 from fluxloom.run.failure import APART, all_or_none
@@ -89,12 +89,21 @@ class Session:
         Whether the folder has been taken over.
     residuals
         Of all steps.
+
+    Raises
+    ------
+    CaseError
+        When there is no field that is to be written.
     """
 
     def __init__(
         self, run: FlowRun[Any], settings: Settings, folder: ResultFolder, tell: Callable[[str], None]
     ) -> None:
         self.run, self.settings, self.folder, self.tell = run, settings, folder, tell
+        try:
+            run.fields().chosen(settings.output.fields)
+        except SolverError as error:
+            raise CaseError(f"output.fields: {error}") from None
         self.comm, self.first = run.flow.context.comm, run.flow.context.comm.rank == 0
         self.residuals, self.begun = ResidualLog(), False
         self.guards = Guards(settings.limits, run, run.flow.context)
@@ -244,26 +253,31 @@ class Session:
         shown = list(run.pictures) if output.pictures and folder.good else []
         if (folder.good and not end.steps) or not (name or output.pictures):
             return
-        fields: Mapping[str, Any] | None = {}
-        if name or shown:
-            fields = keep(lambda: gathered(self.comm, run.flow.part, run.fields()))
-        if fields is None and folder.here:
+        every, apart = run.fields(), [] if name and not output.fields else [picture.field for picture in shown]
+        written = every.chosen(output.fields) if name else {}
+        drawn = every.chosen(list(dict.fromkeys(apart))) if apart else {}  # by a name that may be of a formula there
+        whole = keep(lambda: [gathered(self.comm, run.flow.part, one) for one in (written, drawn)])
+        if whole is None and folder.here:
             folder.lose(name, "the values of the other ranks did not come")
         if not folder.here:
             self.comm.rest()
             return
-        if fields:
+        if whole is not None and any(whole):
+            fields, seen = whole[0], {**whole[0], **whole[1]}
             nodal = bool(run.flow.points)
             mesh, time = run.mesh(), run.flow.time
             if name:
                 with folder.attempt(name):
-                    write_fields(folder / name, mesh, fields, format=output.format, nodal=nodal, time=time)
+                    write_fields(
+                        folder / name, mesh, fields, format=output.format, nodal=nodal, time=time,
+                        units=every.chosen(output.fields).units,
+                    )  # fmt: skip
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
                     from fluxloom.run.pictures import draw_field
 
                     path = folder / f"{picture.field}.png"
-                    draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
+                    draw_field(path, mesh, seen[picture.field], picture, nodal=nodal)
         log = self.residuals
         if output.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):

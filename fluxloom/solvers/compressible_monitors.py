@@ -1,4 +1,4 @@
-"""What is looked at while gas flows: states at points, and averages in time."""
+"""What is looked at while gas flows: states at points."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_geometry import least_squares
-from fluxloom.fv.flow_averages import average_states
 from fluxloom.fv.flow_samples import sample_states
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_spaces import Rows
 from fluxloom.solvers.probe_records import Outside, ProbePoints, ProbeRecords, Source
 
-__all__ = ["StateAverages", "StateProbes"]
+__all__ = ["StateProbes"]
 
 Array = npt.NDArray[np.float64]
 
@@ -89,67 +86,3 @@ class StateProbes:
     def sample(self) -> None:
         """Keep what is at the points now."""
         self.records.sample(float(self.flow.steps) if self.steady else self.flow.time)
-
-
-class StateAverages:
-    """Running averages of the primitive states of a flow, and of products of what differs from them.
-
-    A sample is one loop on the device. Averages of velocities are plain ones, not weighted with the density. On
-    several ranks all is collective, and cells are those that a rank owns.
-
-    Parameters
-    ----------
-    flow
-        Whose.
-
-    Attributes
-    ----------
-    weight, samples
-        Of all samples, and how many there are.
-    """
-
-    remembers = ("weight", "samples")
-
-    def __init__(self, flow: CompressibleFlow) -> None:
-        self.flow, nv, d = flow, flow.components, flow.dimension
-        ctx, over = flow.context, flow.elements
-        self.weight, self.samples = 0.0, 0
-        self._mean = ctx.dat(over, name="mean", shape=(nv,))
-        self._moments = ctx.dat(over, name="moments", shape=(nv + d * (d - 1) // 2,))
-        self._share = ctx.scalar(0.0, "share")
-        loop = Loop(average_states, over, flow.w, self._share, self._mean, self._moments, nv=nv, d=d)
-        self._sample = Chain([loop], name="averages")
-
-    def sample(self, weight: float = 1.0) -> None:
-        """Add what the flow is now.
-
-        Raises
-        ------
-        SolverError
-            If the weight is not above 0.
-        """
-        if not (np.isfinite(weight) and weight > 0.0):
-            raise SolverError(f"averages: a sample of weight {weight!r}: a number above 0 is wanted")
-        self.weight += float(weight)
-        self.samples += 1
-        self._share.value = weight / self.weight
-        self._sample()
-
-    def mean(self) -> Array:
-        """Return the means of density, velocity, pressure, and the variable of turbulence, ``(owned, nv)``."""
-        return self._mean.read()[self.flow.spaces.inside]
-
-    def variance(self) -> Array:
-        """Return ``<w'^2>`` of the same, ``(owned, nv)``."""
-        return np.maximum(self._moments.read()[self.flow.spaces.inside][:, : self.flow.components], 0.0)
-
-    def stress(self) -> Array:
-        """Return Reynolds's stresses ``<u_i' u_k'>``, ``(owned, d, d)``."""
-        moments, d = self._moments.read()[self.flow.spaces.inside], self.flow.dimension
-        found = np.empty((len(moments), d, d))
-        rows, columns = np.triu_indices(d, 1)
-        for k in range(d):
-            found[:, k, k] = moments[:, 1 + k]
-        for place, (i, k) in enumerate(zip(rows, columns, strict=True), self.flow.components):
-            found[:, i, k] = found[:, k, i] = moments[:, place]
-        return found

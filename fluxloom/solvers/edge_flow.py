@@ -174,7 +174,7 @@ class EdgeFlow:
         if more := surplus(self.context.comm, *held.through, not self.floating):
             raise SolverError(
                 f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
-                "patch is an Outflow(), where the flow is free"
+                "patch is an outflow, where the flow is free"
             )
         values = vectors("velocity", velocity, loops.places)
         values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given

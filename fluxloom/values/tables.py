@@ -135,6 +135,11 @@ class TimeSeries(Value, name="series"):
         """Its shortest interval, seconds; infinite where it has none."""
         return float(np.diff(self._table[0]).min(initial=np.inf))
 
+    def over_time(self, times: FloatArray) -> FloatArray:
+        """Return it at times, beyond its ends the values there."""
+        mine, numbers = self._table
+        return np.interp(times, mine, numbers, period=mine[-1] - mine[0] if self.periodic else None)
+
     def values(self, places: FloatArray, time: float) -> npt.ArrayLike:
         """Return it."""
         times, numbers = self._table

@@ -86,6 +86,16 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
             raise SolverError(f"{about}{self} is {numbers[k]:g} {self.where(places[k], time)}")
         return numbers
 
+    @property
+    def finest(self) -> float:
+        """Interval of the time in which it may change its course; infinite where it does not depend on the time."""
+        return 0.0 if self.in_time else np.inf
+
+    def over_time(self, times: Array) -> Array:
+        """Return it at times, ``(n,)``, where it does not depend on the place; beyond the ends of a table those."""
+        nowhere = np.zeros((1, _AXES))
+        return np.array([self.at(nowhere, float(time))[0] for time in times])
+
     def where(self, place: Array, time: float) -> str:
         """Return a place and a time, as far as the value depends on them."""
         at = [f"at ({', '.join(f'{x:g}' for x in place)})"] if self.in_space else []

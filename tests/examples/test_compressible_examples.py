@@ -61,6 +61,28 @@ def test_correct(name: str) -> None:
     assert case.case.name == name
 
 
+@pytest.mark.parametrize(
+    ("cells", "foot", "most"), [(30, 2.773, 20.65), pytest.param(120, 2.779, 21.36, marks=pytest.mark.long)]
+)
+def test_double_mach(cells: int, foot: float, most: float, tmp_path: Path) -> None:
+    """The roof's shock is where the formula puts it; foot of the Mach stem and greatest density are pinned."""
+    runner = build("double_mach", mesh={"nx": 16 * cells // 5, "ny": cells})
+    flow = finished(runner, tmp_path).flow.solver
+    assert flow.time == 0.2
+    centres = flow.volumes.centres[: flow.volumes.cells].round(9)
+    density = flow.states()[np.lexsort((centres[:, 0], centres[:, 1])), 0].reshape(cells, -1)
+    x, y = np.unique(centres[:, 0]), np.unique(centres[:, 1])
+
+    def shock(row: int) -> float:
+        """Return where the density falls below 4, on the right."""
+        k = int(np.flatnonzero(density[row] > 4.0)[-1])
+        return float(np.interp(-4.0, -density[row, k : k + 2], x[k : k + 2]))
+
+    assert shock(-1) == pytest.approx(1.0 / 6.0 + (y[-1] + 20.0 * 0.2) / np.sqrt(3.0), abs=1.0 / cells)
+    assert shock(0) == pytest.approx(foot, abs=0.01)
+    assert density.max() == pytest.approx(most, rel=0.02)
+
+
 def test_sod(tmp_path: Path) -> None:
     """On a quarter of the cells: density, velocity and pressure near the exact ones; mass and energy are kept."""
     runner = build("sod", mesh={"nx": 100, "ny": 1})

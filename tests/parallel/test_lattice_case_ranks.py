@@ -85,7 +85,7 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     lost = find_lost(comm, runner.flow.part, {"cells": lost_cell})
     return {
         "fields": fields, "files": list(written), "rows": np.array(runner.history.rows), "lost": lost,
-        "summary": dict(runner.summary()), "partition": runner.partition, "residual": runner.residual(),
+        "summary": dict(runner.summary()), "partition": runner.flow.partition, "residual": runner.residual(),
         "bound": dict(runner.flow.bound(12.0)), "loops": {report.name for report in runner.flow.reports()},
     }  # fmt: skip
 

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, common_monitors
+from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, run_of
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
-from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
-from fluxloom.flows.airfoil import Airfoil, airfoil_part, airfoil_run
+from fluxloom.flows.airfoil import Airfoil
 from fluxloom.monitors.forces import Reference
+from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
 
@@ -131,12 +131,11 @@ class AirfoilApplication:
 
     def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[Airfoil]:
         """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
-        flow, shape = case.flow, (case.mesh.i, case.mesh.j)
-        constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
-        with activity("making the mesh", " x ".join(str(count) for count in shape)):
-            mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
-        schedule = parse_schedule(case.run.schedule)
-        return airfoil_run(
-            context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            monitors=common_monitors(case, _references(constants), 1.0),
+        gas = case.flow
+        constants = AirfoilConstants(gas.gamma, gas.cfl, gas.eps, gas.mach)
+        flow = Airfoil(
+            (case.mesh.i, case.mesh.j), context, constants=constants,
+            schedule=parse_schedule(case.run.schedule), fused=case.run.fused, method=case.partition.method,
+            shares=shares or case.partition.given,
         )  # fmt: skip
+        return run_of(case, flow, Until(), (), _references(constants), 1.0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import SurfaceTable
-from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import AveragesTable, ForcesTable, References, wall_reference
+from fluxloom.app.cases.flow_monitors import ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.monitors.forces import Reference
@@ -20,7 +18,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
 
 __all__ = [
-    "AveragesObserver", "MassBalance", "references_of", "surface_of",
+    "MassBalance", "references_of", "surface_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -108,40 +106,6 @@ def _share(mass: float, through: float) -> str:
 def _names(flow: CompressibleFlow) -> list[str]:
     """Return the names of the primitive variables."""
     return ["rho", *_COMPONENTS[: flow.dimension], "p", *(["nu_tilde"] if flow.turbulent else [])]
-
-
-class AveragesObserver(SampleObserver):
-    """Averages of the states over time, samples count with the time since the look before; of ``steady`` flow alike."""
-
-    def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
-        super().__init__(flow, table.every)
-        self._flow, self._table, self._steady = flow, table, steady
-        from fluxloom.solvers.compressible_monitors import StateAverages
-
-        self.averages = StateAverages(flow)
-
-    def _sample(self) -> None:
-        flow = self._flow
-        if (flow.steps if self._steady else flow.time) >= self._table.start:
-            self.averages.sample(1.0 if self._steady else flow.time - self._before)
-        self._before = flow.time
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means, root mean squares, and Reynolds's shear stresses."""
-        if not self.averages.samples:
-            return {}
-        names, d = _names(self._flow), self._flow.dimension
-        mean, rms, stress = self.averages.mean(), np.sqrt(self.averages.variance()), self.averages.stress()
-        found = {f"{name}_mean": mean[:, k].copy() for k, name in enumerate(names)}
-        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(names)}
-        pairs = [(i, k) for i in range(d) for k in range(i + 1, d)]
-        return found | {_COMPONENTS[i] + _COMPONENTS[k]: stress[:, i, k].copy() for i, k in pairs}
-
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return how much has been averaged."""
-        found = self.averages
-        over = "" if self._steady else f", over a time of {found.weight:.6g}"
-        return (("averages", f"{found.samples:,} samples{over}"),)
 
 
 def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Walls:

@@ -12,12 +12,13 @@ from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
 from fluxloom.core.errors import did_you_mean
+from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
@@ -26,7 +27,6 @@ from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "BOUNDARY_KEYS",
-    "FORMULA_KEYS",
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
@@ -39,7 +39,6 @@ __all__ = [
 
 STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
 """What a free stream has that may depend on the time."""
-FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
 
 BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
@@ -68,7 +67,7 @@ Heat = Annotated[Any, ValueKey(optional=True)]
 InTime = Annotated[Any, ValueKey(variables=("t",))]
 AtLeast0 = Annotated[Any, ValueKey(ge=0, variables=("t",))]
 Above0 = Annotated[Any, ValueKey(gt=0, variables=("t",))]
-Angle = Annotated[Any, ValueKey(ge=-180, variables=("t",))]
+Angle = Annotated[Any, ValueKey(ge=-180, le=180, variables=("t",))]
 
 
 _SPACE = 3
@@ -212,7 +211,7 @@ class InitialTable(Table):
     def _consistent(self) -> InitialTable:
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(FORMULA_KEYS)):
+        if self.left and (extra := self.changed(START_NAMES)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
@@ -314,7 +313,6 @@ class CompressibleCase(FlowCase):
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
     surface: SurfaceTable = SurfaceTable()
-    statistics: AveragesTable = AveragesTable()
 
     @property
     def divided(self) -> str:

@@ -11,12 +11,9 @@ from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
 from fluxloom.app.cases.wall_motion import given_velocity
-from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "initial_velocity"]
+__all__ = ["initial_velocity"]
 
 Array = npt.NDArray[np.float64]
 
@@ -27,12 +24,3 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
     if not table.noise:
         return smooth
     return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
-
-
-def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
-    """Raise if more flows in than out and there is no outflow. Collective."""
-    if more := surplus(comm, net, scale, outflow):
-        raise CaseError(
-            f"boundary: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no patch has "
-            'type = "outflow", where the flow is free'
-        )

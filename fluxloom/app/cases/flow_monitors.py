@@ -1,4 +1,4 @@
-"""Tables and monitors that cases of flow share: the history, probes, and averages over time."""
+"""Tables and monitors that cases of flow share: the history, probes, averages over time, files of the fields."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.monitors.averages import Averages
 from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
+from fluxloom.monitors.plateau import Plateau
 from fluxloom.monitors.probes import Probes, named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
@@ -30,7 +30,7 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 
 __all__ = [
-    "AveragesTable", "FlowCase", "ForcesTable", "ProbesTable", "References",
+    "AveragesTable", "FlowCase", "ForcesTable", "HistoryTable", "ProbesTable", "References",
     "common_monitors", "reference_in", "run_of", "wall_reference",
 ]  # fmt: skip
 
@@ -70,9 +70,81 @@ class SnapshotsTable(Table):
     ----------
     every
         Steps between two of them; 0: none.
+    period
+        Time of the flow between two of them, instead of ``every``, ``snapshot_0003.vtkhdf`` at three periods: steps
+        whose length is free hit these times, of others the first one at such a time or behind it counts.
+    fields
+        Which fields: names and formulas; empty: those of ``output.fields``.
     """
 
     every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    period: Annotated[float, Field(ge=0)] = 0.0
+    fields: list[str] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _one(self) -> SnapshotsTable:
+        if self.period and self.every:
+            raise ValueError("give only one of every and period")
+        if self.fields and not (self.every or self.period):
+            raise ValueError("fields is there but neither every nor period: give the steps, or the time, between files")
+        return self
+
+
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields and as a profile.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    profile
+        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
+    bins
+        Equal intervals along it; 0: each coordinate of cells or points is a place of its own.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+    profile: Literal["", "x", "y", "z"] = ""
+    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        if self.bins and not self.profile:
+            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
+        return self
+
+
+class StopTable(Table):
+    """``[stop]``: the run has converged when a column of ``history.csv`` stays as it is.
+
+    Attributes
+    ----------
+    column
+        Its name, as ``"wing.lift"``; empty: nothing ends the run so.
+    tolerance
+        How much it may change in the window, over its mean there.
+    window
+        For how long, in steps or in time of the flow.
+    over
+        ``"steps"`` or ``"time"``.
+    """
+
+    column: str = ""
+    tolerance: Annotated[float, Field(gt=0)] = 1e-4
+    window: Annotated[float, Field(gt=0)] = 1000.0
+    over: Literal["steps", "time"] = "steps"
+
+    @model_validator(mode="after")
+    def _used(self) -> StopTable:
+        if not self.column and (extra := self.changed(("tolerance", "window", "over"))):
+            raise ValueError(f"{extra[0]} is there but column is not: give column, the name of one of history.csv")
+        return self
 
 
 def _named(points: Any) -> Any:
@@ -351,6 +423,8 @@ class FlowCase(CaseModel):
     probes: ProbesTable = ProbesTable()
     lines: dict[FileName, LineTable] = Field(default={})
     slices: dict[FileName, SliceTable] = Field(default={})
+    statistics: AveragesTable = AveragesTable()
+    stop: StopTable = StopTable()
     spectra: dict[FileName, SpectrumTable] = Field(default={})
     movie: MovieTable = MovieTable()
 
@@ -412,9 +486,19 @@ def common_monitors(
     others
         Monitors that the solver alone has.
     """
-    snapshots = [Snapshots(case.snapshots.every)] if case.snapshots.every else []
-    looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every), *snapshots]
-    return [*looking, *_at_points(case), *_films(case), *_spectra(case)]  # spectra of the others: last
+    looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every)]
+    looking += [*_of_fields(case), *_at_points(case), *_films(case)]
+    return [*looking, *_spectra(case)]  # spectra of the others: last
+
+
+def _of_fields(case: FlowCase) -> Iterator[Monitor]:
+    """Yield averages, then files of the fields, theirs among them, and the end by a plateau."""
+    if (table := case.statistics).every:
+        yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
+    if (table := case.snapshots).every or table.period:
+        yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
+    if (table := case.stop).column:
+        yield _of("stop", Plateau(table.column, table.tolerance, table.window, table.over))
 
 
 def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
@@ -507,14 +591,14 @@ def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
 
 
 def run_of(
-    case: FlowCase, flow: F, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor],
-    partition: PartitionReport | None = None, references: References | None = None, pressure: float = 0.0,
+    case: FlowCase, flow: F, until: Until, monitors: Sequence[Monitor] = (), references: References | None = None,
+    pressure: float = 0.0,
 ) -> FlowRun[F]:  # fmt: skip
     """Return a flow as its case runs it.
 
     Parameters
     ----------
-    flow, until, mesh, partition
+    flow, until
         As of `FlowRun`.
     monitors
         Those that the solver alone has.
@@ -527,26 +611,4 @@ def run_of(
         If something that is to be looked at is not there.
     """
     found = common_monitors(case, references or reference_in(flow.dimension), pressure, monitors)
-    return FlowRun(flow, case.case.name, until, mesh, found, partition=partition)
-
-
-class AveragesTable(Table):
-    """``[statistics]``: averages over steps, as fields.
-
-    Attributes
-    ----------
-    every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample; of a run towards a steady flow its step.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
-
-    @model_validator(mode="after")
-    def _used(self) -> AveragesTable:
-        others = [name for name in type(self).model_fields if name != "every"]
-        if not self.every and (extra := self.changed(others)):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
-        return self
+    return FlowRun(flow, case.case.name, until, found)

@@ -21,7 +21,7 @@ def flow_domain(table: FlowMeshTable, partition: PartitionTable, shares: Sequenc
 
 
 @contextmanager
-def by_key(types: str = "", other: str = "", **keys: str) -> Iterator[None]:
+def by_key(types: str = "", other: str = "", of_mesh: str = "", **keys: str) -> Iterator[None]:
     """Make errors of what a flow is given ones of the case file.
 
     Parameters
@@ -30,6 +30,8 @@ def by_key(types: str = "", other: str = "", **keys: str) -> Iterator[None]:
         Of a boundary, in words, for a patch without one.
     other
         Key of errors that begin with none of the parameters; without it they stay as they are.
+    of_mesh
+        That of such errors of the mesh, where it is another one.
     **keys
         Parameter to key, of errors that begin with the parameter; those of patches are known.
 
@@ -38,7 +40,9 @@ def by_key(types: str = "", other: str = "", **keys: str) -> Iterator[None]:
     CaseError
         In place of `MeshError` and `SolverError`.
     """
-    known = {"boundaries": "boundary", "periodic": "mesh.periodic", "sectors": "mesh.sectors"} | keys
+    known = {
+        "boundaries": "boundary", "mesh": "mesh", "periodic": "mesh.periodic", "sectors": "mesh.sectors", **keys
+    }  # fmt: skip
     try:
         yield
     except PatchError as error:
@@ -48,9 +52,9 @@ def by_key(types: str = "", other: str = "", **keys: str) -> Iterator[None]:
         begin = text.partition(":")[0].partition(".")[0]
         if begin in known:
             raise CaseError(known[begin] + text[len(begin) :]) from None
-        if other:
-            raise CaseError(f"{other}: {text}") from None
-        raise
+        if not (key := (of_mesh or other) if isinstance(error, MeshError) else other):
+            raise
+        raise CaseError(f"{key}: {text}") from None
 
 
 def _of_patch(found: Misfit, keys: dict[str, str], types: str) -> str:

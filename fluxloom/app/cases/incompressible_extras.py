@@ -7,38 +7,14 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
-__all__ = ["ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+__all__ = ["ScalarBoundaryTable", "ScalarTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
-
-
-class StatisticsTable(AveragesTable):
-    """``[statistics]``: averages over time, as fields and as a profile.
-
-    Attributes
-    ----------
-    every, start
-        Steps between two samples, 0: no averages; time of the first one.
-    profile
-        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
-    bins
-        Equal intervals along it; 0: each coordinate of cells is a place of its own.
-    """
-
-    profile: Literal["", "x", "y", "z"] = ""
-    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> StatisticsTable:
-        if self.bins and not self.profile:
-            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
-        return self
 
 
 class ScalarBoundaryTable(Table):

@@ -7,30 +7,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_averages import AveragesObserver
-from fluxloom.app.cases.incompressible_extras import StatisticsTable
-from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["FlowAveragesObserver", "ScalarObserver"]
-
-
-class FlowAveragesObserver(AveragesObserver):
-    """Averages of finite volumes: root mean squares and the pressure are fields too."""
-
-    def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
-        self.statistics = Statistics(flow, table.start)
-        super().__init__(flow, self.statistics, table.every, table.profile, table.bins)
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means and root mean squares."""
-        if not (found := dict(super().fields())):
-            return found
-        rms = self.statistics.rms()
-        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(COMPONENTS[: rms.shape[1]])}
-        return found | {"p_mean": self.statistics.pressure()}
+__all__ = [
+    "ScalarObserver",
+]
 
 
 class ScalarObserver(Monitor):

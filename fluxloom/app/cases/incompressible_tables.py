@@ -11,7 +11,6 @@ from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
-    StatisticsTable,
 )
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
@@ -174,6 +173,11 @@ class PressureTable(KrylovTable):
 
     solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
+    @property
+    def kind(self) -> str:
+        """The name of the solver."""
+        return strategy_name(self.solver)
+
 
 class TimeTable(Table):
     """``[time]``: the steps.
@@ -266,7 +270,6 @@ class IncompressibleCase(FlowCase):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @property

@@ -91,7 +91,7 @@ class LatticeApplication:
             )  # fmt: skip
             until = Until(case.time.end, case.time.steady)
             monitors = lattice_monitors(case, flow)
-            return FlowRun(flow, case.case.name, until, flow.mesh, monitors, partition=flow.partition)
+            return FlowRun(flow, case.case.name, until, monitors)
         except DatError as error:
             raise CaseError(f"mesh, partition: {error}") from None
         except SolverError as error:

@@ -31,9 +31,9 @@ class LatticeOutputTable(OutputTable):
     image: bool = True
 
     @property
-    def fields(self) -> bool:
+    def writes_fields(self) -> bool:
         """Whether fields are written, which need room on the disk."""
-        return super().fields or self.image
+        return super().writes_fields or self.image
     every: Steps = 0
 
 

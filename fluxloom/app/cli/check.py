@@ -74,7 +74,7 @@ def command(
                     f"{case}: the case needs about {_size(estimate.memory)} of memory and {room}; "
                     f"choose a coarser mesh or a larger {room.where}"
                 )
-        check_directory(model.directory, estimate.output if model.output.fields else 0)
+        check_directory(model.directory, estimate.output if model.output.writes_fields else 0)
         whole = build if build is not None else estimate.cells <= BUILD_BELOW
         facts(_built(str(case), model, application, context) if whole else [_unchecked(estimate.cells)])
     text = "correct" if whole else "correct, as far as it was checked"

@@ -206,7 +206,7 @@ def test_wrong_tables(channel: Write, old: str, new: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (YMAX, "", "boundary: boundaries: the side 'ymax' has none; give it one, or make its axis periodic"),
+        (YMAX, "", "boundary: the side 'ymax' has none; give it one, or make its axis periodic"),
         ("[boundary.ymax]", "[boundary.ymx]", "no side 'ymx'; did you mean 'ymax'"),
         (XMAX, '[boundary.xmax]\ntype = "wall"\n', "more in, and no side is an outflow"),
         (YMAX, YMAX + "velocity = [0.0, 1.0]\n", "ymax: a wall slides along itself"),

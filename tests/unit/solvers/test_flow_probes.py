@@ -11,15 +11,17 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.dsl.checkpoint import Checkpoints
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.incompressible import IncompressibleRun
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.flow_probes import Probes, ProbeSeries
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.flow_signals import Oscillation, Signal
-from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 POINTS = {"middle": (0.52, 0.47), "wall": (0.3, 0.001), "corner": (1.0, 1.0)}
@@ -102,17 +104,18 @@ def test_blocks_do_not_matter(ctx: fl.Context) -> None:
 def test_samples_are_part_of_checkpoints(ctx: fl.Context, tmp_path: Path) -> None:
     """A run that goes on has those of before, in blocks that grew; nobody sees them while it catches up."""
 
-    def march(steps: int, path: Path) -> tuple[ProbeSeries, Statistics, int]:
+    def march(steps: int, path: Path) -> tuple[ProbeSeries, RunningMeans, int]:
         flow = box(ctx)
         flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
-        probes, statistics, refused = Probes(flow, POINTS, capacity=2), Statistics(flow), 0
+        probes, refused = Probes(flow, POINTS, capacity=2), 0
+        statistics = RunningMeans(IncompressibleRun(flow, StepLengths(), budget=False).averaged())
         saver = Checkpoints(path, every_calls=1, place="marked")
         with saver.watch(ctx):
             for n in range(steps):
                 if n % 5 == 4:
                     saver.mark()
                 flow.step(0.01)
-                statistics.sample()
+                statistics.sample(0.01)
                 probes.sample()
                 if n == 3 and saver.replaying:
                     with pytest.raises(CheckpointError, match="catches up"):

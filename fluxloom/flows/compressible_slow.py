@@ -1,11 +1,10 @@
-"""Flow so slow that upwind fluxes damp it as sound: how fast a case is, from its start and its boundaries."""
+"""Flow so slow that upwind fluxes damp it as sound: how fast it is, from its start and its boundaries."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.compressible_tables import CompressibleCase
 from fluxloom.comm.base import Comm
 from fluxloom.core.advice import warn
 from fluxloom.core.strategies import strategy_name
@@ -26,7 +25,6 @@ from fluxloom.fv.compressible_outside import (
 )
 from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.values.value import value_of
 
 __all__ = ["warn_of_slow_flow"]
 
@@ -36,23 +34,23 @@ _SLOW = 0.15
 """Mach number below which jumps of the velocity are damped too much."""
 
 
-def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> None:
+def warn_of_slow_flow(flow: CompressibleFlow, states: Array, mach: float) -> None:
     """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
 
     Of what depends on the time it is not known how fast it makes the flow: there is no warning then.
 
     Parameters
     ----------
-    case, flow
-        The case, and its solver.
+    flow
+        Its solver.
     states
         Of the owned cells, at the start.
-    comm
-        Ranks.
+    mach
+        Of the free stream.
     """
     if flow.given.given:
         return
-    scheme, fastest = case.scheme.value, _fastest(case, flow, states, comm)
+    scheme, fastest = flow.scheme, _fastest(flow, states, mach)
     cure = "low_mach = true, with which it does not"
     if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
         cure = 'flux = "roe" and ' + cure
@@ -64,9 +62,9 @@ def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Ar
         warn(f"{text}; set {cure}")
 
 
-def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> float:
+def _fastest(flow: CompressibleFlow, states: Array, mach: float) -> float:
     """Return the largest Mach number that start, boundaries, free stream and differences of pressure lead to."""
-    d, gas = flow.dimension, flow.gas
+    d, gas, comm = flow.dimension, flow.gas, flow.context.comm
     w = states[:, : d + 2]
     density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
     kinds, rows, formulas, _ = boundary_table(flow.volumes, flow.boundaries, gas)
@@ -87,7 +85,6 @@ def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm
     pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
     ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
     driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
-    mach = float(value_of(case.flow.mach).at(np.zeros((1, d)))[0])
     return max(_largest(comm, np.concatenate(found)), driven, mach)
 
 

@@ -1,4 +1,4 @@
-"""The vorticity of a flow."""
+"""The gradient of the velocity of a flow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fv.incompressible import velocity_gradient
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["Vorticity"]
+__all__ = ["VelocityGradient"]
 
 
-class Vorticity:
-    """``curl u`` in the cells, from the gradient of the operators.
+class VelocityGradient:
+    """``grad u`` in the cells, from the gradient of the operators.
 
     Parameters
     ----------
@@ -32,9 +32,7 @@ class Vorticity:
         self._chain, self._dimension = Chain([loop], name="vorticity"), flow.dimension
 
     def now(self) -> npt.NDArray[np.float64]:
-        """Return the vorticity of the owned cells: ``(cells,)`` of a plane flow, else ``(cells, 3)``."""
+        """Return ``du_i / dx_j`` of the owned cells, ``(cells, d, d)``. Collective."""
         self._chain()
-        g = self._tensor.read().reshape(-1, 3, 3)
-        if self._dimension == 2:
-            return g[:, 1, 0] - g[:, 0, 1]
-        return np.stack([g[:, 2, 1] - g[:, 1, 2], g[:, 0, 2] - g[:, 2, 0], g[:, 1, 0] - g[:, 0, 1]], axis=1)
+        d = self._dimension
+        return self._tensor.read().reshape(-1, 3, 3)[:, :d, :d]
