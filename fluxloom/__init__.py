@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from fluxloom.flows.incompressible import Incompressible as Incompressible
     from fluxloom.flows.incompressible import IncompressibleScheme as IncompressibleScheme
     from fluxloom.flows.incompressible import Pressure as Pressure
+    from fluxloom.flows.lattice import Lattice as Lattice
     from fluxloom.flows.shallow_water import Event as Event
     from fluxloom.flows.shallow_water import Plan as Plan
     from fluxloom.flows.shallow_water import ShallowWater as ShallowWater
@@ -166,6 +167,7 @@ if TYPE_CHECKING:
     from fluxloom.linalg.rings import RingProduct as RingProduct
     from fluxloom.linalg.status import Stop as Stop
     from fluxloom.monitors.averages import Averages as Averages
+    from fluxloom.monitors.film import Film as Film
     from fluxloom.monitors.forces import Forces as Forces
     from fluxloom.monitors.forces import Reference as Reference
     from fluxloom.monitors.lines import Line as Line
@@ -223,6 +225,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",
+        "fluxloom.flows.lattice": "Lattice",
         "fluxloom.flows.airfoil": "Airfoil",
         "fluxloom.flows.compressible": "Compressible",
         "fluxloom.flows.compressible_steps": "Explicit",
@@ -268,6 +271,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.status": "Stop",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.monitors.film": "Film",
         "fluxloom.monitors.averages": "Averages",
         "fluxloom.monitors.forces": "Forces Reference",
         "fluxloom.monitors.lines": "Line",
