@@ -168,16 +168,16 @@ class FarField(BoundaryCondition):
     Attributes
     ----------
     state
-        A `FreeStream`, or a value each for density, velocity and pressure, ``(d + 2,)``.
+        A `FreeStream`, or a value each for density, velocity and pressure, ``(d + 2,)``; None: the stream of the flow.
     turbulence
         Variable of the turbulence model in gas that comes in (of Spalart and Allmaras: 3 to 5 times the kinematic
-        viscosity), m^2/s.
+        viscosity), m^2/s; None: that of the stream of the flow, 0 where it has none.
     vortex
         In two dimensions the vortex of a body that lifts, beside the uniform flow: the end may be nearer then.
     """
 
-    state: State
-    turbulence: Number = 0.0
+    state: State | None = None
+    turbulence: Number | None = None
     vortex: PointVortex | None = None
 
     @property
@@ -202,8 +202,8 @@ class SupersonicInlet(BoundaryCondition):
         Whether the states are those of an exact solution: they may leave, and be slower than sound.
     """
 
-    state: State
-    turbulence: Number = 0.0
+    state: State | None = None
+    turbulence: Number | None = None
     exact: bool = False
 
     @property
@@ -247,7 +247,7 @@ class TotalInlet(BoundaryCondition):
     pressure: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: Number = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -277,7 +277,7 @@ class VelocityInlet(BoundaryCondition):
     velocity: Vector
     density: Number | None = None
     temperature: Number | None = None
-    turbulence: Number = 0.0
+    turbulence: Number | None = None
 
     def __post_init__(self) -> None:
         if (self.density is None) == (self.temperature is None):
@@ -316,7 +316,7 @@ class MassFlowInlet(BoundaryCondition):
     mass_flux: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: Number = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -346,7 +346,7 @@ class PressureOutlet(BoundaryCondition):
     """
 
     pressure: Number
-    turbulence: Number = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:

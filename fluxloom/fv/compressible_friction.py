@@ -21,7 +21,7 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Inc, Read
+from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.compressible_outside import FaceState, heat_given, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.turbulence import TurbulenceModel
@@ -29,7 +29,7 @@ from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
-__all__ = ["boundary_friction", "friction", "mirror_waves", "turbulence"]
+__all__ = ["boundary_friction", "eddy_viscosity", "friction", "mirror_waves", "turbulence"]
 
 _DIFFUSION = 2.0
 """Part of a step that diffusion by itself allows, beside that of convection."""
@@ -66,6 +66,14 @@ def turbulent(w, mu, closure, nv, d):
     if nv == d + 3:
         mut = w[0] * closure.eddy_viscosity(w[nv - 1], mu / w[0])
     return mut
+
+
+@kernel
+def eddy_viscosity(
+    w: Read, mut: Write, *, gas: Const[Gas], closure: Const[TurbulenceModel], nv: Const[int], d: Const[int]
+):  # fmt: skip
+    """Dynamic eddy viscosity of a state with a model's variable."""
+    mut[0] = turbulent(w, molecular(gas, w[1 + d] / (w[0] * gas.constant)), closure, nv, d)
 
 
 @func

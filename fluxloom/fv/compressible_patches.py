@@ -173,7 +173,7 @@ class PatchFaces:
         """Return numbers ``(n,)`` times vectors ``(n, d)``."""
         return number.along(ways) if isinstance(number, Changing) else ways * number[:, None]
 
-    def state(self, given: State) -> Array | Changing:
+    def state(self, given: State | None) -> Array | Changing:
         """Return given primitive states, ``(n, d + 2)``."""
         d, about = self.dimension, self._about("state")
         parts: Any = given
@@ -195,7 +195,7 @@ class PatchFaces:
             return found
         return Changing(about, values, found, (0.0, *(-np.inf,) * d, 0.0), np.ones_like(found))
 
-    def supersonic(self, given: State) -> Array | Changing:
+    def supersonic(self, given: State | None) -> Array | Changing:
         """Return given primitive states, ``(n, d + 2)``, that are faster than sound and do not lead out."""
         whole = self.state(given)
         found = whole.now if isinstance(whole, Changing) else whole
@@ -229,12 +229,12 @@ class PatchFaces:
         first: npt.ArrayLike | Changing,
         vector: npt.ArrayLike | Changing,
         last: npt.ArrayLike | Changing,
-        turbulence: Number = 0.0,
+        turbulence: Number | None = None,
     ) -> Array:
         """Return parameters, ``(n, PARAMETERS)``: see the table in `fluxloom.fv.compressible_outside`."""
         d = self.dimension
         found = np.zeros((len(self.places), PARAMETERS))
-        entering = self.number("turbulence", turbulence, zero=True)
+        entering = self.number("turbulence", 0.0 if turbulence is None else turbulence, zero=True)
         for place, part in ((0, first), (slice(1, 1 + d), vector), (1 + d, last), (PARAMETERS - 1, entering)):
             if not isinstance(part, Changing):
                 found[:, place] = part

@@ -92,11 +92,17 @@ def push_outlets(given: Read, spacing: Read, beside: RW):
 
 
 @kernel
-def outlet_push(side: Read, normal: Read, level: Read, acting: Read, total: Inc, *, d: Const[int]):
-    """Force of the pressure on a boundary element of an outflow, ``dt p_b n A``; ``side`` is ``(A, delta)``."""
+def outlet_push(side: Read, normal: Read, level: Read, acting: Read, load: RW, total: Inc, *, d: Const[int]):
+    """Force of the pressure on a boundary element of an outflow, ``dt p_b n A``; ``side`` is ``(A, delta)``.
+
+    ``load`` gets the force and the pressure too, see `fluxloom.fv.wall_forces.wall_force`.
+    """
     for j in range(len(side)):
+        load[d + d] += acting[0] * level[0]
         for k in range(d):
-            total[k] += acting[0] * level[0] * normal[k] * side[j][0]
+            push = acting[0] * level[0] * normal[k] * side[j][0]
+            total[k] += push
+            load[k] += push
 
 
 @kernel

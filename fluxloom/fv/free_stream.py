@@ -32,6 +32,9 @@ class FreeStream:
         Static, K.
     direction
         ``(d,)``, of any length above 0; see `at_angles` for angles.
+    nu_tilde
+        Variable of the model of Spalart and Allmaras over the kinematic viscosity; fully turbulent flow wants 3 to 5
+        (ICCFD7-1902, sec. 2).
 
     Raises
     ------
@@ -43,6 +46,7 @@ class FreeStream:
     pressure: float
     temperature: float
     direction: Sequence[float]
+    nu_tilde: float = 3.0
 
     def __post_init__(self) -> None:
         for name, least in (("mach", "at least 0"), ("pressure", "above 0"), ("temperature", "above 0")):
@@ -131,10 +135,8 @@ class FreeStream:
         velocity = self.speed(gas) * way / np.linalg.norm(way)
         return np.array([self.density(gas), *velocity, self.pressure])
 
-    def turbulence(self, gas: Gas, ratio: float = 3.0) -> float:
-        """Return the variable of Spalart and Allmaras' model as so many times the kinematic viscosity, m^2/s.
-
-        Fully turbulent flow wants 3 to 5 (ICCFD7-1902, sec. 2).
+    def turbulence(self, gas: Gas, ratio: float | None = None) -> float:
+        """Return the variable of Spalart and Allmaras' model, m^2/s; ``ratio`` takes the place of ``nu_tilde``.
 
         Raises
         ------
@@ -143,9 +145,10 @@ class FreeStream:
         """
         if gas.viscosity is None:
             raise SolverError("free stream: turbulence: the gas has no viscosity: give Gas(viscosity=Sutherland())")
-        if not isfinite(ratio) or ratio < 0.0:
-            raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {ratio!r}")
-        return ratio * float(gas.viscosity.at(self.temperature)) / self.density(gas)
+        times = self.nu_tilde if ratio is None else ratio
+        if not isfinite(times) or times < 0.0:
+            raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {times!r}")
+        return times * float(gas.viscosity.at(self.temperature)) / self.density(gas)
 
 
 @dataclass(frozen=True)

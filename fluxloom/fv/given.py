@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.values.value import Value, value_of, vector_of
+from fluxloom.values.value import Value, has_values, value_of, vector_of
 
-__all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding", "written"]
+__all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding"]
 
 Array = npt.NDArray[np.float64]
 _ALONG = 0.1
@@ -55,13 +55,6 @@ def changes(given: Given | None) -> bool:
     return value_of(given).in_time
 
 
-def written(given: Any) -> bool:
-    """Return whether what is given is more than numbers, or a function of places."""
-    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
-        return any(written(one) for one in given)
-    return isinstance(given, str | Value) or (callable(given) and value_of(given).in_time)
-
-
 def given_values(what: str, given: Given, places: Array, components: int = 0, time: float = 0.0) -> Array:
     """Return what is given at places ``(n, d)``: one value for all, or a function of the places.
 
@@ -81,7 +74,7 @@ def given_values(what: str, given: Given, places: Array, components: int = 0, ti
     SolverError
         If there is not one finite value for each place.
     """
-    if written(given):
+    if has_values(given):
         found = [part.at(places, time, what) for part in parts_of(given, components, what)]
         return np.stack(found, axis=1) if components else found[0]
     shape = (len(places), components) if components else (len(places),)

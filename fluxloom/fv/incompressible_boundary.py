@@ -12,9 +12,10 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import is_ours
 from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table, rows_of
-from fluxloom.fv.given import Given, sliding, written
+from fluxloom.fv.given import Given, sliding
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import func
+from fluxloom.values.value import has_values
 
 __all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients"]
 
@@ -77,7 +78,7 @@ class NoSlip(Boundary):
         if not self.moves:
             return np.zeros_like(faces.places)
         found = faces.vectors(self.velocity)
-        numbers = not (callable(self.velocity) or written(self.velocity))
+        numbers = not (callable(self.velocity) or has_values(self.velocity))
         return found if numbers else sliding(faces.what, found, faces.areas)
 
 

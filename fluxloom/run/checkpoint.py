@@ -130,7 +130,7 @@ class RunCheckpoint:
         self._tell = tell if tell is not None else lambda _line: None
         from fluxloom.dsl.memory import Memory
 
-        self.memory = Memory(run=run, **(also or {}))
+        self.memory = Memory(run.flow, *run.monitors, run=run, **(also or {}))
         self.run = ""
         self._steps = self._saved = 0
         self._since = time.monotonic()

@@ -137,6 +137,11 @@ class CompressibleFlow:
         self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
         self.boundaries: Mapping[str, BoundaryCondition] = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
+        if slopes is None and self.scheme.order == 2 and self.scheme.slopes != "faces":
+            raise SolverError(
+                f"slopes: {self.scheme.slopes!r} wants the rows of `fluxloom.fv.node_slopes` beside the scheme: give "
+                "slopes, or make the flow by fluxloom.Compressible"
+            )
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence is not None
         self.components = self.dimension + 2 + self.turbulent
@@ -154,7 +159,7 @@ class CompressibleFlow:
         self._distance(distance)
         self._states()
         self._with_source(source)
-        self.frozen = False
+        self.frozen, self._begun = False, False
         self.passed: Dat | None = None
         self.limits = 0
         self.positivity = Positivity(self)
@@ -173,7 +178,7 @@ class CompressibleFlow:
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
-        self.limits = int(memory["limits"])
+        self.limits, self._begun = int(memory["limits"]), True
         self.given.prepare(self.time)
 
     # --------------------------------------------------------------------------------------- building
@@ -350,7 +355,7 @@ class CompressibleFlow:
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context)
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self._begun = 0.0, 0, True
         self.given.prepare(0.0)
         self.freeze(False)
 
@@ -415,7 +420,7 @@ class CompressibleFlow:
         self.source: Dat | None = None
         if source is None:
             return
-        if not has_values(source, nv):
+        if not has_values(source):
             self.source = self._with_edges(what, cast(Field, source), 0.0, what)
             return
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)
@@ -426,14 +431,20 @@ class CompressibleFlow:
         self.cfl = cfl
         self._own.set(cfl=cfl)
 
+    def _require_start(self) -> None:
+        """Raise `SolverError` before `start`: the states are those of no flow, and so is what limiters compare with."""
+        if not self._begun:
+            raise SolverError("the flow has no states yet: call start(values) before its first step")
+
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own.
 
         Raises
         ------
         SolverError
-            If something that is given depends on the time.
+            Before `start`; if something that is given depends on the time.
         """
+        self._require_start()
         self.given.require_steady()
         for _ in range(count):
             (self.positivity.iterate if self.positivity.guarding else self.iteration)()
@@ -447,8 +458,9 @@ class CompressibleFlow:
         Raises
         ------
         SolverError
-            If there is none: a state is not finite.
+            If there is none: a state is not finite. Before `start`.
         """
+        self._require_start()
         self.given.prepare(self.time)
         self.before()
         dt = min(self.cfl * float(self.least.value), longest)

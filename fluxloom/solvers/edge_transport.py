@@ -39,7 +39,7 @@ from fluxloom.solvers.edge_transport_given import BEGIN, END, MIDDLE, ScalarSour
 from fluxloom.solvers.flow_types import SolvedDirectly, check_step
 from fluxloom.values.given_on import GivenOn
 
-__all__ = ["EdgeTransport", "TransportState"]
+__all__ = ["EdgeTransport", "Scalar", "TransportState"]
 
 Array = npt.NDArray[np.float64]
 Scalar = Given

@@ -10,12 +10,13 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flux_correction import allowances, corrected
-from fluxloom.fv.given import changes, given_values, written
+from fluxloom.fv.given import changes, given_values
 from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
 from fluxloom.fv.scalar_sides import Field
 from fluxloom.fv.steep_start import discontinuous, steepest
 from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, CorrectedScalar, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.values.value import has_values
 
 __all__ = ["BoundedScalar", "starts_with_a_jump"]
 
@@ -118,7 +119,7 @@ def starts_with_a_jump(scalar: CarriedScalar, initial: Field, source: Field) -> 
     wrapped = cv.wrapped.faces
     beside = np.setdiff1d(np.arange(cv.interior), wrapped)
     jumps = [np.array([steepest(initial, *cv.centres[cv.faces[beside].T])])]
-    if callable(initial) or written(initial):  # periodic faces have two places
+    if callable(initial) or has_values(initial):  # periodic faces have two places
         ends = cv.centres[cv.faces[wrapped].T] + np.stack([cv.arms[wrapped], (cv.arms - cv.ways)[wrapped]])
         here, there = (given_values(f"{scalar.what}: initial", initial, places) for places in ends)
         jumps += [np.abs(here - there)]
@@ -136,7 +137,7 @@ def starts_with_a_jump(scalar: CarriedScalar, initial: Field, source: Field) -> 
         behind = cv.faces[cv.interior :][number - cv.cells, 0]
         values.append(value[entering])
         known = start[behind]
-        if callable(initial) or written(initial):  # at the faces: what it changes by from there to the cells is no jump
+        if callable(initial) or has_values(initial):  # at the faces: what it changes by up to the cells is no jump
             known = given_values(f"{scalar.what}: initial", initial, cv.centres[number])
         jumps.append(np.abs(value - known)[entering])
     return discontinuous(flow.context.comm, values, jumps)

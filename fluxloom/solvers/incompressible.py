@@ -19,8 +19,9 @@ Buoyancy acts through the faces, beside the slope of the pressure in 2 and 3, se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
-from fluxloom.fv.given import Given, parts_of, written
+from fluxloom.fv.given import Given, given_values, parts_of
 from fluxloom.fv.incompressible import (
     boundary_values,
     correct,
@@ -71,6 +72,7 @@ from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
+from fluxloom.values.value import has_values
 
 __all__ = ["Incompressible"]
 
@@ -151,7 +153,7 @@ class Incompressible:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
         self.dimension = volumes.dimension
-        moving = callable(force) or written(force)
+        moving = callable(force) or has_values(force)
         self.force = finite_vector("force", () if moving else force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self._check_next = False
@@ -384,17 +386,23 @@ class Incompressible:
         self._loops()
 
     # ------------------------------------------------------------------------------------- running
-    def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
+    def initialise(self, velocity: Given) -> Status:
         """Set the velocity in the cells, and project it onto fields without divergence.
 
         Parameters
         ----------
         velocity
-            ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
+            ``(d,)`` numbers or values, or a function of the centres ``(cells, d)`` that returns as many vectors.
         """
         cv = self.volumes
         places = cv.centres[: cv.owned]
-        values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
+        values: Any = velocity
+        if has_values(velocity):
+            values = given_values("velocity", velocity, places, self.dimension)
+        elif not callable(values):
+            values = finite_vector("velocity", values, self.dimension)
+        else:
+            values = values(places)
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
         self.scalars.initialise()

@@ -22,7 +22,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Steps
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv import staggered as kernels
-from fluxloom.fv.given import Given, parts_of, written
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -32,6 +32,7 @@ from fluxloom.solvers.flow_types import FlowState, SolvedDirectly, check_step, f
 from fluxloom.solvers.staggered_fields import StaggeredFields
 from fluxloom.solvers.staggered_given import StaggeredForce
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
+from fluxloom.values.value import has_values
 
 __all__ = ["Staggered"]
 
@@ -99,7 +100,7 @@ class Staggered(SolvedDirectly):
         self.dimension = grid.dimension
         require_strategy("scheme", scheme, StaggeredTimeScheme, optional=True)
         self.scheme = scheme if scheme is not None else AdamsBashforth()
-        moving = callable(force) or written(force)
+        moving = callable(force) or has_values(force)
         self.force = finite_vector("force", () if moving else force, grid.dimension)
         self.mean_velocity = finite_vector("mean_velocity", mean_velocity, grid.dimension)
         check_sides(grid, self.boundaries)

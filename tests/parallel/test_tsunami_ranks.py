@@ -293,7 +293,7 @@ def test_bed_from_the_file_of_the_mesh(tmp_path: Path, shares: str) -> None:
 
     def runs(comm: Comm) -> Found:
         runner = TsunamiApplication().build(case, fl.Context("cpu", threads=1, comm=comm))
-        part, report = runner.flow.part, runner.partition
+        part, report = runner.flow.part, runner.flow.partition
         assert part is not None
         assert report is not None
         assert runner.flow.cells == data.n_cells == part.total

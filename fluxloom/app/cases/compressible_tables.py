@@ -8,15 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
 from fluxloom.core.errors import did_you_mean
+from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
@@ -26,7 +27,6 @@ from fluxloom.values.value import Value, value_of
 __all__ = [
     "BOUNDARY_KEYS",
     "SOURCE_KEYS",
-    "START_KEYS",
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
@@ -40,7 +40,6 @@ __all__ = [
 
 STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
 """What a free stream has that may depend on the time."""
-START_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
 
 BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
@@ -163,16 +162,8 @@ class FreeStreamTable(Table):
 
 
 class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
-    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has.
+    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has."""
 
-    Attributes
-    ----------
-    slopes
-        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
-        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
-    """
-
-    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
     order: Literal[1, 2] = 2
     moved = MappingProxyType({
         "entropy_fix": "flux", "cutoff": "flux",
@@ -213,7 +204,7 @@ class InitialTable(Table):
     def _consistent(self) -> InitialTable:
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(START_KEYS)):
+        if self.left and (extra := self.changed(START_NAMES)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
@@ -325,6 +316,8 @@ class SourceTable(Table):
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
+    scaled = True
+
     gas: GasTable = GasTable()
     flow: FreeStreamTable = FreeStreamTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -336,10 +329,7 @@ class CompressibleCase(FlowCase):
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
     source: SourceTable | None = None
-    forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
-    probes: ProbesTable = ProbesTable()
-    statistics: AveragesTable = AveragesTable()
 
     @property
     def divided(self) -> str:
@@ -352,8 +342,6 @@ class CompressibleCase(FlowCase):
         """Refuse what would otherwise be passed over."""
         viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
-        if walls and not viscous:
-            raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
         if self.scheme.value.turbulence is not None and not (viscous and walls):

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
+from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable, TransportTable
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
-from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import tried_value, velocity_values
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
-from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.flows.points import flow_points
+from fluxloom.flows.transport import Transport
+from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.edge_transport_probes import TransportProbes
 from fluxloom.values.value import Value
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
@@ -53,7 +46,7 @@ class EdgeTransportApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[EdgeTransportRun]:
+    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[Transport]:
         """Build the mesh, the operators and the loops, and set the scalar. Collective.
 
         Raises
@@ -62,37 +55,20 @@ class EdgeTransportApplication:
             For other cells than triangles or tetrahedra, a patch without a table or a table without a patch, numbers
             and formulas that do not fit the mesh, and a step that has no bound.
         """
-        time = case.time
-        domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
-        solver = _solver(case, domain.mesh)
-        if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
-            raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
-        flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
-        until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
-
-
-def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
-    """Return the solver of a case with the scalar of its start. Collective."""
-    table, places = case.transport, mesh.coordinates[: mesh.points.size]
-    velocity = _velocity(table, mesh.dimension)
-    tried_value("transport", velocity, places, mesh.dimension)
-    tried_value("transport.diffusivity", table.diffusivity, places, least=0.0)
-    tried_value("transport.source", table.source, places)
-    tried_value("initial.scalar", case.initial.scalar, places)
-    for name, patch in case.boundary.items():
-        if patch.value is not None and name in mesh.patches:
-            tried_value(f"boundary.{name}.value", patch.value, places[mesh.patches[name].points])
-    given, fluxes = (
-        {name: patch.value for name, patch in case.boundary.items() if patch.type == kind} for kind in ("given", "flux")
-    )
-    with explained("mesh", "transport"):
-        solver = EdgeTransport(
-            mesh, velocity, table.diffusivity, given, fluxes=fluxes, source=table.source,
-            scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
-        )  # fmt: skip
-    solver.initialise(case.initial.scalar)
-    return solver
+        time, table = case.time, case.transport
+        with by_key(_TYPES):
+            domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
+        names = ("diffusivity", "source", "velocity", *VELOCITY_KEYS)
+        keys = {name: f"transport.{name}" for name in names}
+        with by_key(other="transport", of_mesh="mesh", start="initial.scalar", dt="time.dt", **keys):
+            flow = Transport(
+                domain, context, velocity=_velocity(table, domain.points.dimension),
+                boundaries={name: _boundary(patch) for name, patch in case.boundary.items()},
+                diffusivity=table.diffusivity, source=table.source, start=case.initial.scalar,
+                scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
+                steps=StepLengths(time.dt, time.courant),
+            )  # fmt: skip
+        return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _velocity(table: TransportTable, d: int) -> tuple[float | Value, ...]:
@@ -101,11 +77,6 @@ def _velocity(table: TransportTable, d: int) -> tuple[float | Value, ...]:
     return tuple(table.velocity) if table.velocity else velocity_values(table, "transport", d)
 
 
-def _monitors(case: EdgeTransportCase, solver: EdgeTransport) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    table = case.probes
-    if not table.points:
-        return []
-    with explained("probes"):
-        probes = TransportProbes(solver, table.points, BLOCK)
-    return [ProbesObserver(solver, probes, "time", ["scalar"], table.every)]
+def _boundary(table: TransportBoundaryTable) -> Value | float | FixedFlux | None:
+    """Return what a patch is given: the scalar, what diffuses in, or None."""
+    return FixedFlux(table.value) if table.type == "flux" else table.value

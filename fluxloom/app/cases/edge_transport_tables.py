@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
@@ -105,7 +105,6 @@ class EdgeTransportCase(FlowCase):
     boundary: dict[str, TransportBoundaryTable] = Field(default={})
     time: EdgeTimeTable = EdgeTimeTable()
     scheme: TransportSchemeTable = TransportSchemeTable()
-    probes: ProbesTable = ProbesTable()
 
     @model_validator(mode="after")
     def _supported(self) -> EdgeTransportCase:

@@ -10,14 +10,13 @@ import numpy.typing as npt
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
-from fluxloom.app.cases.wall_motion import tried_value, velocity_values
-from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError
+from fluxloom.app.cases.wall_motion import velocity_values
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.flows.value_checks import check_value
 from fluxloom.fv.given import given_values
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "initial_velocity"]
+__all__ = ["initial_velocity"]
 
 Array = npt.NDArray[np.float64]
 
@@ -27,18 +26,12 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
     parts = velocity_values(table, "initial", d)
 
     def smooth(places: Array) -> Array:
-        tried_value("initial", parts, places, d)
+        try:
+            check_value("initial.velocity", parts, places, d)
+        except SolverError as error:
+            raise CaseError(str(error)) from None
         return given_values("initial", parts, places, d)
 
     if not table.noise:
         return smooth
     return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
-
-
-def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
-    """Raise if more flows in than out and there is no outflow. Collective."""
-    if more := surplus(comm, net, scale, outflow):
-        raise CaseError(
-            f"boundary: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no patch has "
-            'type = "outflow", where the flow is free'
-        )

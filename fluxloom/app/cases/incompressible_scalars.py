@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
-from fluxloom.app.cases.wall_motion import tried_value
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
@@ -22,22 +21,9 @@ def flow_scalars(tables: Mapping[str, ScalarTable], volumes: ControlVolumes, gra
     Raises
     ------
     CaseError
-        For a patch without a table or a table without a patch, and for formulas that do not fit the mesh.
+        For a patch without a table or a table without a patch.
     """
-    found = [_scalar(name, table, volumes, gravity) for name, table in tables.items()]
-    for scalar in found:
-        _tried(scalar, volumes)
-    return found
-
-
-def _tried(scalar: Scalar, volumes: ControlVolumes) -> None:
-    """Raise `CaseError` with its key where a value of a scalar does not fit the mesh at the start."""
-    key, cells = f"scalar.{scalar.name}", volumes.centres[: volumes.owned]
-    tried_value(f"{key}.initial", scalar.initial, cells)
-    tried_value(f"{key}.source", scalar.source, cells)
-    for patch, one in scalar.boundaries.items():
-        if one.prescribed is not None and patch in volumes.patches:
-            tried_value(f"{key}.boundary.{patch}.value", one.prescribed, volumes.centres[volumes.patches[patch]])
+    return [_scalar(name, table, volumes, gravity) for name, table in tables.items()]
 
 
 def _scalar(name: str, table: ScalarTable, volumes: ControlVolumes, gravity: Sequence[float]) -> Scalar:

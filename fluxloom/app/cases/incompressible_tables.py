@@ -8,11 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
-    ForcesTable,
     ScalarTable,
-    StatisticsTable,
 )
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
@@ -187,6 +185,11 @@ class PressureTable(KrylovTable):
 
     solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
+    @property
+    def kind(self) -> str:
+        """The name of the solver."""
+        return strategy_name(self.solver)
+
 
 class TimeTable(Table):
     """``[time]``: the steps.
@@ -269,6 +272,8 @@ class SpaceTable(Table):
 class IncompressibleCase(FlowCase):
     """A case file of incompressible flow."""
 
+    balanced = True
+
     fluid: FluidTable
     space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -277,9 +282,6 @@ class IncompressibleCase(FlowCase):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    forces: dict[str, ForcesTable] = Field(default={})
-    probes: ProbesTable = ProbesTable()
-    statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @property

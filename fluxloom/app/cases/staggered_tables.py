@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
@@ -15,8 +15,8 @@ from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
-    "StaggeredCase", "StaggeredFluidTable", "StaggeredForcesTable", "StaggeredInitialTable",
-    "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredStatisticsTable", "StaggeredTimeTable",
+    "StaggeredCase", "StaggeredFluidTable", "StaggeredInitialTable",
+    "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredTimeTable",
 ]  # fmt: skip
 
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -181,30 +181,6 @@ class StaggeredTimeTable(Table):
         return self
 
 
-class StaggeredForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to sides; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    """
-
-    patches: list[str] = Field(default=[])
-
-
-class StaggeredStatisticsTable(AveragesTable):
-    """``[statistics]``: averages over time, as fields and as a profile.
-
-    Attributes
-    ----------
-    every, start
-        Steps between two samples, 0: no averages; time of the first one.
-    profile
-        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
-    """
-
-    profile: Literal["", "x", "y", "z"] = ""
 
 
 class StaggeredCase(FlowCase):
@@ -216,8 +192,6 @@ class StaggeredCase(FlowCase):
     boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()
-    forces: dict[str, StaggeredForcesTable] = Field(default={})
-    statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
 
     @model_validator(mode="after")
     def _supported(self) -> StaggeredCase:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel, OutputTable, RunTable
+from fluxloom.app.case import OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
@@ -251,13 +252,26 @@ class TsunamiOutputTable(OutputTable):
     Attributes
     ----------
     snapshots
-        Number of files of fields at equal intervals of time, the start not counted; 0: the final fields alone.
+        Number of files of fields at equal intervals of time, the start not counted, instead of ``[snapshots]``; 0:
+        none by this key.
     """
 
     snapshots: Annotated[int, Field(ge=0, le=10_000)] = 0
 
 
-class TsunamiCase(CaseModel):
+class TsunamiHistoryTable(HistoryTable):
+    """``[history]``: ``history.csv``, volume and speed of the water over time.
+
+    Attributes
+    ----------
+    every
+        Reports between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class TsunamiCase(FlowCase):
     """A case file of the shallow-water solver."""
 
     run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -268,11 +282,14 @@ class TsunamiCase(CaseModel):
     flow: TsunamiFlowTable = TsunamiFlowTable()
     boundary: dict[str, BoundaryTable] = Field(default={})
     gauges: GaugesTable = GaugesTable()
+    history: TsunamiHistoryTable = TsunamiHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     event: list[EventTable] = Field(default=[])
 
     @model_validator(mode="after")
     def _bounded(self) -> TsunamiCase:
-        """Refuse what would never end or fill the memory."""
+        """Refuse what would never end or fill the memory, and snapshots that are asked for twice."""
+        if self.output.snapshots and (self.snapshots.every or self.snapshots.period):
+            raise ValueError("snapshots: give only one of output.snapshots and the table snapshots")
         spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
         spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
         spans += [("flow.longest", self.flow.value.longest, _MOST_STEPS, "steps")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,14 +10,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
-from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.fv.given import Given, parts_of
-from fluxloom.values.expressions import formula
-from fluxloom.values.value import Formula, Value, value_of
+from fluxloom.core.errors import CaseError
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "tried_value", "velocity_texts",
-    "velocity_values",
+    "VELOCITY_KEYS", "Listed", "MotionTable", "velocity_texts", "velocity_values",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -109,41 +105,3 @@ def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
         As `velocity_texts`; for a formula in z on a mesh of two dimensions.
     """
     return tuple(value_of(one) for one in velocity_texts(table, key, d))
-
-
-def tried_value(key: str, given: Given, places: Array, components: int = 0, least: float = -np.inf) -> None:
-    """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite or too small, at the start.
-
-    Parameters
-    ----------
-    key
-        Of the value; of a velocity that of its table.
-    given, components
-        As `fluxloom.fv.given.parts_of` takes them.
-    places : (n, d)
-        Where it is given.
-    least
-        The least that it may be.
-    """
-    parts = parts_of(given, components)
-    for part, name in zip(parts, VELOCITY_KEYS if components else [""], strict=False):
-        about = f"{key}.{name}" if name else key
-        d = places.shape[1]
-        for variable in "xyz"[d:]:
-            if isinstance(part, Formula) and variable in part.expression.names:
-                raise CaseError(f"{about}: {part}: unknown name {variable!r}: the mesh has {d} dimensions")
-        try:
-            found = part.at(places)
-        except (SolverError, CaseError) as error:
-            raise CaseError(f"{about}: {error}") from None
-        for k in np.flatnonzero(found < least)[:1].tolist():
-            where = part.where(places[k], 0.0)
-            raise CaseError(f"{about}: {part} is {found[k]:g} {where}; at least {least:g} is wanted")
-
-
-def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
-    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    variables = ("x", "y", "z")[:d]
-    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
-    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
-    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)

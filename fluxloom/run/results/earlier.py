@@ -55,8 +55,9 @@ class Earlier:
 
 
 def examine(
-    folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool]
-) -> Earlier:
+    folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool],
+    ways: tuple[str, str] = ("--overwrite", " with --output"),
+) -> Earlier:  # fmt: skip
     """Return what this run does in its folder. Nothing is changed there.
 
     Parameters
@@ -69,6 +70,8 @@ def examine(
         Whether the user wants it to begin anew (``--overwrite``), or the case does (``checkpoint.resume = false``).
     has_checkpoint
         Whether there is a checkpoint.
+    ways
+        How the user overwrites, and chooses another directory, for messages.
 
     Raises
     ------
@@ -85,8 +88,8 @@ def examine(
         others = [name for name in found if not name.startswith("checkpoint.")]
         if others and not anew:
             raise CaseError(
-                f"output directory {path}: there are results of no run that is known ({_listed(others)}); --overwrite "
-                "replaces them, or choose another directory with --output"
+                f"output directory {path}: there are results of no run that is known ({_listed(others)}); "
+                f"{ways[0]} replaces them, or choose another directory{ways[1]}"
             )
         return Earlier(goes_on=not anew, files=tuple(found) if anew else ())
     names = tuple(name for name in record.get("files", ()) if isinstance(name, str))
@@ -97,7 +100,7 @@ def examine(
     if differing := case_differences(before, case):
         raise CaseError(
             f"output directory {path}: it holds results of another case ({record.get('status', '?')}): "
-            f"{_listed(differing, '; ')}. --overwrite replaces them, or choose another directory with --output"
+            f"{_listed(differing, '; ')}. {ways[0]} replaces them, or choose another directory{ways[1]}"
         )
     over = _over(record, case)
     if over is not None and output_differences(before, case) and not has_checkpoint():

@@ -12,7 +12,7 @@ from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.mesh import box2d, box3d, write
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
@@ -72,10 +72,10 @@ def pond(tmp_path: Path) -> Write:
     return write_case
 
 
-def build(path: Path) -> FlowRun[TsunamiRun]:
+def build(path: Path) -> FlowRun[ShallowWater]:
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     return runner
 
 
@@ -161,7 +161,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("[boundary.xmin]", "[boundary.xmim]", "boundary.xmim: the mesh has no such patch; did you mean 'xmin'?"),
+        ("[boundary.xmin]", "[boundary.xmim]", "boundary: the mesh has no patch 'xmim'; did you mean 'xmin'?"),
         ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
         ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
         ('"-0.5 + 0.2 * x"', '"1 / 0"', "bathymetry.expression: '1 / 0' is inf at ("),
