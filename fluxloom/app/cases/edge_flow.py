@@ -103,7 +103,7 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     check_length("fluid.force", len(case.fluid.force), d)
     places = mesh.coordinates[: mesh.points.size]
     tried_value("fluid.viscosity", case.fluid.viscosity, places, least=0.0)
-    tried_value("fluid.force", tuple(case.fluid.force), places, d)
+    tried_value("fluid.force", tuple(case.fluid.force), places, d, names=())
     with explained("mesh", pressure.named):
         return EdgeFlow(
             mesh, case.fluid.viscosity, _boundaries(case.boundary, d), force=tuple(case.fluid.force),

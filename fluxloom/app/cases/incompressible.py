@@ -124,7 +124,7 @@ def _solver(
 ) -> Incompressible:
     pressure, force = case.pressure, case.fluid.force
     check_length("fluid.force", len(force), volumes.dimension)
-    tried_value("fluid.force", tuple(force), volumes.centres[: volumes.owned], volumes.dimension)
+    tried_value("fluid.force", tuple(force), volumes.centres[: volumes.owned], volumes.dimension, names=())
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
     with explained(f'pressure.solver = "{strategy_name(pressure.solver)}"', pressure.named):

@@ -97,7 +97,7 @@ def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Stagg
     fluid, d = case.fluid, grid.dimension
     check_length("fluid.force", len(fluid.force), d)
     check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
-    tried_value("fluid.force", tuple(fluid.force), np.array([[line.mean() for line in grid.faces]]), d)
+    tried_value("fluid.force", tuple(fluid.force), np.array([[line.mean() for line in grid.faces]]), d, names=())
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()}
     for name, one in boundaries.items():
         if case.boundary[name].motion() and one.prescribed is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,11 +13,10 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.given import Given, parts_of
-from fluxloom.values.expressions import formula
 from fluxloom.values.value import Formula, Value, value_of
 
 __all__ = [
-    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "tried_value", "velocity_texts",
+    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "tried_value", "velocity_texts",
     "velocity_values",
 ]  # fmt: skip
 
@@ -111,7 +110,10 @@ def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
     return tuple(value_of(one) for one in velocity_texts(table, key, d))
 
 
-def tried_value(key: str, given: Given, places: Array, components: int = 0, least: float = -np.inf) -> None:
+def tried_value(
+    key: str, given: Given, places: Array, components: int = 0, least: float = -np.inf,
+    names: Sequence[str] = VELOCITY_KEYS,
+) -> None:  # fmt: skip
     """Raise `CaseError` with its key where a value does not fit the mesh, or is not finite or too small, at the start.
 
     Parameters
@@ -124,10 +126,12 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0, leas
         Where it is given.
     least
         The least that it may be.
+    names
+        Keys of the components in the table; empty: they are a list.
     """
     parts = parts_of(given, components)
-    for part, name in zip(parts, VELOCITY_KEYS if components else [""], strict=False):
-        about = f"{key}.{name}" if name else key
+    for k, part in enumerate(parts):
+        about = f"{key}.{names[k]}" if components and names else key
         d = places.shape[1]
         for variable in "xyz"[d:]:
             if isinstance(part, Formula) and variable in part.expression.names:
@@ -139,11 +143,3 @@ def tried_value(key: str, given: Given, places: Array, components: int = 0, leas
         for k in np.flatnonzero(found < least)[:1].tolist():
             where = part.where(places[k], 0.0)
             raise CaseError(f"{about}: {part} is {found[k]:g} {where}; at least {least:g} is wanted")
-
-
-def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
-    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    variables = ("x", "y", "z")[:d]
-    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
-    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
-    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
