@@ -163,7 +163,7 @@ class GivenOn:
     def _write_all(self, weights: Array | None, normals: Array | None, time: float) -> None:
         """Write the values at a time, by the host."""
         whole = self.dat.read()
-        table = whole.reshape(len(whole), -1)
+        table = whole.reshape(len(whole), int(np.prod(whole.shape[1:])))
         found = np.stack(self._heard(lambda: self._at(time)), axis=1)
         if weights is not None:
             found = found * weights[self._rows]
