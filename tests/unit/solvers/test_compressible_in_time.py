@@ -19,6 +19,7 @@ from fluxloom.fv.compressible_boundary import (
     PressureOutlet,
     SlipWall,
     SupersonicInlet,
+    SymmetryPlane,
     TotalInlet,
     VelocityInlet,
 )
@@ -205,8 +206,24 @@ def test_a_stream_whose_angle_grows() -> None:
         loop()
     row = flow.par.read()[flow.volumes.patches["xmax"].start]
     assert row[1:3] == pytest.approx(0.5 * SOUND * np.array([np.cos(np.pi / 6), 0.5]))
+    box = box3d(2, 2, 2)
+    for planes, numbers, fits in (
+        (("zmin", "zmax"), {"mach": 0.5, "alpha": "t", "up": 1}, True),
+        (("zmin", "zmax"), {"mach": 0.5, "beta": "t", "up": 1}, False),
+        (("ymin",), {"mach": 0.5, "alpha": "t", "up": 1}, False),
+        (("ymin",), {"mach": "t", "alpha": 3.0, "up": 1}, False),
+    ):
+        far = FarField(FreeStreamInTime(pressure=1.0, temperature=1.0, **numbers))
+        sides = {name: SymmetryPlane() if name in planes else far for name in control_volumes(box).patches}
+        if fits:
+            flow_in(box, sides)
+        else:
+            with pytest.raises(SolverError, match="the free stream, which depends on the time, crosses this plane"):
+                flow_in(box, sides)
     with pytest.raises(SolverError, match="alpha: it is uniform"):
         FreeStreamInTime(0.5, 1.0, 1.0, alpha="x", dimension=2)
+    with pytest.raises(SolverError, match="beta: there is none in 2 dimensions"):
+        FreeStreamInTime(0.5, 1.0, 1.0, beta="t", dimension=2)
 
 
 def test_what_is_wrong_is_told() -> None:
