@@ -576,7 +576,6 @@ CASES: dict[str, Case] = {
 
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
-    "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",
-    "lattice moving", "tsunami",
+    "edge_transport", "compressible in time", "compressible local", "lattice inplace", "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

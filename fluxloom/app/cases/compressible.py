@@ -166,7 +166,8 @@ def _flow(
             source_of(case, volumes.dimension), rotation_of(case, volumes.dimension), slopes=slopes,
         )  # fmt: skip
     except SolverError as error:
-        raise CaseError(f"boundary: {error}") from None
+        text = str(error)
+        raise CaseError(text if text.startswith("source") else f"boundary: {text}") from None
 
 
 def _slopes(case: CompressibleCase, domain: FlowDomain) -> tuple[ControlVolumes, Family | None]:
