@@ -52,7 +52,7 @@ class Numbers(Flow):
 
 
 def ended(flow: Numbers, plateau: Plateau, steps: int, every: int = 1, *, asked: bool = False) -> March:
-    run = FlowRun(flow, "numbers", Until(), lambda: None, [plateau, History(every)])  # pyright: ignore[reportArgumentType]
+    run = FlowRun(flow, "numbers", Until(), [plateau, History(every)])
     run.begin(ResultFolder(None))
     return march(run, steps, ResidualLog(None), asked=asked)
 
