@@ -371,6 +371,13 @@ every = 5
 iterations = 1000
 threads = 1
 """
+PULSE = {
+    "boundary.xmin": {"type": "velocity", "velocity": ["1 + 0.3 * sin(9 * t) * y", 0.0], "ramp": 0.1},
+    "boundary.xmax": {"type": "pressure", "pressure": "0.02 * sin(7 * t)"},
+    "boundary.ymin": {"type": "wall", "velocity": ["0.2 * cos(5 * t)", 0.0]}, "boundary.ymax": {"type": "wall"},
+    "fluid.force": ["0.1 * sin(8 * t)", 0.0], "forces.cylinder.point": [0.0, 0.0], "movie.every": 4,
+}  # fmt: skip
+"""Changes of ``LATTICE``: what is given changes in time."""
 MOVING = """
 [case]
 name = "mov"
@@ -554,6 +561,7 @@ CASES: dict[str, Case] = {
     "lattice half": (LATTICE, {"lattice.precision": "float16"}, 13),
     "lattice immersed": (LATTICE, {"body.cylinder.condition": "immersed"}, 13),
     "lattice pressure": (LATTICE, {"boundary.xmax": {"type": "pressure"}, "boundary.xmin.scheme": "zou-he"}, 13),
+    "lattice pulse": (LATTICE, PULSE, 13),
     "lattice moving": (MOVING, {}, 13),
     "lattice movinghost": (MOVING, {"immersed.pipeline": "host"}, 13),
     "lattice movinginplace": (MOVING, {"lattice.streaming": "in-place"}, 13),
@@ -567,6 +575,7 @@ CASES: dict[str, Case] = {
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
     "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",
+    "lattice pulse",
     "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

@@ -164,7 +164,7 @@ class Forces(Monitor):
         Whether the force is that of the terms of the discrete equations, where a flow knows another one too.
     """
 
-    kind, remembers = "forces", ("memory",)
+    kind, looks_back, remembers = "forces", True, ("memory",)
 
     _flow: Flow
     _surface: Surface
@@ -221,7 +221,8 @@ class Forces(Monitor):
 
     def now(self) -> Loads:
         """Return what acts now. Collective."""
-        self._settle()
+        if self._loads is None or self._at != self._flow.steps:
+            self._settle()
         if self._loads is None or self._at != self._flow.steps:
             self._surface.take()
             self._loads, self._at = self._surface.collect(), self._flow.steps
@@ -311,11 +312,11 @@ class Forces(Monitor):
         """Return force and moment, and the coefficients."""
         loads, d = self.now(), self._flow.dimension
         found = {f"{self.name}.force_{_AXES[k]}": float(value) for k, value in enumerate(loads.force)}
-        axes = range(3) if d == 3 else (2,)
+        axes = () if not loads.turns else range(3) if d == 3 else (2,)
         found |= {f"{self.name}.moment_{_AXES[k]}": float(loads.moment[k]) for k in axes}
         if (values := self.coefficients()) is not None:
             found |= {f"{self.name}.drag": values.drag, f"{self.name}.lift": values.lift}
-            found |= {f"{self.name}.moment": values.moment}
+            found |= {f"{self.name}.moment": values.moment} if loads.turns else {}
         return found
 
     def summary(self) -> Sequence[tuple[str, str]]:
@@ -323,10 +324,12 @@ class Forces(Monitor):
         loads = self.now()
         turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
         force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
-        rows = [(self.name, f"force {force}; moment {moment}")]
-        if (found := self.coefficients()) is not None:
-            rows[:0] = [(self.name, f"drag {found.drag:.7g}, lift {found.lift:.7g}, moment {found.moment:.7g}")]
-        return (*rows, *self._means())
+        text = f"force {force}" + (f"; moment {moment}" if loads.turns else "")
+        if (found := self.coefficients()) is None:
+            return ((self.name, text), *self._means())
+        coefficients = f"drag {found.drag:.7g}, lift {found.lift:.7g}"
+        coefficients += f", moment {found.moment:.7g}" if loads.turns else ""
+        return ((self.name, coefficients), (f"{self.name}, force", text), *self._means())
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""

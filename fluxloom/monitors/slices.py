@@ -18,7 +18,7 @@ from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["Slice"]
+__all__ = ["Slice", "bounds_of"]
 
 Array = npt.NDArray[np.float64]
 Axis = Literal["x", "y", "z"]
@@ -96,7 +96,7 @@ class Slice(Monitor):
                 "(snapshots.every)"
             )
         self.moments.check(flow)
-        points = self._points(*_bounds(run))
+        points = self._points(*bounds_of(run))
         self._samples = flow.at_points({f"{k}": point for k, point in enumerate(points.tolist())}, 1, "leave out")
         self._squares = np.array([int(name) for name in self._samples.names], dtype=np.int64)
         self._flow = flow
@@ -207,7 +207,7 @@ class Slice(Monitor):
         return self.choices()
 
 
-def _bounds(run: Watched) -> tuple[Array, Array]:
+def bounds_of(run: Watched) -> tuple[Array, Array]:
     """Return the lower and the upper corner of the mesh. Collective."""
     comm, known = run.flow.context.comm, run.flow.bounds
     if known is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -24,7 +25,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
-from fluxloom.run.measures import Averaged, PointValues, Surface
+from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -210,6 +211,9 @@ class Flow:
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
     partition
         How its mesh is divided; None on a rank alone.
+    losses
+        Columns of the history that are how fast another one falls in time: ``{"decay": "kinetic_energy"}``. `columns`
+        has NaN in their places.
     made_of
         The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
         directory is one of the same flow.
@@ -220,6 +224,7 @@ class Flow:
     points: int = 0
     updates: int = 0
     partition: PartitionReport | None = None
+    losses: Mapping[str, str] = MappingProxyType({})
     made_of: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -309,6 +314,18 @@ class Flow:
         """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
         return {}
 
+    def take(self) -> bool:
+        """Let the device keep the numbers of this step, those of `columns` and of surfaces; return whether it does.
+
+        They are asked for within `looking_back`, some steps later: the host does not wait for the steps in between.
+        Else they have to be asked for now. Collective.
+        """
+        return False
+
+    def looking_back(self) -> AbstractContextManager[None]:
+        """Within, steps, time and numbers are those of the step at which `take` was called. Collective."""
+        return nullcontext()
+
     def summary(self, until: Until) -> Rows:
         """Return the results worth printing, as (name, text) pairs."""
         return ()
@@ -360,6 +377,16 @@ class Flow:
             If there is no such patch, or the flow knows one way only.
         """
         raise SolverError('this flow finds forces in one way only: leave form = "balance" out')
+
+    def frames(self, field: str) -> Frames | None:
+        """Return pictures of a field; None: they are made of values at points. Collective.
+
+        Raises
+        ------
+        SolverError
+            If there is no such field.
+        """
+        return None
 
     def averaged(self) -> Averaged:
         """Return what can be averaged in time. Collective.

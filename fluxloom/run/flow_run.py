@@ -75,6 +75,11 @@ class FlowRun(Generic[F]):
             found |= monitor.columns()
         return found
 
+    @property
+    def looks_back(self) -> bool:
+        """Whether all columns can be those of a step before: within `Flow.looking_back`."""
+        return all(one.looks_back or type(one).columns is Monitor.columns for one in self.monitors)
+
     # ----------------------------------------------------------------------------------------- advance
     def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""

@@ -14,9 +14,38 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 
-__all__ = ["Averaged", "AveragedValue", "Loads", "PointValues", "Samples", "Surface"]
+__all__ = ["Averaged", "AveragedValue", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
+
+
+class Frames(Protocol):
+    """A field in a plane, picture after picture.
+
+    Attributes
+    ----------
+    hidden : (rows, columns)
+        What is no fluid, the first row below; on rank 0.
+    largest
+        The largest value that is worth showing; 0: that is not known.
+    signed
+        Whether values are on both sides of 0.
+    """
+
+    hidden: npt.NDArray[np.bool_]
+    largest: float
+    signed: bool
+
+    def ask(self, work: Callable[[Array | None], None]) -> None:
+        """Let the device keep the field of now, and have work done on it, at once or some steps later. Collective.
+
+        The work takes the field ``(rows, columns)`` on rank 0, None elsewhere.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Wait until all work is done. Collective."""
+        ...
 
 
 class Samples(Protocol):
@@ -71,6 +100,10 @@ class Loads:
         That leaves through them, W; NaN where the flow has none.
     means
         Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
+    total : (d,)
+        The force of a flow that does not know its parts, which are NaN then.
+    turns
+        Whether the moment is found; else it is NaN.
     """
 
     pressure: Array
@@ -80,11 +113,13 @@ class Loads:
     area: float
     energy: float = float("nan")
     means: Mapping[str, float] = field(default_factory=dict[str, float])
+    total: Array | None = None
+    turns: bool = True
 
     @property
     def force(self) -> Array:
         """Pressure and friction, ``(d,)``."""
-        return self.pressure + self.friction
+        return self.pressure + self.friction if self.total is None else self.total
 
 
 class Surface(Protocol):

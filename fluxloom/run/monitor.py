@@ -45,6 +45,11 @@ class Watched(Protocol):
         """All that look at it, the history last."""
         ...
 
+    @property
+    def looks_back(self) -> bool:
+        """Whether all columns can be those of a step before: within `Flow.looking_back`."""
+        ...
+
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
         ...
@@ -67,6 +72,9 @@ class Monitor:
     """
 
     monitor = True
+    looks_back = False
+    """Whether its columns are of the step at which the flow took its numbers, within `Flow.looking_back`."""
+
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
 

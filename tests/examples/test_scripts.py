@@ -21,8 +21,8 @@ SCRIPTS = {
     "compressible": ("naca0012", 5),
     "edge_flow": ("edge_cavity", 3),
     "incompressible": ("cavity", 3),
-    "shallow_water": ("tsunami", 2),
-    "staggered": ("staggered_cavity", 12),
+    "shallow_water": ("tsunami", 1),
+    "staggered": ("staggered_cavity", 3),
     "transport": ("edge_transport", 3),
 }
 """Script to the case file of its flow, and the steps that are compared."""

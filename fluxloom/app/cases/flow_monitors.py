@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,37 +14,33 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
-from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.point_samples import named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor, Sampler, Stepping
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import Lines
+from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from fluxloom.solvers.probe_records import ProbeRecords
+    from fluxloom.monitors.forces import Reference
 
 __all__ = [
-    "BLOCK", "AveragesTable", "FlowCase", "ForcesTable", "HistoryTable", "ProbesObserver", "ProbesTable", "References",
+    "AveragesTable", "FlowCase", "ForcesTable", "HistoryTable", "ProbesTable", "References",
     "common_monitors", "reference_in", "run_of", "wall_reference",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
-BLOCK = 64
-"""Samples of probes that a kill may cost."""
-
-
 Point = Annotated[list[float], Field(min_length=2, max_length=3)]
-FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+_FILE = r"^[\w+-][\w .+-]*$"
+FileName = Annotated[str, Field(pattern=_FILE)]
 """Name of a table that is a part of the name of a file."""
 
 
@@ -189,9 +186,12 @@ class ProbesTable(Table):
         return points
 
     @model_validator(mode="after")
-    def _one(self) -> ProbesTable:
+    def _consistent(self) -> ProbesTable:
         if self.period and self.changed(("every",)):
             raise ValueError("give only one of every and period")
+        for name in self.points if self.spectrum else ():
+            if not re.match(_FILE, name):
+                raise ValueError(f"probe {name!r} cannot have a spectrum: its name would be part of the name of a file")
         return self
 
 
@@ -283,6 +283,39 @@ class SpectrumTable(Table):
     def _both(self) -> SpectrumTable:
         if bool(self.length) != bool(self.speed):
             raise ValueError("a Strouhal number needs length and speed: give both or none")
+        return self
+
+
+class MovieTable(Table):
+    """``[movie]``: a film of a field, in three dimensions of the plane in the middle across z.
+
+    Attributes
+    ----------
+    every
+        Steps between two pictures; 0: no film.
+    field
+        ``"speed"``, ``"vorticity"``, or but for lattices another value that the solver has at points, as ``"p"``.
+    format
+        ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
+    range
+        The largest value shown; 0: of lattices 1.5 reference velocities, and 4 of these by reference length.
+    least
+        The least value shown; by default 0, or of vorticity the negative of the largest.
+    rate
+        Pictures a second.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    field: str = "vorticity"
+    format: Literal["gif", "mp4"] = "gif"
+    range: Annotated[float, Field(ge=0)] = 0.0
+    least: float | None = None
+    rate: Annotated[int, Field(ge=1, le=100)] = 20
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MovieTable:
+        if not self.every and (extra := self.changed(("field", "format", "range", "least", "rate"))):
+            raise ValueError(f"{extra[0]} is there but there is no film: give every, the steps between two pictures")
         return self
 
 
@@ -399,6 +432,7 @@ class FlowCase(CaseModel):
     statistics: AveragesTable = AveragesTable()
     stop: StopTable = StopTable()
     spectra: dict[FileName, SpectrumTable] = Field(default={})
+    movie: MovieTable = MovieTable()
 
     scaled: ClassVar[bool] = False
     """Whether the case says itself what coefficients refer to."""
@@ -416,8 +450,22 @@ class FlowCase(CaseModel):
                 raise ValueError(f"forces.{name}: {error}") from None
         return self
 
+    @model_validator(mode="after")
+    def _files(self) -> FlowCase:
+        """Refuse tables whose files would have the same name."""
+        if self.probes.spectrum and (both := sorted(set(self.spectra) & set(self.probes.points))):
+            raise ValueError(f"spectra.{both[0]}: probe {both[0]!r} has a spectrum of this name: choose another")
+        if both := sorted(name for name in self.lines if name.removesuffix("_series") in set(self.lines) - {name}):
+            other = both[0].removesuffix("_series")
+            raise ValueError(f"lines.{both[0]}: {other!r} has a file of this name: choose another")
+        for name, table in self.walls.items():
+            if both := [cut for cut in table.cuts if f"{name}_{table.axis}_{cut:g}" in self.walls]:
+                taken = f"{name}_{table.axis}_{both[0]:g}"
+                raise ValueError(f"walls.{taken}: a cut of {name!r} has a file of this name: choose another")
+        return self
 
-References = Callable[[ForcesTable], Reference | None]
+
+References: TypeAlias = "Callable[[ForcesTable], Reference | None]"
 """Returns what the coefficients of a table refer to; None: there are none."""
 
 
@@ -425,6 +473,8 @@ def reference_in(dimension: int) -> References:
     """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
 
     def found(table: ForcesTable) -> Reference | None:
+        from fluxloom.monitors.forces import Reference
+
         if not table.speed:
             return None
         for name in ("drag", "lift"):
@@ -459,7 +509,8 @@ def common_monitors(
         Monitors that the solver alone has.
     """
     looking = [*_on_surfaces(case, references, pressure), *others, History(case.history.every)]
-    return [*looking, *_of_fields(case), *_at_points(case), *_spectra(case)]  # spectra of the others: last
+    looking += [*_of_fields(case), *_at_points(case), *_films(case)]
+    return [*looking, *_spectra(case)]  # spectra of the others: last
 
 
 def _of_fields(case: FlowCase) -> Iterator[Monitor]:
@@ -481,19 +532,30 @@ def _of_fields(case: FlowCase) -> Iterator[Monitor]:
 
 def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
     """Return what is measured on patches."""
-    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
-    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
+    return [*_forces(case, references), *_patch_flows(case), *_walls(case, references, pressure)]
+
+
+def _patch_flows(case: FlowCase) -> Iterator[Monitor]:
+    """Yield what flows through patches."""
+    for name, table in case.patch_flow.items():
+
+        yield _of(f"patch_flow.{name}", PatchFlow(name, table.patches))
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
-    """Return what is measured at points."""
+    """Return what is measured at points; what no case wants is not imported."""
     found: list[Monitor] = []
     if (table := case.probes).points:
-        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
+        from fluxloom.monitors.probes import Probes
+
+        probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
+        found.append(_of("probes", probes))
     for name, table in case.lines.items():
+
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
+
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
     return found
@@ -501,10 +563,19 @@ def _at_points(case: FlowCase) -> list[Monitor]:
 
 def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
-    return [
-        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
-        for name, table in case.spectra.items()
-    ]
+    found: list[Monitor] = []
+    for name, table in case.spectra.items():
+
+        spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
+        found.append(_of(f"spectra.{name}", spectrum))
+    return found
+
+
+def _films(case: FlowCase) -> Iterator[Monitor]:
+    """Return the film of a case, if there is one."""
+    if (table := case.movie).every:
+        film = Film(table.field, table.every, table.format, most=table.range, least=table.least, rate=table.rate)
+        yield _of("movie", film)
 
 
 def _of(table: str, monitor: Monitor) -> Monitor:
@@ -516,6 +587,7 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
     """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
     for name, table in case.walls.items():
+
         try:
             heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
             reference = wall_reference(references, table.speed, table.along)
@@ -550,6 +622,7 @@ def wall_reference(references: References, speed: float = 0.0, along: Sequence[f
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
     """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
+
         try:
             reference = references(table)
         except SolverError as error:
@@ -583,91 +656,3 @@ def run_of(
     """
     found = common_monitors(case, references or reference_in(flow.dimension), pressure, monitors)
     return FlowRun(flow, case.case.name, until, found)
-
-
-class _Probes(Protocol):
-    """What samples."""
-
-    names: tuple[str, ...]
-    records: ProbeRecords
-
-    def sample(self) -> None: ...
-
-
-class ProbesObserver(Sampler):
-    """Points whose values are written to ``probes.csv``.
-
-    Parameters
-    ----------
-    flow, probes
-        The flow, and what samples it.
-    over
-        Name of the first column, which the samples are over.
-    values
-        Names of the values at a point.
-    every
-        Steps between two samples.
-    """
-
-    name, remembers = "probes", ("memory",)
-
-    def __init__(self, flow: Stepping, probes: _Probes, over: str, values: Sequence[str], every: int) -> None:
-        super().__init__(flow, every)
-        self._probes, self._kept = probes, 0
-        self._names = [over, *(f"{name}.{value}" for name in probes.names for value in values)]
-        self._lines: Lines | None = None
-        self._rows: list[Array] = []
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """Names of the columns, and all lines so far. Collective."""
-        self._fetch()
-        return {"names": self._names, "rows": np.concatenate([np.zeros((0, len(self._names))), *self._rows])}
-
-    @memory.setter
-    def memory(self, memory: Mapping[str, Any]) -> None:
-        """Take back what a checkpoint has kept."""
-        places = {name: k for k, name in enumerate(memory["names"])}
-        before = np.asarray(memory["rows"])
-        rows = np.full((len(before), len(self._names)), np.nan)
-        for k, name in enumerate(self._names):
-            if name in places:
-                rows[:, k] = before[:, places[name]]
-        self._rows = [rows] if self._names[0] in places else []
-
-    def begin(self, folder: ResultFolder) -> None:
-        """Open the file, and write what there is."""
-        super().begin(folder)
-        self._lines = folder.lines("probes.csv", ",".join(self._names), [_line(r) for rows in self._rows for r in rows])
-
-    def _sample(self) -> None:
-        self._probes.sample()
-        self._kept += 1
-        if self._kept >= BLOCK:
-            self._fetch()
-
-    def _fetch(self) -> None:
-        """Write what has been sampled since the last time. Collective."""
-        if not self._kept:
-            return
-        times, values = self._probes.records.values()
-        self._probes.records.reset()
-        self._kept = 0
-        self._rows.append(np.concatenate([times[:, None], values.reshape(len(values), -1)], axis=1))
-        self._write(self._rows[-1])
-
-    def _write(self, rows: Array) -> None:
-        if self._lines is not None:
-            for row in rows:
-                self._lines.add(_line(row))
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write what is left."""
-        if self._lines is not None:
-            super().finish()
-        self._fetch()
-        self.folder.closed("probes.csv", self._lines)
-
-
-def _line(row: Array) -> str:
-    return ",".join(f"{value:.9g}" for value in row)

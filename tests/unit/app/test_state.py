@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.comm.threads import run_threads

@@ -171,7 +171,8 @@ class Beside:
     def __init__(self, flow: LatticeBoltzmann, window: tuple[slice, ...]) -> None:
         self._flow, self._window = flow, window
         apart, alone = not flow.context.device.shared, not flow.context.ranked
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="pictures") if apart and alone else None
+        self._threaded = apart and alone
+        self._pool: ThreadPoolExecutor | None = None
         self._ahead = _AHEAD if apart else 0
         self._running: deque[tuple[Taken, Future[None]]] = deque()
         self._waiting: deque[tuple[Taken, int, Work]] = deque()
@@ -207,7 +208,9 @@ class Beside:
             taken.arrived()
             work()
 
-        if self._pool is not None:
+        if self._threaded:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="pictures")
             self._running.append((taken, self._pool.submit(begin)))
         elif self._ahead:
             self._waiting.append((taken, self._flow.steps + self._ahead, begin))
@@ -233,7 +236,8 @@ class Beside:
         return bool(kept) if taken is None else any(one is taken for one in kept)
 
     def close(self) -> None:
-        """Wait for all work, and end."""
+        """Wait for all work, and end; what is asked for later begins anew."""
         self.settle()
         if self._pool is not None:
             self._pool.shutdown()
+            self._pool = None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.lattice_ranks import Pieces
-from fluxloom.app.cases.lattice_units import Units
+from fluxloom.flows.lattice_ranks import Pieces
+from fluxloom.flows.lattice_units import Units
 from fluxloom.run.pictures import draw_image
 from fluxloom.solvers.lattice import LatticeBoltzmann
 

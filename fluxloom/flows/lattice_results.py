@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fluxloom.app.cases.lattice_fields import Fields, draw_plane, middle
-from fluxloom.app.cases.lattice_ranks import Pieces, places_of
-from fluxloom.app.cases.lattice_units import Units
+from fluxloom.flows.lattice_fields import Fields, draw_plane, middle
+from fluxloom.flows.lattice_ranks import Pieces, places_of
+from fluxloom.flows.lattice_units import Units
 from fluxloom.run.image_data import write_image
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann

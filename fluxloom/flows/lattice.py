@@ -1,8 +1,9 @@
-"""A case of lattice Boltzmann flow as it runs: steps, history, films, files."""
+"""Lattice Boltzmann flow in physical units: what is solved in cells and steps, and what of it a run looks at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -10,78 +11,167 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_monitors import ProbesObserver
-from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.lattice_fields import fields_of, look_at
-from fluxloom.app.cases.lattice_monitors import LatticeHistory, Monitors
-from fluxloom.app.cases.lattice_observers import ForcesObserver, MotionObserver, MovieObserver
-from fluxloom.app.cases.lattice_probes import LatticeProbes
-from fluxloom.app.cases.lattice_ranks import Pieces
-from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
-from fluxloom.app.cases.lattice_results import draw_fields, write_fields
-from fluxloom.app.cases.lattice_snapshots import Beside
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.cases.lattice_watch import lattice_watch
-from fluxloom.core.errors import CaseError, Divergence, SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.flows.lattice_bodies import Body, solid_bodies
+from fluxloom.flows.lattice_fields import look_at
+from fluxloom.flows.lattice_force import Acceleration
+from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
+from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
+from fluxloom.flows.lattice_numerics import Numerics
+from fluxloom.flows.lattice_particles import Particles
+from fluxloom.flows.lattice_places import BodyPlaces
+from fluxloom.flows.lattice_points import LatticePoints
+from fluxloom.flows.lattice_ranks import Pieces
+from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
+from fluxloom.flows.lattice_results import draw_fields
+from fluxloom.flows.lattice_sides import Given, NoSlip, Side, Slip
+from fluxloom.flows.lattice_snapshots import Beside
+from fluxloom.flows.lattice_start import Start
+from fluxloom.flows.lattice_sums import KeptNumbers
+from fluxloom.flows.lattice_surface import LatticeSurface
+from fluxloom.flows.lattice_units import Units
+from fluxloom.flows.lattice_watch import lattice_watch
+from fluxloom.flows.naming import named
+from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Until
-from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.monitor import Monitor
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice_checks import check_collision
+from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["LatticeRun", "lattice_row", "lattice_run"]
+__all__ = ["Lattice"]
+
+Array = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
-_COMPONENTS = ("u", "v", "w")
+_FRAMES = ("speed", "vorticity")
 
 
-class LatticeRun(Flow):
-    """The solver of lattice Boltzmann flow, ready to advance by steps.
+class Lattice(Flow):
+    """Weakly compressible flow in a box of cubic cells, in physical units; vectors and places have x first.
 
     Its pictures are drawn at the end from the lattice itself, not from an unstructured mesh.
 
     Parameters
     ----------
-    flow
-        In its initial state.
-    case
-        Its tables.
+    cells
+        Along x, y (and z).
     units
-        Those of the case.
-    boundary
-        Immersed bodies, if there are any.
+        Size of a cell and length of a step, the fluid, and what it refers to.
+    context
+        Where it runs; by default this machine's processor. On several ranks everything is collective.
+    boundaries
+        What happens at sides, from `fluxloom.flows.lattice_sides`, by name: ``"xmin"``, ``"xmax"``, ``"ymin"``, ... .
+        The two sides across an axis without any are joined.
+    bodies, particles
+        Bodies by name, and many free ones.
+    force
+        Acceleration of the fluid, a value a dimension; empty: none. With immersed bodies it is the same everywhere.
+    start
+        How it begins.
+    numerics, immersion
+        How it is computed, and immersed bodies in it.
+    look
+        Steps from one measurement of the residual to the next.
+
+    Raises
+    ------
+    SolverError
+        For what does not fit; it begins with the part that is meant: ``body.wing.center: ...``.
     """
 
     remembers = ("_residual", "_energy")
 
     def __init__(
-        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None
-    ) -> None:
-        self.solver, self.case, self.units, self.boundary = flow, case, units, boundary
-        self.context = flow.context
-        self.pieces = Pieces(flow)
-        self.beside = Beside(flow, self.pieces.window)
-        self.monitors = Monitors(flow)
+        self, cells: Sequence[int], units: Units, context: Context | None = None, *,
+        boundaries: Mapping[str, Side] | None = None, bodies: Mapping[str, Body] | None = None,
+        particles: Particles | None = None, force: Sequence[Given] = (), start: Start = Start(),
+        numerics: Numerics = Numerics(), immersion: Immersion = Immersion(), look: int = 100,
+    ) -> None:  # fmt: skip
+        if len(cells) != units.dimension:
+            raise SolverError(f"cells={tuple(cells)}: {units.dimension} numbers are wanted, as units.lower has them")
+        self.context = context if context is not None else Context()
+        self.units, self.numerics, self._every = units, numerics, look
+        sides, solids = boundaries or {}, bodies or {}
+        self.closed = not solids and particles is None and all(isinstance(one, NoSlip | Slip) for one in sides.values())
+        d, shape = units.dimension, tuple(cells[::-1])
+        with named("lattice.name"):
+            lattice = numerics.lattice_in(d)
+        with named("lattice"):
+            check_collision(numerics.collision, lattice)
+        box = Box(shape, tuple(f"{axis}min" not in sides for axis in "zyx"[3 - d :]))
+        self.boundary = immersed_boundary(solids, particles, immersion, box, units)
+        self._force = Acceleration(force, units)
+        in_field = self.boundary is not None and numerics.streaming.buffers == 1
+        self.solver = LatticeBoltzmann(
+            self.context, shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=numerics.collision,
+            streaming=numerics.streaming, dtype=numerics.precision, bodies=solid_bodies(solids, box, units),
+            boundaries={name: side.on_lattice(units, f"boundary.{name}") for name, side in sides.items()},
+            force=self._force.start(in_field), cells=numerics.cells,
+        )  # fmt: skip
+        if self.boundary is not None:
+            with named("body, particles"):
+                self.solver.immerse(self.boundary)
+        self._force.attach(self.solver)
+        self.solver.initialise(*start.on_lattice(shape, units))
+        self.pieces = Pieces(self.solver)
+        self.partition = self.pieces.report(numerics.cells.shares)
+        self.beside = Beside(self.solver, self.pieces.window)
+        self._numbers = KeptNumbers(self.solver)
+        self._places = None if self.boundary is None else BodyPlaces(self.boundary, units)
         self._residual = 1.0
         self._energy: tuple[int, float] | None = None
         self._first: int | None = None  # steps done before this run
-        self._rate = Rate(flow.cells)
+        self._rate = Rate(self.solver.cells)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The lower and the upper corner of the box."""
+        low, counts = np.array(self.units.lower), np.array(self.solver.box.shape[::-1])
+        return low, low + counts * self.units.dx
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the sides that have a condition, and of the bodies."""
+        return [*self.solver.conditions.given, *(() if self.boundary is None else self.boundary.names)]
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
+        """Return walls and bodies as a surface. Collective."""
+        return LatticeSurface(self.solver, self._numbers, self.units, patches, about)
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> LatticePoints:
+        """Return what samples velocity and pressure at points. Collective."""
+        return LatticePoints(self.solver, self.units, points, capacity, outside)
+
+    def frames(self, field: str) -> LatticeFrames:
+        """Return pictures of ``"speed"`` or ``"vorticity"``, of a volume in the middle across z. Collective."""
+        if field not in _FRAMES:
+            raise SolverError(f"there are pictures of {' and '.join(_FRAMES)}, not of {field!r}")
+        units, turns, flat = self.units, field == "vorticity", self.dimension == 2
+        if flat:
+            picture = PlanePicture(self.solver, units, self.pieces, field, self.beside.snapshot)
+        else:
+            picture = LayerPicture(self.solver, units, field)
+        largest = 4.0 * units.velocity / units.length if turns else 1.5 * units.velocity
+        return LatticeFrames(picture, self.beside, largest, signed=turns and flat)
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -92,12 +182,12 @@ class LatticeRun(Flow):
     @property
     def steps(self) -> int:
         """Steps since the flow began."""
-        return self.solver.steps
+        return self._numbers.steps
 
     @property
     def time(self) -> float:
         """In units of the case."""
-        return self.solver.steps * self.units.dt
+        return self.steps * self.units.dt
 
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the end and the residual that the case names."""
@@ -120,8 +210,10 @@ class LatticeRun(Flow):
             self._first = self.steps
         if self._energy is None:  # of a run that begins
             self._energy = (self.steps, self._kinetic())
+        self._force.prepare(self.solver.steps)
         self.solver.step()
-        if self.steps % self.case.time.look == 0:
+        self.beside.stepped()
+        if self.steps % self._every == 0:
             self._look()
         return self._residual
 
@@ -141,7 +233,9 @@ class LatticeRun(Flow):
         return energy
 
     def _look(self) -> None:
-        """Measure the residual and, as that waits for the device, the rate."""
+        """Measure the residual and, as that waits for the device, the rate; look for values that were wrong."""
+        self.solver.conditions.check_given()
+        self._force.check()
         (before, was), steps, energy = self._energy or (0, 0.0), self.solver.steps, self._kinetic()
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)
@@ -150,19 +244,26 @@ class LatticeRun(Flow):
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
-        """Return columns, of the step that the monitors look at."""
-        units, seen = self.units, self.monitors
+        """Return time, sums, and where bodies that move are."""
+        units, seen = self.units, self._numbers
         above, energy = seen.totals()
-        return {
-            "time": seen.steps * units.dt,
+        found = {
+            "time": self.time,
             "density": units.density * (1.0 + above / self._fluid_cells),
             "kinetic_energy": energy * units.density * units.dx**units.dimension * units.speed**2,
             "speed_change": seen.noted("speed_change", self._residual),
         }
+        return found | ({} if self._places is None else self._places.columns())
 
-    def notes(self) -> dict[str, float]:
-        """Return what the host knows itself of a line of the history."""
-        return {"speed_change": self._residual}
+    def take(self) -> bool:
+        """Let the device keep the sums and the forces that are measured, where it has memory of its own."""
+        if self._numbers.apart:
+            self._numbers.take(speed_change=self._residual)
+        return self._numbers.apart
+
+    def looking_back(self) -> AbstractContextManager[None]:
+        """Within, numbers are those of the step at which `take` was called."""
+        return self._numbers.looking_back()
 
     @cached_property
     def _fluid_cells(self) -> int:
@@ -176,22 +277,11 @@ class LatticeRun(Flow):
         return "time", [*panels, *(HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in names)]
 
     def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
-        """Write the fields, and draw them."""
-        image = self.case.output.image
-        if not (pictures or image):
-            return
-        found = look_at(self.solver, self.units, self.pieces)
-        if image:
-            write_fields(folder, f"{folder.stem}.vti", self.solver, self.units, self.pieces, found, self.time)
+        """Draw the fields, and end what is done beside the steps."""
+        self.beside.close()
         if pictures:
-            text = f"{name}, time {self.time:.6g}"
-            draw_fields(folder, self.solver, self.units, self.pieces, found, text)
-
-    def write_taken(self, folder: ResultFolder, name: str) -> None:
-        """Write the fields of the step at which they were taken. Collective."""
-        taken, units, pieces = self.beside.snapshot, self.units, self.pieces
-        found = fields_of(taken.velocity(), taken.density(), self.solver.fluid, units, pieces)
-        write_fields(folder, name, self.solver, units, pieces, found, taken.step * units.dt, series=True)
+            found = look_at(self.solver, self.units, self.pieces)
+            draw_fields(folder, self.solver, self.units, self.pieces, found, f"{name}, time {self.time:.6g}")
 
     @property
     def part(self) -> Part | None:
@@ -222,14 +312,14 @@ class LatticeRun(Flow):
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group, also of what looks at the flow; then of bodies."""
-        looks = [*self.monitors.chains, *executables(self.solver), *self.beside.loops]
+        looks = [*self._numbers.chains, *executables(self.solver), *self.beside.loops]
         loops = merged_reports(unique([*self.chains, *looks]))
         return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each."""
         found = look_at(self.solver, self.units, self.pieces)
-        velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(_COMPONENTS[: self.units.dimension])}
+        velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(COMPONENTS[: self.units.dimension])}
         return velocity | {
             "speed": found.speed.ravel(), "p": found.pressure.ravel(), "vorticity": found.vorticity.ravel(),
             "fluid": found.fluid.ravel().astype(np.float32),
@@ -250,7 +340,7 @@ class LatticeRun(Flow):
         energy *= units.density * units.dx**units.dimension * units.speed**2
         rows = [
             ("time", f"{self.time:.6g}, {self.solver.steps:,} steps of {self.units.dt:.4g}"),
-            ("lattice", lattice_row(self.case, self.units)),
+            ("lattice", str(units)),
             ("kinetic energy", f"{energy:.9g}"),
             ("mean density", f"{units.density * (1.0 + above / self._fluid_cells):.9g}"),
             ("speed change", f"{self._residual:.6e} (relative, in the reference time: that of time.steady)"),
@@ -259,6 +349,8 @@ class LatticeRun(Flow):
             parts = [f"{name} {100 * part:.3g} %" for name, part in shares(self.reports()).items()]
             rows.append(("immersed", str(self.boundary)))
             rows += [("immersed, time", ", ".join(parts))] if parts else []
+        if self._places is not None:
+            rows += self._places.summary()
         if self.rate:
             rows.append(("rate", f"{self.rate / 1e6:.4g} MLUPS (million cells a second)"))
         if self._first is not None and self.steps > self._first:
@@ -285,83 +377,15 @@ class LatticeRun(Flow):
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
-        return lattice_watch(self.solver, self.case, self.boundary, table)
+        return lattice_watch(self.solver, self.boundary, table, closed=self.closed, steady=until.steady > 0.0)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         elastic = () if self.boundary is None else self.boundary.elastic
         stiff = [f"lower body.{name}.stiffness and its bending; " for name in elastic]
-        collision = strategy_name(self.case.lattice.collision)
+        collision = strategy_name(self.numerics.collision)
         return "".join(stiff) + (
             f"lower time.lattice_velocity (now {self.units.velocity / self.units.speed:.3g}), take more cells, another "
             f"lattice.collision (now {collision!r}) or a smagorinsky constant; the relaxation time "
             f"is {self.units.relaxation:.6g}, and 1/2 is the limit"
         )
-
-
-class _Files(Monitor):
-    """Files of the fields now and then, and all that is done beside the steps: behind the others of a step."""
-
-    def __init__(self, run: LatticeRun) -> None:
-        self._run, self._every = run, run.case.output.every
-
-    def stepped(self) -> None:
-        """Ask for a file, where one is due, and do what is due."""
-        run, steps = self._run, self._run.steps
-        if self._every and steps % self._every == 0:
-            name = f"fields_{steps:08d}.vti"
-            run.beside.ask(run.beside.snapshot, lambda: run.write_taken(self.folder, name))
-        run.beside.stepped()
-
-    def finish(self) -> None:
-        """Do what is left."""
-        self._run.beside.close()
-
-
-def lattice_run(
-    flow: LatticeBoltzmann, case: LatticeCase, units: Units, boundary: ImmersedBoundary | None = None,
-    shares: Sequence[float] | None = None,
-) -> FlowRun[LatticeRun]:  # fmt: skip
-    """Return a flow as its case runs it. Collective.
-
-    Parameters
-    ----------
-    shares
-        What each of several ranks was to get of the cells; None: the same.
-    """
-    run = LatticeRun(flow, case, units, boundary)
-    history = LatticeHistory(case.history.every, run.monitors, run.notes)
-    until = Until(case.time.end, case.time.steady)
-    run.partition = run.pieces.report(shares)
-    return FlowRun(run, case.case.name, until, [*_monitors(run, history), _Files(run), history])
-
-
-def _monitors(run: LatticeRun, history: LatticeHistory) -> list[Monitor]:
-    """Return what looks at a flow. Collective."""
-    found: list[Monitor] = []
-    flow, case, units = run.solver, run.case, run.units
-    for name, table in case.forces.items():
-        try:
-            found.append(ForcesObserver(run.monitors, name, table, units, history.column))
-        except SolverError as error:
-            raise CaseError(f"forces.{name}.of: {error}") from None
-    if run.boundary is not None and case.moves:
-        found.append(MotionObserver(run.boundary, units))
-    if case.probes.points:
-        with explained("probes"):
-            probes = LatticeProbes(flow, units, case.probes.points)
-        names = (*_COMPONENTS[: units.dimension], "p")
-        found.append(ProbesObserver(flow, probes, "time", names, case.probes.every))
-    if case.movie.every:
-        found.append(MovieObserver(flow, case.movie, units, run.pieces, run.beside))
-    return found
-
-
-def lattice_row(case: LatticeCase, units: Units) -> str:
-    """Return what a flow is on the lattice, in words."""
-    reynolds = units.velocity * units.length / units.viscosity
-    return (
-        f"Re {reynolds:.5g}, velocity {units.velocity / units.speed:.4g} cells a step (Mach {units.mach:.3g}), "
-        f"viscosity {units.lattice_viscosity:.4g}, relaxation time {units.relaxation:.5g}, "
-        f"{units.length / units.dx:.4g} cells across the reference length"
-    )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.lattice_fields import curl, middle, slope_of, speed_of, velocity_of, vorticity_of
-from fluxloom.app.cases.lattice_ranks import Pieces, places_of
-from fluxloom.app.cases.lattice_snapshots import Layers, Snapshot, Taken
-from fluxloom.app.cases.lattice_units import Units
+from fluxloom.flows.lattice_fields import curl, middle, slope_of, speed_of, velocity_of, vorticity_of
+from fluxloom.flows.lattice_ranks import Pieces, places_of
+from fluxloom.flows.lattice_snapshots import Beside, Layers, Snapshot, Taken
+from fluxloom.flows.lattice_units import Units
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["LayerPicture", "Picture", "PlanePicture"]
+__all__ = ["LatticeFrames", "LayerPicture", "Picture", "PlanePicture"]
 
 Array = npt.NDArray[np.float64]
 
@@ -108,3 +109,31 @@ class LayerPicture:
             return slope_of(values, 0, self._units.dx, self._ends, sides)[0]
 
         return curl(slope, 3)
+
+
+class LatticeFrames:
+    """A field picture after picture (`fluxloom.run.measures.Frames`), drawn while the next steps run.
+
+    On several ranks only what is seen comes together on rank 0: of wide boxes not every cell.
+
+    Parameters
+    ----------
+    picture
+        The field.
+    beside
+        Does the work on what was taken.
+    largest, signed
+        As of `fluxloom.run.measures.Frames`.
+    """
+
+    def __init__(self, picture: Picture, beside: Beside, largest: float, *, signed: bool) -> None:
+        self._picture, self._beside, self.largest, self.signed = picture, beside, largest, signed
+        self.hidden = picture.hidden
+
+    def ask(self, work: Callable[[Array | None], None]) -> None:
+        """Let the device keep the field of now, and have work done on it. Collective."""
+        self._beside.ask(self._picture.taken, lambda: work(self._picture.values()))
+
+    def settle(self) -> None:
+        """Wait until all work is done. Collective."""
+        self._beside.settle()

@@ -13,41 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.core.errors import CaseError
-from fluxloom.core.strategies import strategy_name
-from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.dsl.parts import Part, refresh_host
-from fluxloom.lbm.memory import FluidCells
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["Pieces", "check_ranks", "gather", "give", "places_of"]
+__all__ = ["Pieces", "places_of"]
 
 Values = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
 Window = tuple[slice, ...]
-
-
-def check_ranks(case: LatticeCase, ranks: int) -> None:
-    """Raise `CaseError` where a case does not run on so many ranks."""
-    if ranks == 1:
-        return
-    cut = case.partition.cut
-    if isinstance(case.lattice.cells, FluidCells):
-        if not case.lattice.streaming.own_cells:
-            raise CaseError(
-                f"lattice.streaming: {strategy_name(case.lattice.streaming)!r} with lattice.cells = 'fluid' runs on "
-                f"one rank only; on {ranks} ranks take 'pull' or 'three-phase'"
-            )
-        if cut:
-            raise CaseError(
-                "partition.cut: with lattice.cells = 'fluid' each rank gets a piece of the list of fluid cells, which "
-                "is not cut along axes; leave the key out, or give partition.shares"
-            )
-    if cut and prod(cut) != ranks:
-        parts = " x ".join(map(str, cut))
-        raise CaseError(f"partition.cut: {parts} are {prod(cut)} parts, but there are {ranks} ranks")
 
 
 class Pieces:
@@ -196,42 +170,3 @@ def gather_rows(comm: Any, values: Values) -> list[Values] | None:
     rows = np.ascontiguousarray(values)
     found = comm.exchange([rows, *(rows[:0] for _ in range(comm.size - 1))])
     return None if comm.rank else found
-
-
-# --------------------------------------------------------------------------------------------- dats
-def gather(dat: Dat) -> Values | None:
-    """Return the values of all elements in global order, on rank 0; None elsewhere. Collective."""
-    part, comm = dat.set.part, dat.context.comm
-    values = dat.read()
-    if part is None:
-        return values
-    numbers = gather_rows(comm, part.numbers[: part.owned])
-    rows = gather_rows(comm, values.reshape(part.owned, *dat.shape))
-    if numbers is None or rows is None:
-        return None
-    found = np.empty((part.total, *dat.shape), dtype=values.dtype)
-    found[np.concatenate(numbers)] = np.concatenate(rows)
-    return found.reshape(_whole_shape(dat))
-
-
-def _whole_shape(dat: Dat) -> tuple[int, ...]:
-    """Return the shape of the values of all ranks."""
-    over = dat.set
-    lead = getattr(over, "global_shape", None) or (over.total,)
-    return (*lead, *dat.shape)
-
-
-def give(dat: Dat, values: Values | None) -> None:
-    """Set a dat to values of all elements in global order, which rank 0 has. Collective."""
-    part, comm = dat.set.part, dat.context.comm
-    if part is None:
-        assert values is not None
-        dat.write(values)
-        return
-    wanted = gather_rows(comm, part.numbers[: part.owned])
-    nothing = np.empty((0, *dat.shape), dtype=dat.scalar.numpy)
-    parts = [nothing] * comm.size
-    if wanted is not None and values is not None:
-        rows = values.reshape(part.total, *dat.shape).astype(dat.scalar.numpy, copy=False)
-        parts = [rows[numbers] for numbers in wanted]
-    dat.write(comm.exchange(parts)[0].reshape(*dat.set.shape, *dat.shape))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import SOUND
+from fluxloom.flows.lattice_units import SOUND
 from fluxloom.lbm.immersed import ImmersedBoundary
 from fluxloom.lbm.immersed.moving import RigidGroup
 from fluxloom.lbm.output import judged
@@ -22,9 +21,17 @@ _DRIFT = 1e-3
 
 
 def lattice_watch(
-    flow: LatticeBoltzmann, case: LatticeCase, boundary: ImmersedBoundary | None, table: GuardLimits
+    flow: LatticeBoltzmann, boundary: ImmersedBoundary | None, table: GuardLimits, *, closed: bool, steady: bool
 ) -> Watch:
-    """Return what guards look at in lattice Boltzmann flow."""
+    """Return what guards look at in lattice Boltzmann flow.
+
+    Parameters
+    ----------
+    closed
+        Whether no fluid comes in or leaves, and there are no bodies.
+    steady
+        Whether the run aims at a steady flow.
+    """
     cells = float(max(1, np.count_nonzero(flow.fluid)))
     look = Reduction(
         flow.context, lambda *found: flow.look(judged, flow.marked, *found), [LOST, "excess"], ["density"], ["square"],
@@ -33,8 +40,7 @@ def lattice_watch(
     rules: list[Rule] = [Finite()] if table.finite else []
     if table.positive:
         rules.append(AtLeast("density", "density (of the lattice, 1 at rest)", "p"))
-    open_sides = any(side.type not in ("wall", "slip") or side.sponge is not None for side in case.boundary.values())
-    if table.balance and not open_sides and not case.body and not case.particles.count:
+    if table.balance and closed:
         rules.append(Balance("excess", "mass over that at rest", max(_DRIFT, table.balance), scale=cells))
     if table.mach:
         limit, more = table.mach * SOUND, f"sound goes {SOUND:.4g} cells a step: take shorter steps"
@@ -43,7 +49,7 @@ def lattice_watch(
             AtMost("mach", "square", "speed in cells a step", "speed", limit, advice=more, root=True),
         ]
     host = () if boundary is None else (lambda: {"body": _fastest(boundary)},)
-    return Watch(_EVERY, [look], rules, host, case.time.steady > 0.0)
+    return Watch(_EVERY, [look], rules, host, steady)
 
 
 def _fastest(boundary: ImmersedBoundary | None) -> float:
