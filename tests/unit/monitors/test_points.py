@@ -199,8 +199,9 @@ threads = 1
 
 def test_explicit_steps_of_a_gas_hit_the_times(tmp_path: Path) -> None:
     """Lines and probes at times of their own, and the end."""
-    text = COMPRESSIBLE.format(kind="hexahedron").replace("end = 1.0\n", "end = 0.12\n")
-    text = text.replace("every = 1", "period = 0.07").replace("iterations = 5", "iterations = 100") + "[probes]\npoints = [[0.5, 0.5, 0.5]]\nperiod = 0.05\n"
+    text = COMPRESSIBLE.format(kind="hexahedron") + "[probes]\npoints = [[0.5, 0.5, 0.5]]\nperiod = 0.05\n"
+    text = text.replace("end = 1.0\n", "end = 0.12\n").replace("every = 1", "period = 0.07")
+    text = text.replace("iterations = 5", "iterations = 100")
     run(text, tmp_path, 100)
     assert table(tmp_path / "probes.csv")["time"].tolist() == [0.05, 0.1, 0.12]
     assert np.unique(table(tmp_path / "line_through_series.csv")["time"]).tolist() == [0.07, 0.12]
