@@ -147,7 +147,7 @@ def test_separation_along_cuts(kind: str, tmp_path: Path) -> None:
 
 def test_a_flow_without_surfaces() -> None:
     class Bare(Given):
-        surface = Flow.surface
+        surface = Flow.surface  # pyright: ignore[reportAssignmentType]
 
     for monitor in (Forces("ymin"), Walls("ymin")):
         with pytest.raises(SolverError, match="no surfaces to measure"):
