@@ -21,6 +21,7 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.domain import MeshLike
+from fluxloom.flows.flow_plan import chosen
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
@@ -131,6 +132,8 @@ class Compressible(Flow):
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
         gas, scheme = gas or Gas(), _scheme(scheme, flux, limiter, steps)
         turbulent = scheme.turbulence is not None
+        if stream is not None:
+            stream.state(gas, domain.volumes.dimension)  # says so where its direction is one of another dimension
         conditions = with_stream(boundaries, stream, gas, rotation, turbulent=turbulent)
         check_symmetry(conditions, start, stream, domain.volumes, context)
         walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
@@ -364,7 +367,7 @@ def _scheme(
     scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
 ) -> CompressibleScheme:
     """Return a scheme with what is given in place of its own."""
-    found = scheme or CompressibleScheme()
+    found = chosen("scheme", scheme, CompressibleScheme)
     found = found if flux is None else replace(found, flux=flux)
     found = found if limiter is None else replace(found, limiter=limiter)
     return replace(found, cfl=steps.cfl) if isinstance(steps, Explicit) else found

@@ -19,7 +19,7 @@ from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, chosen, flow_pictures
 from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
@@ -55,8 +55,11 @@ class FlowOnPoints(FlowInTime):
 
     def _settle(self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str]) -> PointMesh:
         """Take a mesh, and return its points of this rank. Collective."""
-        where = Context("cpu") if context is None else context
-        found = mesh if isinstance(mesh, PointDomain) else flow_points(mesh, where, boundaries)
+        if isinstance(mesh, PointDomain):
+            mesh.check_context(context)
+            found = mesh
+        else:
+            found = flow_points(mesh, Context("cpu") if context is None else context, boundaries)
         self._source, self.domain = found.domain, found.points
         self.partition = self.domain.mesh.part.report()
         return self.domain
@@ -153,7 +156,7 @@ class EdgeFlow(FlowOnPoints):
             preconditioner=preconditioner, krylov=krylov,
         )  # fmt: skip
         check_start(solver.initialise(start), solver.stop)
-        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
         if lengths.dt:
             solver.prepare(lengths.dt)
         else:

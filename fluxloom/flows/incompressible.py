@@ -16,7 +16,15 @@ from fluxloom.dsl.parts import Part
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_bounded,
+    check_start,
+    chosen,
+    flow_pictures,
+    start_velocity,
+)
 from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
@@ -27,6 +35,7 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
@@ -152,7 +161,8 @@ class Incompressible(FlowInTime):
     ) -> None:
         context = Context("cpu") if context is None else context
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
-        how, solving, cv = scheme or IncompressibleScheme(), pressure or Pressure(), domain.volumes
+        how, solving = chosen("scheme", scheme, IncompressibleScheme), chosen("pressure", pressure, Pressure)
+        lengths, cv = chosen("steps", steps, StepLengths).bounds(_COURANT, _DIFFUSION), domain.volumes
         if len(force) and len(mean_velocity):
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
@@ -162,8 +172,9 @@ class Incompressible(FlowInTime):
         )  # fmt: skip
         if how.steady:
             solver.seek_steady()
-        check_start(solver.initialise(start), solving.stop)
-        lengths = (steps or StepLengths()).bounds(_COURANT, _DIFFUSION)
+        places = cv.centres[: cv.owned]
+        found = together(context.comm, lambda: start_velocity(start, places, cv.dimension))
+        check_start(solver.initialise(lambda _: found), solving.stop)
         if not lengths.dt and not viscosity:
             check_bounded(any(context.comm.allgather(bool(solver.us.read().any()))))
         volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.flows.domain import Domain, MeshLike
@@ -31,6 +31,11 @@ class PointDomain:
     def description(self) -> Domain:
         """Return what tells it from others, for runs that go on."""
         return self.domain
+
+    def check_context(self, context: Context | None) -> None:
+        """Raise `SolverError` for a context that is given and not that of the points."""
+        if context is not None and context is not self.points.context:
+            raise SolverError("context: the points were dealt out in another one; leave it out")
 
 
 def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> PointDomain:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, flow_pictures
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, chosen, flow_pictures, start_velocity
 from fluxloom.flows.flow_watch import staggered_watch
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
@@ -22,7 +22,6 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
 
 __all__ = ["Staggered", "StaggeredStart"]
@@ -115,7 +114,7 @@ class Staggered(FlowInTime):
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
         solver.initialise(_start(start, grid.dimension))
-        solver.every, lengths = look, steps or StepLengths()
+        solver.every, lengths = look, chosen("steps", steps, StepLengths)
         if not lengths.dt:
             check_bounded(math.isfinite(solver.stable_step(lengths.courant, lengths.diffusion)))
         super().__init__(solver, _Residual(solver), lengths)
@@ -213,9 +212,6 @@ class Staggered(FlowInTime):
 
 def _start(given: StaggeredStart, d: int) -> Callable[[Array], Array] | Sequence[Array]:
     """Return the velocity at the start as the solver takes it."""
-    if callable(given):
-        return lambda places: np.asarray(given(places), dtype=np.float64)
-    if len(given) and np.ndim(given[0]):
+    if not callable(given) and len(given) and np.ndim(given[0]):
         return [np.asarray(component, dtype=np.float64) for component in given]
-    uniform = finite_vector("start", [float(value) for value in given], d)  # pyright: ignore[reportArgumentType]
-    return lambda places: np.broadcast_to(uniform, (len(places), d))
+    return lambda places: start_velocity(given, places, d)  # pyright: ignore[reportArgumentType]
