@@ -21,8 +21,8 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.domain import MeshLike
-from fluxloom.flows.flow_plan import chosen
 from fluxloom.flows.gas_watch import compressible_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux

@@ -19,8 +19,9 @@ from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, chosen, flow_pictures
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
 from fluxloom.flows.flow_watch import edge_flow_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
 from fluxloom.fv.eddy_viscosity import EddyViscosity

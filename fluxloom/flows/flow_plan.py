@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.given import given_values
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.run.flow import Picture
 
-__all__ = ["COMPONENTS", "StepLengths", "check_bounded", "check_start", "chosen", "flow_pictures", "start_velocity"]
-
-Array = npt.NDArray[np.float64]
-V = TypeVar("V")
+__all__ = ["COMPONENTS", "StepLengths", "check_bounded", "check_start", "flow_pictures"]
 
 COMPONENTS = ("u", "v", "w")
 """Fields of the velocity."""
@@ -53,34 +45,6 @@ class StepLengths:
     def bounds(self, courant: float, diffusion: float = 0.0) -> StepLengths:
         """Return them with numbers of a solver where there are none."""
         return replace(self, courant=self.courant or courant, diffusion=self.diffusion or diffusion)
-
-
-def chosen(what: str, value: V | None, kind: type[V]) -> V:
-    """Return a choice of a user, by default that of its kind.
-
-    Raises
-    ------
-    SolverError
-        If it is of another kind.
-    """
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        raise SolverError(f"{what}: {kind.__name__}(...) is wanted, not {value!r}")
-    return value
-
-
-def start_velocity(
-    given: Sequence[float] | Callable[[Array], npt.ArrayLike], places: Array, d: int
-) -> Array:
-    """Return a velocity at the start, a vector or a function of the places ``(n, d)``, at all of them; empty: rest.
-
-    Raises
-    ------
-    SolverError
-        If there are not ``d`` finite numbers for each place.
-    """
-    return given_values("start", given if callable(given) or len(given) else (0.0,) * d, places, d)
 
 
 def check_start(status: Status, stop: Stop) -> None:

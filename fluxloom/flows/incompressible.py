@@ -16,16 +16,9 @@ from fluxloom.dsl.parts import Part
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import (
-    COMPONENTS,
-    StepLengths,
-    check_bounded,
-    check_start,
-    chosen,
-    flow_pictures,
-    start_velocity,
-)
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, check_start, flow_pictures
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.given import chosen, start_velocity
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -35,7 +28,6 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.watch import Watch
@@ -172,8 +164,7 @@ class Incompressible(FlowInTime):
         )  # fmt: skip
         if how.steady:
             solver.seek_steady()
-        places = cv.centres[: cv.owned]
-        found = together(context.comm, lambda: start_velocity(start, places, cv.dimension))
+        found = start_velocity(start, cv.centres[: cv.owned], context.comm)
         check_start(solver.initialise(lambda _: found), solving.stop)
         if not lengths.dt and not viscosity:
             check_bounded(any(context.comm.allgather(bool(solver.us.read().any()))))

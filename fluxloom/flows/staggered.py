@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, chosen, flow_pictures, start_velocity
+from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, check_bounded, flow_pictures
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.given import chosen, start_velocity
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -113,7 +115,7 @@ class Staggered(FlowInTime):
             Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
-        solver.initialise(_start(start, grid.dimension))
+        solver.initialise(_start(start, solver.context.comm))
         solver.every, lengths = look, chosen("steps", steps, StepLengths)
         if not lengths.dt:
             check_bounded(math.isfinite(solver.stable_step(lengths.courant, lengths.diffusion)))
@@ -210,8 +212,8 @@ class Staggered(FlowInTime):
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
 
 
-def _start(given: StaggeredStart, d: int) -> Callable[[Array], Array] | Sequence[Array]:
+def _start(given: StaggeredStart, comm: Comm) -> Callable[[Array], Array] | Sequence[Array]:
     """Return the velocity at the start as the solver takes it."""
     if not callable(given) and len(given) and np.ndim(given[0]):
         return [np.asarray(component, dtype=np.float64) for component in given]
-    return lambda places: start_velocity(given, places, d)  # pyright: ignore[reportArgumentType]
+    return lambda places: start_velocity(given, places, comm)  # pyright: ignore[reportArgumentType]

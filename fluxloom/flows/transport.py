@@ -15,8 +15,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
-from fluxloom.flows.flow_plan import StepLengths, chosen
+from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.flow_watch import edge_transport_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.points import PointDomain
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
