@@ -61,7 +61,7 @@ class FlowOnPoints(FlowInTime):
             found = mesh
         else:
             found = flow_points(mesh, Context("cpu") if context is None else context, boundaries)
-        self._source, self.domain = found.domain, found.points
+        self._source, self.domain = found.kept(), found.points
         self.partition = self.domain.mesh.part.report()
         return self.domain
 
