@@ -26,6 +26,7 @@ from fluxloom.flows.lattice_fields import look_at
 from fluxloom.flows.lattice_force import Acceleration
 from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
+from fluxloom.flows.lattice_means import averaged_of
 from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_places import BodyPlaces
@@ -48,6 +49,7 @@ from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.watch import Watch
@@ -160,6 +162,10 @@ class Lattice(Flow):
     ) -> LatticePoints:
         """Return what samples velocity and pressure at points. Collective."""
         return LatticePoints(self.solver, self.units, points, capacity, outside)
+
+    def averaged(self) -> Averaged:
+        """Return velocity and pressure of the cells. Collective."""
+        return averaged_of(self.solver, self.units, self.pieces)
 
     def frames(self, field: str) -> LatticeFrames:
         """Return pictures of ``"speed"`` or ``"vorticity"``, of a volume in the middle across z. Collective."""
