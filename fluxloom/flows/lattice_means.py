@@ -49,7 +49,7 @@ def averaged_of(flow: LatticeBoltzmann, units: Units, pieces: Pieces) -> Average
 
     def sizes() -> Array:
         """Return the volumes of the cells; zero where there is no fluid."""
-        return fluid.ravel() * units.dx**d
+        return fluid.ravel().astype(np.float64) * units.dx**d
 
     return Averaged(
         memory.set, [AveragedValue("p", found, place=d)], read, places, sizes, found, COMPONENTS[:d], prepare=prepare,
