@@ -171,10 +171,13 @@ if TYPE_CHECKING:
     from fluxloom.monitors.forces import Forces as Forces
     from fluxloom.monitors.forces import Reference as Reference
     from fluxloom.monitors.lines import Line as Line
+    from fluxloom.monitors.patch_flow import PatchFlow as PatchFlow
     from fluxloom.monitors.plateau import Plateau as Plateau
     from fluxloom.monitors.probes import Probes as Probes
     from fluxloom.monitors.slices import Slice as Slice
     from fluxloom.monitors.spectrum import Spectrum as Spectrum
+    from fluxloom.monitors.walls import HeatReference as HeatReference
+    from fluxloom.monitors.walls import Walls as Walls
     from fluxloom.run.checkpoint import Every as Every
     from fluxloom.run.flow import Flow as Flow
     from fluxloom.run.flow import Steady as Steady
@@ -198,6 +201,14 @@ if TYPE_CHECKING:
     from fluxloom.solvers.flow_buoyancy import Buoyancy as Buoyancy
     from fluxloom.solvers.flow_scalar import Scalar as Scalar
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
+    from fluxloom.values.fluctuation import Fluctuation as Fluctuation
+    from fluxloom.values.given_on import GivenOn as GivenOn
+    from fluxloom.values.tables import Profile as Profile
+    from fluxloom.values.tables import Raster as Raster
+    from fluxloom.values.tables import TimeSeries as TimeSeries
+    from fluxloom.values.value import Value as Value
+    from fluxloom.values.value import value_of as value_of
+    from fluxloom.values.value import vector_of as vector_of
 
 if not TYPE_CHECKING:  # checkers of types take the imports above, and report a name that is not among them
     _LATE = _import_late(__name__, {
@@ -261,13 +272,15 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
         "fluxloom.monitors.film": "Film",
-        "fluxloom.monitors.forces": "Forces Reference",
         "fluxloom.monitors.averages": "Averages",
+        "fluxloom.monitors.forces": "Forces Reference",
         "fluxloom.monitors.lines": "Line",
+        "fluxloom.monitors.patch_flow": "PatchFlow",
         "fluxloom.monitors.plateau": "Plateau",
         "fluxloom.monitors.probes": "Probes",
         "fluxloom.monitors.slices": "Slice",
         "fluxloom.monitors.spectrum": "Spectrum",
+        "fluxloom.monitors.walls": "HeatReference Walls",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
         "fluxloom.run.guard_limits": "GuardLimits",
@@ -287,6 +300,10 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.solvers.flow_buoyancy": "Buoyancy",
         "fluxloom.solvers.flow_scalar": "Scalar",
         "fluxloom.solvers.lattice": "LatticeBoltzmann",
+        "fluxloom.values.fluctuation": "Fluctuation",
+        "fluxloom.values.given_on": "GivenOn",
+        "fluxloom.values.tables": "Profile Raster TimeSeries",
+        "fluxloom.values.value": "Value value_of vector_of",
     })  # fmt: skip
 
     # what `import *` brings: what needs NumPy alone

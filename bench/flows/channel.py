@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg import SmoothedAggregation, Stop
@@ -80,7 +80,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     flow = built(given)
     ready = time.perf_counter()
     volume, iterations, rows = float(flow.volumes.volumes.sum()), 0, []
-    statistics = RunningMeans(IncompressibleRun(flow, StepLengths(), budget=False).averaged())
+    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
     dt, end = 0.0, given.develop + given.sample
     while flow.time < end and (flow.time < given.develop or time.perf_counter() - begin < given.limit):
         if flow.steps % EVERY == 0:

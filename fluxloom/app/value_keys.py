@@ -31,6 +31,8 @@ class ValueKey:
         That a formula may have.
     optional
         Whether the key may be left out, None then.
+    blank
+        Whether an empty text is 0, of an optional one None.
     """
 
     gt: float | None = None
@@ -38,11 +40,14 @@ class ValueKey:
     le: float | None = None
     variables: tuple[str, ...] = VARIABLES
     optional: bool = False
+    blank: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """Say how pydantic checks a value, and how it writes one."""
 
         def check(given: Any) -> float | Value | None:
+            if self.blank and given == "":
+                return None if self.optional else 0.0
             return None if given is None and self.optional else self.checked(given)
 
         return handler(Annotated[Any, PlainValidator(check), PlainSerializer(_written)])
@@ -60,10 +65,9 @@ class ValueKey:
         if isinstance(given, (int, float)):
             return self._number(float(given))
         try:
-            found = Formula(given) if isinstance(given, str) else choose(Value, given)
+            found: Any = Formula(given) if isinstance(given, str) else choose(Value, given)
         except FluxloomError as error:
             raise ValueError(str(error)) from None
-        assert found is not None
         for name in found.expression.names if isinstance(found, Formula) else ():
             if name not in self.variables:
                 raise ValueError(f"{found}: unknown name {name!r} (allowed: {', '.join(self.variables)})")

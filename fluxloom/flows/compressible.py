@@ -46,7 +46,7 @@ from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible import CompressibleFlow, Source
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 from fluxloom.solvers.compressible_implicit_choices import Implicit
@@ -96,9 +96,8 @@ class Compressible(Flow):
         towards a steady flow.
     rotation
         How the mesh turns; by default it stands still.
-    slopes
-        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
-        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``.
+    source
+        What the gas gains, per volume and time: mass, momentum and energy, a value each (`fluxloom.values.value`).
 
     Attributes
     ----------
@@ -135,7 +134,7 @@ class Compressible(Flow):
         limiter: Limiter | None = None,
         steps: Explicit | Implicit | Multigrid | None = None,
         rotation: Rotation | None = None,
-        slopes: Literal["faces"] | NodeSlopes = "faces",
+        source: Source | None = None,
     ) -> None:
         self.context = context = Context("cpu") if context is None else context
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
@@ -145,15 +144,17 @@ class Compressible(Flow):
         check_symmetry(conditions, start, stream, domain.volumes, context)
         walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
         distance = domain.wall_distance(walls) if turbulent else None
-        volumes, family = _slopes(domain, slopes)
+        volumes, family = _slopes(domain, scheme.slopes)
         self.solver = solver = CompressibleFlow(
-            context, volumes, conditions, gas, scheme, distance, rotation=rotation, slopes=family
+            context, volumes, conditions, gas, scheme, distance, source, rotation, slopes=family
         )  # fmt: skip
         states = start_states(start, stream, gas, volumes.dimension, turbulent=turbulent)
         found = together(context.comm, lambda: owned_numbers("start", states, volumes, solver.components))
         warn_of_slow_flow(solver, found, 0.0 if stream is None else stream.mach)
         solver.start(found)
         self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
+        if self.steps_of.steady:
+            solver.given.require_steady()
         self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
         self._outside, self._fluxes_of = 0.0 if stream is None else stream.pressure, -1
         self._first, self._residual = 0.0, float("nan")

@@ -11,22 +11,30 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SupersonicInlet, SymmetryPlane
+from fluxloom.fv.compressible_boundary import (
+    BoundaryCondition,
+    FarField,
+    NoSlipWall,
+    SupersonicInlet,
+    SymmetryPlane,
+)
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_values import Field
+from fluxloom.values.value import Given, value_of
 
 __all__ = ["START_NAMES", "Start", "check_symmetry", "normals_of", "start_states", "with_stream"]
 
 Array = npt.NDArray[np.float64]
 
 START_NAMES = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
-"""Of functions that give a part of the states at the start."""
+"""Of parts of the states at the start."""
 
-Start = Field | Mapping[str, Callable[..., npt.ArrayLike]]
-"""``(nv,)``, ``(owned, nv)``, a function of the places ``(n, d)``, or functions of x, y, z by name: `START_NAMES`."""
+Start = Field | Mapping[str, Given]
+"""``(nv,)``, ``(owned, nv)``, a function of the places ``(n, d)``, or values by name, `START_NAMES`: numbers, formulas
+in x, y and z, functions of the places ``(n, d)``, tables."""
 
 _ACROSS = 1e-6
 """Cosine of the angle between a direction and the normal of a plane along it, at most."""
@@ -43,7 +51,7 @@ def with_stream(
     Raises
     ------
     SolverError
-        If it is wanted and there is none, or it would turn with the mesh.
+        If it is wanted and there is none, or it would turn with the mesh; for walls with friction in a gas without.
     """
     found: dict[str, BoundaryCondition] = {}
     for name, condition in boundaries.items():
@@ -54,6 +62,10 @@ def with_stream(
             changes["state"] = stream
         if turbulent and stream is not None and getattr(condition, "turbulence", 0.0) is None:
             changes["turbulence"] = stream.turbulence(gas)
+        if isinstance(condition, NoSlipWall) and gas.viscosity is None:
+            raise SolverError(
+                f"boundaries.{name}: a wall with friction needs a gas with a viscosity; or take one that slips"
+            )
         found[name] = replace(condition, **changes) if changes else condition  # pyright: ignore[reportArgumentType]
         _check_wind(name, found[name], rotation)
     return found
@@ -148,15 +160,16 @@ def start_states(start: Start | None, stream: FreeStream | None, gas: Gas, dimen
 
 
 def _by_name(
-    given: Mapping[str, Callable[..., npt.ArrayLike]], stream: FreeStream | None, gas: Gas, d: int
+    parts: Mapping[str, Given], stream: FreeStream | None, gas: Gas, d: int
 ) -> Callable[[Array], Array]:  # fmt: skip
     """Return states of which some components are given, and the others are those of a free stream."""
     names = [START_NAMES[0], *START_NAMES[1 : 1 + d], START_NAMES[-1]]
-    for name in given:
+    for name in parts:
         if name in START_NAMES and name not in names:
             raise SolverError(f"start.{name}: the mesh has {d} dimensions; leave it out")
         if name not in names:
             raise SolverError(f"start: unknown name {name!r}{did_you_mean(name, names)} (known: {', '.join(names)})")
+    given = {name: value_of(one, f"start.{name}") for name, one in parts.items()}
     if lacking := [name for name in names if name not in given and stream is None]:
         raise SolverError(f"start.{lacking[0]}: it is not given, and there is no stream whose it could be")
     uniform = np.ones(d + 2) if stream is None else stream.state(gas, d)
@@ -165,7 +178,7 @@ def _by_name(
         found = np.tile(uniform, (len(places), 1))
         for k, name in enumerate(names):
             if name in given:
-                found[:, k] = given[name](*places.T)
+                found[:, k] = given[name].at(places, what=f"start.{name}")
         for name in ("density", "pressure"):
             values = found[:, names.index(name)]
             if (values <= 0.0).any():

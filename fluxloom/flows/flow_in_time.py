@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
@@ -84,11 +85,12 @@ class FlowInTime(Flow):
         Of the steps.
     """
 
-    remembers = ("_iterations", "_largest", "_last", "_residual", "_lines")
+    remembers = ("_iterations", "_largest", "_last", "_residual")
 
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
 
+    losses = MappingProxyType({"decay": "kinetic_energy"})
     curves: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
     """Panels of ``history.png``."""
 
@@ -96,8 +98,6 @@ class FlowInTime(Flow):
         self._flow, self.lengths, self._change, self.context = solver, lengths, change, solver.context
         self._iterations, self._last, self._residual = 0, 0, float("nan")
         self._largest = 0.0
-        self._lines: list[tuple[float, float]] = []
-        """Time and kinetic energy of the last line of the history, and of the one before."""
         self._unsolved = False
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
 
@@ -207,15 +207,6 @@ class FlowInTime(Flow):
             )
         self._last = status.iterations
         self._iterations += status.iterations
-
-    def _decay(self, time: float, kinetic: float) -> float:
-        """Return what the kinetic energy has lost a time since the line before; NaN in the first one."""
-        if not self._lines or time > self._lines[-1][0]:
-            self._lines = [*self._lines[-1:], (time, kinetic)]
-        if len(self._lines) < 2:
-            return math.nan
-        (before, had), _ = self._lines
-        return (had - kinetic) / (time - before)
 
     def why_stalled(self, found: Stall) -> str:
         """Return that the tolerance of the pressure is what is left, where it is.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -189,16 +190,17 @@ class Incompressible(FlowInTime):
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
-        self._gradient = VelocityGradient(solver)
+        self._gradient, self._budget = VelocityGradient(solver), None
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""
         return self._source.whole()
 
-    @cached_property
     def _energy(self) -> EnergyBudget:
-        """Its budget of energy, made when it is asked for first. Collective."""
-        return EnergyBudget(self.solver)
+        """Return its budget of energy, made when it is asked for first. Collective."""
+        if self._budget is None:
+            self._budget = EnergyBudget(self.solver)
+        return self._budget
 
     def check_end(self, until: Until) -> None:
         """Raise `SolverError` for an end at a steady flow that depends on the length of the steps."""
@@ -223,11 +225,11 @@ class Incompressible(FlowInTime):
 
     def columns(self) -> dict[str, float]:
         """Return time, the budget of energy, and the force that keeps the flow."""
-        now = self._energy.now()
-        decay = self._decay(now.time, now.kinetic)
+        energy = self._energy()
+        now = energy.now()
         found = {
-            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / self._energy.volume,
-            "dissipation": now.dissipation, "decay": decay,
+            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / energy.volume,
+            "dissipation": now.dissipation, "decay": math.nan,
         }  # fmt: skip
         if self._drive is not None:
             found |= {f"force_{'xyz'[k]}": value for k, value in enumerate(self._drive.force.tolist())}

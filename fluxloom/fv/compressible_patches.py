@@ -14,13 +14,13 @@ from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import sliding
-from fluxloom.values.value import Direction, Function, Value, value_of, vector_of
+from fluxloom.values.value import Direction, Function, Given, Value, value_of, vector_of
 
 __all__ = ["Changing", "Number", "PatchFaces", "State", "Vector"]
 
 Array = npt.NDArray[np.float64]
-Number = float | str | Value | Function
-Vector = Sequence[float | str | Value] | Function
+Number = Given
+Vector = Sequence[Given] | Function
 
 _ALONG = 1e-6
 """Sine of the smallest angle between a direction that leads through a face, and the face."""
@@ -28,7 +28,7 @@ _AT_LEAST_0 = -1e-300
 """What a number that may be 0 is above."""
 
 
-State = FreeStream | FreeStreamInTime | Sequence[float | str | Value] | Function
+State = FreeStream | FreeStreamInTime | Sequence[Given] | Function
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,11 +324,12 @@ class Forces(Monitor):
         loads = self.now()
         turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
         force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
-        rows = [(self.name, f"force {force}" + (f"; moment {moment}" if loads.turns else ""))]
-        if (found := self.coefficients()) is not None:
-            turned = f", moment {found.moment:.7g}" if loads.turns else ""
-            rows[:0] = [(self.name, f"drag {found.drag:.7g}, lift {found.lift:.7g}{turned}")]
-        return (*rows, *self._means())
+        text = f"force {force}" + (f"; moment {moment}" if loads.turns else "")
+        if (found := self.coefficients()) is None:
+            return ((self.name, text), *self._means())
+        coefficients = f"drag {found.drag:.7g}, lift {found.lift:.7g}"
+        coefficients += f", moment {found.moment:.7g}" if loads.turns else ""
+        return ((self.name, coefficients), (f"{self.name}, force", text), *self._means())
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fluxloom.monitors.probes import Points, Probes
+from fluxloom.monitors.point_samples import Points
+from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.results.folder import ResultFolder
 

@@ -69,4 +69,5 @@ class PatchFlow(Monitor):
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return what `columns` has, in one row."""
         short = len(self.called) + 1
-        return ((self.called, ", ".join(f"{name[short:]} {value:.7g}" for name, value in self.columns().items())),)
+        text = ", ".join(f"{name[short:]} {value:.7g}" for name, value in self.columns().items())
+        return ((f"{self.called}, through", text),)

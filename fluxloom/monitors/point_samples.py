@@ -18,9 +18,10 @@ from fluxloom.run.results.folder import ResultFolder
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["BLOCK", "PointSamples", "line_of"]
+__all__ = ["BLOCK", "PointSamples", "Points", "line_of", "named"]
 
 Array = npt.NDArray[np.float64]
+Points = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
 
 BLOCK = 64
 """Samples that the device keeps, which a kill may cost."""
@@ -161,6 +162,13 @@ class PointSamples(Monitor):
             self._sample()
         self._due = True
         self._fetch()
+
+
+def named(points: Points) -> dict[str, Sequence[float]]:
+    """Return points with names: those of a list are called by their numbers, from 1."""
+    if isinstance(points, Mapping):
+        return {str(name): point for name, point in points.items()}
+    return {f"{k}": point for k, point in enumerate(points, 1)}
 
 
 def line_of(row: Array) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.point_samples import PointSamples, line_of
+from fluxloom.monitors.point_samples import Points, PointSamples, line_of, named
 from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
@@ -16,17 +16,9 @@ from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.results.tables import Lines
 from fluxloom.solvers.flow_signals import Signal
 
-__all__ = ["Probes", "named"]
+__all__ = ["Probes"]
 
 Array = npt.NDArray[np.float64]
-Points = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
-
-
-def named(points: Points) -> dict[str, Sequence[float]]:
-    """Return points with names: those of a list are called by their numbers, from 1."""
-    if isinstance(points, Mapping):
-        return {str(name): point for name, point in points.items()}
-    return {f"{k}": point for k, point in enumerate(points, 1)}
 
 
 class Probes(PointSamples):

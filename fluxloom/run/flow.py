@@ -211,6 +211,9 @@ class Flow:
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
     partition
         How its mesh is divided; None on a rank alone.
+    losses
+        Columns of the history that are how fast another one falls in time: ``{"decay": "kinetic_energy"}``. `columns`
+        has NaN in their places.
     made_of
         The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
         directory is one of the same flow.
@@ -221,6 +224,7 @@ class Flow:
     points: int = 0
     updates: int = 0
     partition: PartitionReport | None = None
+    losses: Mapping[str, str] = MappingProxyType({})
     made_of: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, **rest: Any) -> None:

@@ -123,7 +123,12 @@ class History(Monitor):
 
     def _sample(self) -> None:
         assert self._run is not None
-        found = self._run.columns()
+        found = dict(self._run.columns())
+        before = dict(zip(self.names, self.rows[-1], strict=True)) if self.rows else {}
+        for name, of in self._run.flow.losses.items() if before else ():
+            passed = found["time"] - before["time"]
+            if name in found and passed > 0.0:
+                found[name] = (before[of] - found[of]) / passed
         self.names = tuple(found)
         self.rows.append(tuple(found.values()))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,13 @@ class Result:
         """That the steps took."""
         return self.end.seconds
 
-    @cached_property
+    @property
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Values of all cells, or points, in the order of the mesh; of several ranks on rank 0 alone."""
-        return self.run.fields() if self.flow.part is None else self.chosen(())
+        kept = vars(self)  # a cached_property of Python 3.11 holds a lock, at which ranks that are threads would wait
+        if "_fields" not in kept:
+            kept["_fields"] = self.run.fields() if self.flow.part is None else self.chosen(())
+        return kept["_fields"]
 
     def chosen(self, wanted: Sequence[str]) -> Mapping[str, npt.NDArray[Any]]:
         """Return fields of all cells by names and formulas, ``["q_criterion", "cp = p / 500"]``; on rank 0. Collective.
@@ -94,7 +96,7 @@ class Result:
         """
         return gathered(self.flow.context.comm, self.flow.part, self.run.fields().chosen(wanted))
 
-    @cached_property
+    @property
     def mesh(self) -> MeshData:
         """The whole mesh; on rank 0 alone."""
         return self.run.mesh()

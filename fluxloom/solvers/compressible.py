@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +43,14 @@ from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
-from fluxloom.values.value import Function, Value, in_time, vector_of
+from fluxloom.values.value import Function, Given, has_values, vector_of
 
 __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
 
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
-Source = Field | Sequence[float | str | Value] | Function
+Source = Field | Sequence[Given] | Function
 
 FOREVER = 1.0e300
 
@@ -135,8 +135,13 @@ class CompressibleFlow:
         slopes: Family | None = None,
     ) -> None:
         self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
-        self.boundaries = dict(boundaries or {})
+        self.boundaries: Mapping[str, BoundaryCondition] = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
+        if slopes is None and self.scheme.order == 2 and self.scheme.slopes != "faces":
+            raise SolverError(
+                f"slopes: {self.scheme.slopes!r} wants the rows of `fluxloom.fv.node_slopes` beside the scheme: give "
+                "slopes, or make the flow by fluxloom.Compressible"
+            )
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence is not None
         self.components = self.dimension + 2 + self.turbulent
@@ -154,7 +159,7 @@ class CompressibleFlow:
         self._distance(distance)
         self._states()
         self._with_source(source)
-        self.frozen = False
+        self.frozen, self._begun = False, False
         self.passed: Dat | None = None
         self.limits = 0
         self.positivity = Positivity(self)
@@ -173,13 +178,14 @@ class CompressibleFlow:
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
-        self.limits = int(memory["limits"])
+        self.limits, self._begun = int(memory["limits"]), True
+        self.given.prepare(self.time)
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        table = boundary_table(cv, boundaries, self.gas)
+        table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))
         kinds[cv.cells :], par[cv.cells :], self.formulas = table.kinds, table.rows, table.states
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
@@ -292,7 +298,9 @@ class CompressibleFlow:
                      None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
-            find = [[*self.given.loops(k), *self.right_hand_side(states[k], limited)] for k in range(len(stages))]
+            find: list[Sequence[Loop | Reset]] = [
+                [*self.given.loops(k), *self.right_hand_side(states[k], limited)] for k in range(len(stages))
+            ]
             self._found[limited] = ahead, find
         return self._found[limited]
 
@@ -347,7 +355,8 @@ class CompressibleFlow:
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context)
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self._begun = 0.0, 0, True
+        self.given.prepare(0.0)
         self.freeze(False)
 
     @property
@@ -411,8 +420,8 @@ class CompressibleFlow:
         self.source: Dat | None = None
         if source is None:
             return
-        if not in_time(source, nv):
-            self.source = self._with_edges(what, source, 0.0, what)
+        if not has_values(source, nv):
+            self.source = self._with_edges(what, cast(Field, source), 0.0, what)
             return
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)
         self.given.over_cells(what, vector_of(source, nv, what), self.source)
@@ -422,14 +431,20 @@ class CompressibleFlow:
         self.cfl = cfl
         self._own.set(cfl=cfl)
 
+    def _require_start(self) -> None:
+        """Raise `SolverError` before `start`: the states are those of no flow, and so is what limiters compare with."""
+        if not self._begun:
+            raise SolverError("the flow has no states yet: call start(values) before its first step")
+
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own.
 
         Raises
         ------
         SolverError
-            If something that is given depends on the time.
+            Before `start`; if something that is given depends on the time.
         """
+        self._require_start()
         self.given.require_steady()
         for _ in range(count):
             (self.positivity.iterate if self.positivity.guarding else self.iteration)()
@@ -443,8 +458,9 @@ class CompressibleFlow:
         Raises
         ------
         SolverError
-            If there is none: a state is not finite.
+            If there is none: a state is not finite. Before `start`.
         """
+        self._require_start()
         self.given.prepare(self.time)
         self.before()
         dt = min(self.cfl * float(self.least.value), longest)
@@ -464,6 +480,7 @@ class CompressibleFlow:
                 dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
+        self.given.prepare(self.time)  # who looks at residuals has them with the values of now
         return dt
 
     def advance_to(self, time: float) -> None:

@@ -7,7 +7,7 @@ are in the chains of the step, before the residual of the stage; the host says t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.compressible_boundary import FarField
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField
 from fluxloom.fv.compressible_patches import Changing
 from fluxloom.fv.time_schemes import SSPRK3, Stages
-from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.flow_patches import Patched, patch_elements
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Value
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["GivenValues", "stage_times"]
 
@@ -34,6 +32,14 @@ def stage_times(stages: Stages) -> list[float]:
     for _, b, c in stages[:-1]:
         times.append(b * times[-1] + c)
     return times
+
+
+class Driven(Patched, Protocol):
+    """A flow whose boundary elements have numbers, `par`, that its boundaries give."""
+
+    boundaries: Mapping[str, BoundaryCondition]
+    scheme: CompressibleScheme
+    par: Dat
 
 
 class GivenValues:
@@ -47,7 +53,7 @@ class GivenValues:
         Of each patch the numbers that change, and the parameter that they begin with.
     """
 
-    def __init__(self, flow: CompressibleFlow, changing: Mapping[str, Sequence[tuple[int, Changing]]]) -> None:
+    def __init__(self, flow: Driven, changing: Mapping[str, Sequence[tuple[int, Changing]]]) -> None:
         self.flow = flow
         # guarded steps have stages of their own
         self._moments = max(len(flow.scheme.time.stages), len(SSPRK3().stages))

@@ -60,6 +60,8 @@ class Reaction:
         Of each its place, and the vector and the size of the area that belongs to it.
     """
 
+    forgets = ("load",)
+
     chain: Chain
     total: Global
     sums: Global

@@ -163,6 +163,8 @@ class Forces:
         If a patch does not exist, or the reference or the point does not fit.
     """
 
+    forgets = ("load",)
+
     def __init__(
         self,
         flow: Incompressible,

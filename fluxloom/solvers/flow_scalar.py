@@ -132,6 +132,8 @@ class FlowScalar:
         If a number is out of range or a boundary does not fit.
     """
 
+    forgets = ("entering",)
+
     def __init__(self, flow: CarryingFlow, scalar: Scalar) -> None:
         self.what = f"scalar {scalar.name!r}"
         self._check(scalar, flow.dimension)

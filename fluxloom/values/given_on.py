@@ -7,7 +7,7 @@ What the host alone can find, a Python function, is written before. What does no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,13 +164,13 @@ class GivenOn:
         """Write the values at a time, by the host."""
         whole = self.dat.read()
         table = whole.reshape(len(whole), int(np.prod(whole.shape[1:])))
-        found = np.stack(self._at(time), axis=1)
+        found = np.stack(self._heard(lambda: self._at(time)), axis=1)
         if weights is not None:
             found = found * weights[self._rows]
         if normals is not None:
             mine = normals[self._rows]
             found = found - np.einsum("ij,ij->i", found, mine)[:, None] * mine
-        table[np.ix_(self._rows, self._components)] = found
+        table[np.ix_(self._rows, np.array(self._components))] = found
         self.dat.write(whole)
 
     def _at(self, time: float) -> list[Array]:
@@ -225,10 +225,21 @@ class GivenOn:
         ]  # fmt: skip
 
     def _write_columns(self, moment: int, time: float) -> None:
-        found = self.held[moment].read()
-        for k, value in enumerate(self._slots.columns):
-            found[self._rows, k] = value.at(self._places, time, self.name)
-        self.held[moment].write(found)
+        """Write what the host finds at the places. Collective."""
+        columns = self._slots.columns
+        found = self._heard(lambda: [value.at(self._places, time, self.name) for value in columns])
+        self.held[moment].data[self._rows] = np.stack(found, axis=1)
+
+    def _heard(self, action: Callable[[], list[Array]]) -> list[Array]:
+        """Return what an action returns; all ranks hear of what is wrong on one. Collective."""
+        found, mine = [], ""
+        try:
+            found = action()
+        except (SolverError, CaseError) as error:
+            mine = str(error)
+        if told := [text for text in self.context.comm.allgather(mine) if text]:
+            raise SolverError(told[0])
+        return found
 
     # ------------------------------------------------------------------------------------------- in time
     def loops(self, moment: int = 0) -> list[Loop]:
@@ -271,15 +282,10 @@ class GivenOn:
         if self.wrong is None or not float(self.wrong.value):
             return
         self.wrong.value = 0.0
-        mine = ""
         for time in self._times:
-            try:
-                self._at(time)
-            except (SolverError, CaseError) as error:
-                mine = mine or str(error)
-        told = [text for text in self.context.comm.allgather(mine) if text]
+            self._heard(lambda time=time: self._at(time))
         times = ", ".join(f"{time:g}" for time in self._times)
         raise SolverError(
-            told[0] if told else f"{self.name}: at t = {times} or before, a value was not finite or out of range, or a "
-            "wall that moves along itself has a part along its normal; an inflow lets fluid through"
+            f"{self.name}: at t = {times} or before, a value was not finite or out of range, or a wall that moves "
+            "along itself has a part along its normal; an inflow lets fluid through"
         )

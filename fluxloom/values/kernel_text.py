@@ -9,7 +9,7 @@ from typing import Any
 
 from fluxloom.kernel import intrinsics
 from fluxloom.kernel.frontend import Formula, func
-from fluxloom.kernel.intrinsics import floor
+from fluxloom.kernel.intrinsics import cosh, floor, select
 from fluxloom.kernel.written import func_of_text
 from fluxloom.values.expressions import CONSTANTS, FUNCTIONS, Expression, is_test
 
@@ -23,14 +23,26 @@ def remainder(a, b):
 
 
 @func
+def least(a, b):
+    """Return the smaller one of two numbers; NaN if one is, as NumPy does."""
+    return select(a < b or a != a, a, b)
+
+
+@func
+def greatest(a, b):
+    """Return the larger one of two numbers; NaN if one is, as NumPy does."""
+    return select(a > b or a != a, a, b)
+
+
+@func
 def sech(x):
     """Return ``1 / cosh(x)``."""
-    return 1.0 / intrinsics.cosh(x)
+    return 1.0 / cosh(x)
 
 
 _VISIBLE: Mapping[str, Any] = MappingProxyType(
     {name: getattr(intrinsics, name) for name in (*FUNCTIONS, "pow", "select", "inf") if hasattr(intrinsics, name)}
-    | {"remainder": remainder, "sech": sech}
+    | {"remainder": remainder, "sech": sech, "min": least, "max": greatest}
 )
 _SYMBOLS: Mapping[type[ast.AST], str] = MappingProxyType({
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.USub: "-", ast.UAdd: "+",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ __all__ = ["GridValues", "Profile", "Raster", "TimeSeries", "read_columns", "rea
 FloatArray = npt.NDArray[np.float64]
 
 Outside = Literal["error", "hold"]
+
+_ROUNDING = 1e-9
+"""Part of the length of a table by which rounding may lead beyond its ends."""
 
 _HEADER = ("ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize", "nodata_value")
 
@@ -105,8 +108,8 @@ class TimeSeries(Value, name="series"):
     column: int | str = 2
     periodic: bool = False
     outside: Outside = "error"
-    times: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
-    numbers: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
+    times: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
+    numbers: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
     in_space = False
 
     def __post_init__(self) -> None:
@@ -135,7 +138,7 @@ class TimeSeries(Value, name="series"):
         """Its shortest interval, seconds; infinite where it has none."""
         return float(np.diff(self._table[0]).min(initial=np.inf))
 
-    def over_time(self, times: FloatArray) -> FloatArray:
+    def over_time(self, times: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Return it at times, beyond its ends the values there."""
         mine, numbers = self._table
         return np.interp(times, mine, numbers, period=mine[-1] - mine[0] if self.periodic else None)
@@ -145,7 +148,8 @@ class TimeSeries(Value, name="series"):
         times, numbers = self._table
         if self.periodic:
             time = float(times[0] + (time - times[0]) % (times[-1] - times[0]))
-        elif self.outside == "error" and not times[0] <= time <= times[-1]:
+        away = _ROUNDING * (times[-1] - times[0])
+        if not self.periodic and self.outside == "error" and not times[0] - away <= time <= times[-1] + away:
             raise SolverError(
                 f"{self}: it goes from {times[0]:g} to {times[-1]:g} and has no value at t = {time:g}; give a longer "
                 'one, or outside = "hold", or periodic = true'
@@ -191,8 +195,8 @@ class Profile(Value, name="profile"):
     outside: Outside = "error"
     centre: tuple[float, ...] = (0.0, 0.0, 0.0)
     axis: Literal["x", "y", "z"] = "x"
-    points: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
-    numbers: Sequence[float] = field(default=(), metadata=PYTHON_ONLY)
+    points: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
+    numbers: npt.ArrayLike = field(default=(), metadata=PYTHON_ONLY)
     in_time = False
 
     def __post_init__(self) -> None:
@@ -246,7 +250,7 @@ class Profile(Value, name="profile"):
             outside = ~np.isfinite(found)
         else:
             found = np.interp(at[:, 0], points[:, 0], numbers)
-            away = 1e-9 * (points[-1, 0] - points[0, 0])
+            away = _ROUNDING * (points[-1, 0] - points[0, 0])
             outside = (at[:, 0] < points[0, 0] - away) | (at[:, 0] > points[-1, 0] + away)
         if self.outside == "error" and outside.any():
             k = int(np.argmax(outside))

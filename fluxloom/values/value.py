@@ -11,25 +11,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import PYTHON_ONLY, Strategy
-from fluxloom.kernel.frontend import Func, func
-from fluxloom.kernel.intrinsics import sqrt
 from fluxloom.values.expressions import Expression
 from fluxloom.values.kernel_text import kernel_formula
+from fluxloom.values.terms import Computed, Fixed, Held, Now, OfUnit, Plus, Times
 
 __all__ = [
-    "VARIABLES", "AtPlaces", "Called", "Constant", "Direction", "Formula", "Function", "InTime", "Product", "Slots",
-    "Sum", "Value", "in_time", "value_of", "vector_of",
+    "VARIABLES", "AtPlaces", "Called", "Constant", "Direction", "Formula", "Function", "Given", "InTime", "Product",
+    "Slots", "Sum", "Value", "has_values", "value_of", "vector_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], npt.ArrayLike] | Callable[[Array, float], npt.ArrayLike]
+Given: TypeAlias = "float | str | Value | Function"
+"""What a user may give for a number; see `value_of`."""
 
 VARIABLES = ("x", "y", "z", "t")
 """Of formulas."""
@@ -91,7 +92,7 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
         """Interval of the time in which it may change its course; infinite where it does not depend on the time."""
         return 0.0 if self.in_time else np.inf
 
-    def over_time(self, times: Array) -> Array:
+    def over_time(self, times: npt.NDArray[np.floating[Any]]) -> Array:
         """Return it at times, ``(n,)``, where it does not depend on the place; beyond the ends of a table those."""
         nowhere = np.zeros((1, _AXES))
         return np.array([self.at(nowhere, float(time))[0] for time in times])
@@ -108,13 +109,13 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
         """
         return Held(slots.column(self)) if self.in_space else Now(slots.number(self))
 
-    def __mul__(self, other: float | Value) -> Value:
+    def __mul__(self, other: Given) -> Value:
         """Return the product."""
         return Product(self, value_of(other))
 
     __rmul__ = __mul__
 
-    def __add__(self, other: float | Value) -> Value:
+    def __add__(self, other: Given) -> Value:
         """Return the sum."""
         return Sum(self, value_of(other))
 
@@ -151,100 +152,6 @@ def _place(values: list[Value], value: Value) -> int:
             return k
     values.append(value)
     return len(values) - 1
-
-
-# ------------------------------------------------------------------------------------ what loops compute
-
-
-@dataclass(frozen=True)
-class Now:
-    """A number that the host gives."""
-
-    at: int
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return now[self.at]
-
-
-@dataclass(frozen=True)
-class Held:
-    """A number that the host has found at the place."""
-
-    at: int
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return held[self.at]
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A number."""
-
-    number: float
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return self.number
-
-
-@dataclass(frozen=True)
-class Computed:
-    """A formula in x, y, z and t."""
-
-    formula: Func[..., Any]
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return self.formula(x, y, z, now[0])
-
-
-@dataclass(frozen=True)
-class Times:
-    """A product."""
-
-    one: Any
-    other: Any
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return self.one(x, y, z, now, held) * self.other(x, y, z, now, held)
-
-
-@dataclass(frozen=True)
-class Plus:
-    """A sum."""
-
-    one: Any
-    other: Any
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        return self.one(x, y, z, now, held) + self.other(x, y, z, now, held)
-
-
-@dataclass(frozen=True)
-class OfUnit:
-    """A component of a vector made a unit vector."""
-
-    component: int
-    parts: tuple[Any, ...]
-
-    @func
-    def __call__(self, x, y, z, now, held):
-        """Return it."""
-        square = 0.0
-        for k in range(len(self.parts)):
-            part = self.parts[k](x, y, z, now, held)
-            square += part * part
-        return self.parts[self.component](x, y, z, now, held) / sqrt(square)
 
 
 # --------------------------------------------------------------------------------------------- the family
@@ -297,12 +204,12 @@ class Formula(Value, name="formula"):
         return Expression(self.text, VARIABLES)
 
     @cached_property
-    def in_time(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_time(self) -> bool:
         """Whether t occurs."""
         return "t" in self.expression.names
 
     @cached_property
-    def in_space(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_space(self) -> bool:
         """Whether x, y or z occur."""
         return not self.expression.names.isdisjoint(VARIABLES[:_AXES])
 
@@ -363,7 +270,7 @@ class Called(Value):
     components: int = field(default=0, metadata=PYTHON_ONLY)
 
     @cached_property
-    def in_time(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_time(self) -> bool:
         """Whether the function takes a time."""
         return _takes_time(self.function)
 
@@ -387,6 +294,21 @@ class Called(Value):
 
     def __str__(self) -> str:
         return f"the function {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+
+class _LastCall:
+    """A function that is not called again for places and time of its last call, as for each component of a vector."""
+
+    def __init__(self, function: Function) -> None:
+        self.__wrapped__: Any = function  # whose signature this one has
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self._of: tuple[Array | None, tuple[float, ...]] = None, ()
+        self._found: Any = None
+
+    def __call__(self, places: Array, *time: float) -> npt.ArrayLike:
+        if self._of[0] is not places or self._of[1] != time:
+            self._found, self._of = self.__wrapped__(places, *time), (places, time)
+        return self._found
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,12 +350,12 @@ class _Two(Value):
     other: Value
 
     @property
-    def in_time(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_time(self) -> bool:
         """Whether one of them does."""
         return self.one.in_time or self.other.in_time
 
     @property
-    def in_space(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_space(self) -> bool:
         """Whether one of them does."""
         return self.one.in_space or self.other.in_space
 
@@ -484,12 +406,12 @@ class Direction(Value):
     component: int = field(metadata=PYTHON_ONLY)
 
     @property
-    def in_time(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_time(self) -> bool:
         """Whether a component does."""
         return any(part.in_time for part in self.parts)
 
     @property
-    def in_space(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_space(self) -> bool:
         """Whether a component does."""
         return any(part.in_space for part in self.parts)
 
@@ -537,14 +459,14 @@ def value_of(given: Any, what: str = "") -> Value:
             raise SolverError(f"{what}: {given!r} is not finite" if what else f"{given!r} is not finite")
         return Constant(float(given))
     if callable(given):
-        return Called(given)
+        return Called(cast(Function, given))
     if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
         return AtPlaces(given)
     about = f"{what}: " if what else ""
     raise SolverError(f"{about}a number, a formula in quotes, a function or a table is wanted, not {given!r}")
 
 
-def in_time(given: Any, components: int) -> bool:
+def has_values(given: Any, components: int) -> bool:
     """Return whether a vector that a user gives has formulas or depends on the time: arrays of numbers do not."""
     if callable(given) and not isinstance(given, Value):
         return _takes_time(given)
@@ -571,10 +493,11 @@ def vector_of(given: Any, components: int, what: str = "") -> tuple[Value, ...]:
     SolverError
         If there are others than as many.
     """
-    if hasattr(given, "parts") and callable(given.parts):
-        return tuple(given.parts(components))
+    if callable(parts := getattr(given, "parts", None)):
+        return tuple(cast(Sequence[Value], parts(components)))
     if callable(given) and not isinstance(given, Value):
-        return tuple(Called(given, k, components) for k in range(components))
+        whole = _LastCall(cast(Function, given))
+        return tuple(Called(whole, k, components) for k in range(components))
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         if not len(given):
             return (Constant(0.0),) * components

@@ -22,6 +22,7 @@ FORMULAS = [
     "2 * y * sin(3 * t)", "x**2 - 3 * x**0.5 + (t + z) % 0.7", "-x % 0.3 + t", "where(x < t, 1, sech(y))",
     "1 if 0.2 < x <= 0.7 and not (y > 0.5 or t < 0) else hypot(x, y)", "(x < 0.5) + (y < t)",
     "((x < 0.5) & (y < t)) * 3",
+    "where(min(sqrt(-1 - t), x) < 9, 1, 2)", "where(max(x, sqrt(-1 - t)) < 9, 1, 2)",
     "~(x < t)", "min(x, y) * max(t, x) + atan2(y, x) + sign(x - 0.5) + abs(-x) + floor(4 * y * t)", "e**x * pi * t",
     "where(x - t, 1, 2)", "exp(-((x - 0.5)**2 + (y - t)**2) / 0.1)**-1.5", "-(x < t)", "max(x < t, 0.5)",
     *(f"{name}(0.3 + 0.5 * x * t)" for name in FUNCTIONS if name not in ("hypot", "atan2", "min", "max", "where")),

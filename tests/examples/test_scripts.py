@@ -22,8 +22,8 @@ SCRIPTS = {
     "edge_flow": ("edge_cavity", 3),
     "incompressible": ("cavity", 3),
     "lattice_cylinder": ("lattice_cylinder", 5),
-    "shallow_water": ("tsunami", 2),
-    "staggered": ("staggered_cavity", 12),
+    "shallow_water": ("tsunami", 1),
+    "staggered": ("staggered_cavity", 3),
     "transport": ("edge_transport", 3),
 }
 """Script to the case file of its flow, and the steps that are compared."""

@@ -44,6 +44,8 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_given_inlet_run(
             double formula_t_;
             int t_;
             double remainder_a_;
+            double greatest_a_;
+            double greatest_b_;
             double times_call_x_;
             double times_call_y_;
             double times_call_z_;
@@ -56,6 +58,8 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_given_inlet_run(
             double formula_t_2_;
             int t_2_;
             double remainder_a_2_;
+            double greatest_a_2_;
+            double greatest_b_2_;
             double v_out_0_0 = o4[0];
             double v_out_0_1 = o4[1];
             double v_out_0_2 = o4[2];
@@ -79,7 +83,9 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_given_inlet_run(
                 remainder_a_ = formula_z_;
                 t_ = (!((remainder_a_ - (0.5 * floor((remainder_a_ / 0.5)))) > 0.2));
             }
-            found_ = (((2.0 * formula_y_) * sin((3.0 * formula_t_))) + (t_ ? 1.0 : pow(fl_max_double(formula_x_, formula_t_), 2.5)));
+            greatest_a_ = formula_x_;
+            greatest_b_ = formula_t_;
+            found_ = (((2.0 * formula_y_) * sin((3.0 * formula_t_))) + (t_ ? 1.0 : pow((((greatest_a_ > greatest_b_) | (greatest_a_ != greatest_a_)) ? greatest_a_ : greatest_b_), 2.5)));
             v_wrong_0_0 += ((fl_isfinite_double(found_) & (found_ > k_terms_1_least)) ? 0.0 : 1.0);
             found_ = (found_ * o3[1]);
             v_out_0_1 = found_;
@@ -98,7 +104,9 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_given_inlet_run(
                 remainder_a_2_ = formula_z_2_;
                 t_2_ = (!((remainder_a_2_ - (0.5 * floor((remainder_a_2_ / 0.5)))) > 0.2));
             }
-            found_ = (p0_now[2] * (((2.0 * formula_y_2_) * sin((3.0 * formula_t_2_))) + (t_2_ ? 1.0 : pow(fl_max_double(formula_x_2_, formula_t_2_), 2.5))));
+            greatest_a_2_ = formula_x_2_;
+            greatest_b_2_ = formula_t_2_;
+            found_ = (p0_now[2] * (((2.0 * formula_y_2_) * sin((3.0 * formula_t_2_))) + (t_2_ ? 1.0 : pow((((greatest_a_2_ > greatest_b_2_) | (greatest_a_2_ != greatest_a_2_)) ? greatest_a_2_ : greatest_b_2_), 2.5))));
             v_wrong_0_0 += ((fl_isfinite_double(found_) & (found_ > k_terms_2_least)) ? 0.0 : 1.0);
             found_ = (found_ * o3[2]);
             v_out_0_2 = found_;

@@ -12,7 +12,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
@@ -48,7 +48,7 @@ def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
     flow = flow_of(comm, scheme)
     flow.initialise((1.0, 0.0))
     probes = Probes(flow, POINTS, capacity=3)
-    statistics = RunningMeans(IncompressibleRun(flow, StepLengths(), budget=False).averaged())
+    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
     forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), balance=True)
     for _ in range(4):
         flow.step(0.01)

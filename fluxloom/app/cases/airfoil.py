@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from fluxloom.monitors.forces import Reference
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.airfoil import AirfoilConstants
+
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
 
 __all__ = ["AirfoilApplication", "AirfoilCase", "mesh_sizes"]
 
@@ -91,6 +94,8 @@ def _references(constants: AirfoilConstants) -> References:
 
     def found(table: ForcesTable) -> Reference:
         """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
+
         drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
         return Reference(table.speed or u, table.area or 1.0, table.length or 1.0, rho, drag, lift)
 

@@ -18,6 +18,7 @@ from fluxloom.app.cases.compressible_setup import (
     free_stream_of,
     rotation_of,
     scheme_of,
+    source_of,
     start_of,
     up_of,
 )
@@ -80,12 +81,13 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     d, gas = domain.volumes.dimension, case.gas.value
     up = up_of(case, domain.volumes, context.comm)
     stream = free_stream_of(case.flow, gas, d, up)
-    keys = {"start": "initial", "slopes": "scheme.slopes", "steps": f'time.integrator = "{case.time.integrator}"'}
+    keys = {"start": "initial", "slopes": "scheme.slopes", "source": "source"}
+    keys["steps"] = f'time.integrator = "{case.time.integrator}"'
     with by_key(other="boundary", multigrid="multigrid", **keys):
         flow = Compressible(
             domain, context, boundaries=boundaries_of(case, gas, stream, d, up), gas=gas, stream=stream,
             start=start_of(case, d), scheme=scheme_of(case), steps=_steps(case), rotation=rotation_of(case, d),
-            slopes=case.scheme.slopes,
+            source=source_of(case, d),
         )  # fmt: skip
     references = references_of(flow.solver, stream, up)
     monitors = _monitors(case, flow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,12 @@ from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.flow_monitors import ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.monitors.forces import Reference
-from fluxloom.monitors.walls import Walls
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
+
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
 
 __all__ = [
     "MassBalance", "references_of", "surface_of",
@@ -42,6 +44,9 @@ def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> Refere
     gas = flow.gas
 
     def found(table: ForcesTable) -> Reference:
+        """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
+
         area, length = table.area or 1.0, table.length or 1.0
         drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
         if not (table.speed and drag and lift):
@@ -108,8 +113,10 @@ def _names(flow: CompressibleFlow) -> list[str]:
     return ["rho", *_COMPONENTS[: flow.dimension], "p", *(["nu_tilde"] if flow.turbulent else [])]
 
 
-def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Walls:
+def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Monitor:
     """Return what writes the tables of ``[surface]``: one a patch, one a cut."""
+    from fluxloom.monitors.walls import Walls
+
     walls = Walls(
         "surface", table.patches, wall_reference(references), pressure=stream.pressure, axis=table.axis,
         cuts=table.cuts, tables={f"surface_{name}": [name] for name in table.patches}, cut="cut",

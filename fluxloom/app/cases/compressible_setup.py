@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
+    SOURCE_KEYS,
     STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
@@ -44,11 +45,10 @@ from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.values.expressions import formula
 from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "boundaries_of", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "boundaries_of", "free_stream_of", "rotation_of", "scheme_of", "source_of", "start_of", "up_of",
 ]  # fmt: skip
 
 _SPACE = 3
@@ -115,6 +115,24 @@ def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
         return replace(scheme, limiter=replace(limiter, length=flow.length))
     return scheme
+
+
+def source_of(case: CompressibleCase, dimension: int) -> tuple[Value, ...] | None:
+    """Return what the gas gains of each component; None: nothing.
+
+    Raises
+    ------
+    CaseError
+        If a component does not fit the dimension.
+    """
+    table = case.source
+    if table is None:
+        return None
+    for key in table.changed(SOURCE_KEYS[1 + dimension : -1]):
+        raise CaseError(f"source.{key}: the mesh has {dimension} dimensions; leave it out")
+    keys = (*SOURCE_KEYS[: 1 + dimension], SOURCE_KEYS[-1])
+    turbulence = [0.0] if case.scheme.value.turbulence is not None else []
+    return tuple(value_of(one) for one in (*(getattr(table, key) for key in keys), *turbulence))
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -235,8 +253,7 @@ def start_of(case: CompressibleCase, dimension: int) -> Start:
     table = case.initial
     if table.left:
         return _sides(table, dimension)
-    axes = ("x", "y", "z")[:dimension]
-    return {key: formula(getattr(table, key), f"initial.{key}", axes) for key in START_NAMES if getattr(table, key)}
+    return {key: one for key in START_NAMES if (one := getattr(table, key)) is not None}
 
 
 def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.wall_motion import MotionTable
@@ -27,6 +26,7 @@ from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "BOUNDARY_KEYS",
+    "SOURCE_KEYS",
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
@@ -35,6 +35,7 @@ __all__ = [
     "GasTable",
     "InitialTable",
     "SchemeTable",
+    "SourceTable",
 ]  # fmt: skip
 
 STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
@@ -54,7 +55,7 @@ BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """For each type of a boundary the keys that it needs, and those that it may have."""
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+InSpace = Annotated[Any, ValueKey(variables=("x", "y", "z"), optional=True, blank=True)]
 InFlow = Annotated[Any, ValueKey()]
 Vector = Annotated[list[InFlow], Field(max_length=3)]
 Sides = Annotated[list[float], Field(max_length=5)]
@@ -161,16 +162,8 @@ class FreeStreamTable(Table):
 
 
 class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
-    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has.
+    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has."""
 
-    Attributes
-    ----------
-    slopes
-        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
-        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
-    """
-
-    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
     order: Literal[1, 2] = 2
     moved = MappingProxyType({
         "entropy_fix": "flux", "cutoff": "flux",
@@ -194,18 +187,18 @@ class InitialTable(Table):
     axis, at
         Which the plane is across, and where.
     density, velocity_x, velocity_y, velocity_z, pressure
-        Instead: formulas in x, y and z; those that are left out are of the free stream.
+        Instead: numbers, formulas in x, y and z, or tables; those that are left out are of the free stream.
     """
 
     left: Sides = Field(default=[])
     right: Sides = Field(default=[])
     axis: Literal["x", "y", "z"] = "x"
     at: float = 0.0
-    density: InSpace = ""
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    pressure: InSpace = ""
+    density: InSpace = None
+    velocity_x: InSpace = None
+    velocity_y: InSpace = None
+    velocity_z: InSpace = None
+    pressure: InSpace = None
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
@@ -297,6 +290,29 @@ class BoundaryTable(MotionTable):
         return self
 
 
+SOURCE_KEYS = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+
+
+class SourceTable(Table):
+    """``[source]``: what the gas gains per unit of volume and time; nothing by default.
+
+    Attributes
+    ----------
+    mass
+        kg/(m^3 s).
+    momentum_x, momentum_y, momentum_z
+        A force, N/m^3; the work that it does is not added to the energy.
+    energy
+        W/m^3.
+    """
+
+    mass: InFlow = 0.0
+    momentum_x: InFlow = 0.0
+    momentum_y: InFlow = 0.0
+    momentum_z: InFlow = 0.0
+    energy: InFlow = 0.0
+
+
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
 
@@ -312,6 +328,7 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
+    source: SourceTable | None = None
     surface: SurfaceTable = SurfaceTable()
 
     @property
@@ -325,8 +342,6 @@ class CompressibleCase(FlowCase):
         """Refuse what would otherwise be passed over."""
         viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
-        if walls and not viscous:
-            raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
         if self.scheme.value.turbulence is not None and not (viscous and walls):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.monitors.averages import Averages
 from fluxloom.monitors.film import Film
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.lines import Line
 from fluxloom.monitors.patch_flow import PatchFlow
-from fluxloom.monitors.plateau import Plateau
-from fluxloom.monitors.probes import Probes, named
+from fluxloom.monitors.point_samples import named
 from fluxloom.monitors.slices import Slice
 from fluxloom.monitors.spectrum import Spectrum
 from fluxloom.monitors.walls import HeatReference, Walls
@@ -29,6 +28,9 @@ from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.snapshots import Snapshots
 
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
+
 __all__ = [
     "AveragesTable", "FlowCase", "ForcesTable", "HistoryTable", "ProbesTable", "References",
     "common_monitors", "reference_in", "run_of", "wall_reference",
@@ -37,7 +39,8 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 Point = Annotated[list[float], Field(min_length=2, max_length=3)]
-FileName = Annotated[str, Field(pattern=r"^[\w+-][\w .+-]*$")]
+_FILE = r"^[\w+-][\w .+-]*$"
+FileName = Annotated[str, Field(pattern=_FILE)]
 """Name of a table that is a part of the name of a file."""
 
 
@@ -183,9 +186,12 @@ class ProbesTable(Table):
         return points
 
     @model_validator(mode="after")
-    def _one(self) -> ProbesTable:
+    def _consistent(self) -> ProbesTable:
         if self.period and self.changed(("every",)):
             raise ValueError("give only one of every and period")
+        for name in self.points if self.spectrum else ():
+            if not re.match(_FILE, name):
+                raise ValueError(f"probe {name!r} cannot have a spectrum: its name would be part of the name of a file")
         return self
 
 
@@ -444,8 +450,22 @@ class FlowCase(CaseModel):
                 raise ValueError(f"forces.{name}: {error}") from None
         return self
 
+    @model_validator(mode="after")
+    def _files(self) -> FlowCase:
+        """Refuse tables whose files would have the same name."""
+        if self.probes.spectrum and (both := sorted(set(self.spectra) & set(self.probes.points))):
+            raise ValueError(f"spectra.{both[0]}: probe {both[0]!r} has a spectrum of this name: choose another")
+        if both := sorted(name for name in self.lines if name.removesuffix("_series") in set(self.lines) - {name}):
+            other = both[0].removesuffix("_series")
+            raise ValueError(f"lines.{both[0]}: {other!r} has a file of this name: choose another")
+        for name, table in self.walls.items():
+            if both := [cut for cut in table.cuts if f"{name}_{table.axis}_{cut:g}" in self.walls]:
+                taken = f"{name}_{table.axis}_{both[0]:g}"
+                raise ValueError(f"walls.{taken}: a cut of {name!r} has a file of this name: choose another")
+        return self
 
-References = Callable[[ForcesTable], Reference | None]
+
+References: TypeAlias = "Callable[[ForcesTable], Reference | None]"
 """Returns what the coefficients of a table refer to; None: there are none."""
 
 
@@ -453,6 +473,8 @@ def reference_in(dimension: int) -> References:
     """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
 
     def found(table: ForcesTable) -> Reference | None:
+        from fluxloom.monitors.forces import Reference
+
         if not table.speed:
             return None
         for name in ("drag", "lift"):
@@ -492,30 +514,48 @@ def common_monitors(
 
 
 def _of_fields(case: FlowCase) -> Iterator[Monitor]:
-    """Yield averages, then files of the fields, theirs among them, and the end by a plateau."""
+    """Yield averages, then files of the fields, theirs among them, and the end by a plateau.
+
+    What no case wants is not imported.
+    """
     if (table := case.statistics).every:
+        from fluxloom.monitors.averages import Averages
+
         yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
     if (table := case.snapshots).every or table.period:
         yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
     if (table := case.stop).column:
+        from fluxloom.monitors.plateau import Plateau
+
         yield _of("stop", Plateau(table.column, table.tolerance, table.window, table.over))
 
 
 def _on_surfaces(case: FlowCase, references: References, pressure: float) -> list[Monitor]:
     """Return what is measured on patches."""
-    flows = [_of(f"patch_flow.{name}", PatchFlow(name, table.patches)) for name, table in case.patch_flow.items()]
-    return [*_forces(case, references), *flows, *_walls(case, references, pressure)]
+    return [*_forces(case, references), *_patch_flows(case), *_walls(case, references, pressure)]
+
+
+def _patch_flows(case: FlowCase) -> Iterator[Monitor]:
+    """Yield what flows through patches."""
+    for name, table in case.patch_flow.items():
+
+        yield _of(f"patch_flow.{name}", PatchFlow(name, table.patches))
 
 
 def _at_points(case: FlowCase) -> list[Monitor]:
-    """Return what is measured at points."""
+    """Return what is measured at points; what no case wants is not imported."""
     found: list[Monitor] = []
     if (table := case.probes).points:
-        found.append(_of("probes", Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)))
+        from fluxloom.monitors.probes import Probes
+
+        probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
+        found.append(_of("probes", probes))
     for name, table in case.lines.items():
+
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
+
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
     return found
@@ -523,10 +563,12 @@ def _at_points(case: FlowCase) -> list[Monitor]:
 
 def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
-    return [
-        _of(f"spectra.{name}", Spectrum(name, table.column, table.start, length=table.length, speed=table.speed))
-        for name, table in case.spectra.items()
-    ]
+    found: list[Monitor] = []
+    for name, table in case.spectra.items():
+
+        spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
+        found.append(_of(f"spectra.{name}", spectrum))
+    return found
 
 
 def _films(case: FlowCase) -> Iterator[Monitor]:
@@ -545,6 +587,7 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
     """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
     for name, table in case.walls.items():
+
         try:
             heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
             reference = wall_reference(references, table.speed, table.along)
@@ -579,6 +622,7 @@ def wall_reference(references: References, speed: float = 0.0, along: Sequence[f
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
     """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
+
         try:
             reference = references(table)
         except SolverError as error:

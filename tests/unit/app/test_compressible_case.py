@@ -364,7 +364,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([(XMIN, XMIN + "centre = [0.0, 0.0]\n")], "centre is there but vortex is not"),
         ([(XMIN, XMIN + 'vortex = ["ymin"]\n'), SPAN, ENDS], "patch 'xmin': vortex: it is one of flows in a plane"),
         ([(YMIN, YMIN + "velocity = [1.0]\n")], "boundary.ymin.velocity: 2 numbers are wanted"),
-        ([WALL], 'boundary.ymin: a wall with friction needs gas.viscosity; or type = "slip"'),
+        ([WALL], "boundary.ymin: a wall with friction needs a gas with a viscosity; or take one that slips"),
         ([("[run]", '[scheme]\nflux = "row"\n[run]')], "scheme.flux: unknown flux 'row'; did you mean 'roe'?"),
         ([("[run]", '[scheme]\nloops = "facs"\n[run]')], "loops: unknown loop of fluxes 'facs'; did you mean 'faces'?"),
         ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is a number of limiter, whi"),

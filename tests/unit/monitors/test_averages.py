@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from fluxloom.app.loading import load_case, parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
 from fluxloom.monitors.averages import Averages
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
@@ -28,19 +30,19 @@ SAMPLED = {
 }  # fmt: skip
 
 
-def built(name: str, **changes: object) -> FlowRun:
-    """Return a case of a name at its start, with averages."""
+def built(name: str, changes: Mapping[str, object] | None = None, device: str = "cpu") -> FlowRun:
+    """Return a case of a name at its start."""
     text, others, _ = CASES[name]
-    tables = changed(tomllib.loads(text), others | {"statistics": {}} | changes)
+    tables = changed(tomllib.loads(text), others | {"statistics": {}} | dict(changes or {}))
     case, application = parse_case(Document(Path("case"), tables, {}))
-    return application.build(case, Context("cpu", threads=1, tuning=False))
+    return application.build(case, Context(device, threads=1, tuning=False) if device == "cpu" else Context(device))
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_means_of_fields(name: str, tmp_path: Path) -> None:
     """From a start on, every second step and the last one; profiles are means of these."""
     table = {"every": 2, "start": 1e-9, "profile": "x", "bins": 2}
-    run = built(name, **{f"statistics.{key}": value for key, value in table.items()})
+    run = built(name, {f"statistics.{key}": value for key, value in table.items()})
     flow, found, weights, before = run.flow, [], [], run.flow.time or 0.0
     run.begin(ResultFolder(tmp_path))
     for step in range(1, 6):
@@ -73,10 +75,22 @@ def test_means_of_fields(name: str, tmp_path: Path) -> None:
     assert dict(run.summary())["averages"].startswith("3 samples")
 
 
+@pytest.mark.parametrize("name", ["airfoil", "tsunami"])
+def test_what_is_averaged_is_that_of_the_reference(name: str) -> None:
+    """Of flows that fill what is averaged by a loop: a sample of the start."""
+    found = []
+    for device in ("cpu", "reference"):
+        means = RunningMeans(built(name, device=device).flow.averaged())
+        means.sample(2.0)
+        found.append([means.velocity(), means.stress(), *(means.mean(value.name) for value in means.averaged.values)])
+    for cpu, reference in zip(*found, strict=True):
+        np.testing.assert_allclose(cpu, reference, rtol=1e-12, atol=1e-14)
+
+
 def test_a_monitor_of_a_script(tmp_path: Path) -> None:
     """Made without a flow; what does not fit is heard when it is attached."""
     flow = built("edge_flow").flow
-    assert isinstance(flow, EdgeFlowRun)
+    assert isinstance(flow, FlowOnEdges)
     averages = Averages(profile="y", bins=2)
     with pytest.raises(SolverError, match="no run yet"):
         averages.profile()
@@ -95,7 +109,7 @@ def test_a_monitor_of_a_script(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_a_case(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="statistics: profile: an axis of x, y is wanted"):
-        built("edge_flow", **{"statistics.every": 2, "statistics.profile": "z"})
+        built("edge_flow", {"statistics.every": 2, "statistics.profile": "z"})
     path = tmp_path / "case.toml"
     path.write_text(CASES["edge_flow"][0].replace("every = 2\nprofile", "profile"), encoding="utf-8")
     with pytest.raises(CaseError, match="profile is there but every is not"):

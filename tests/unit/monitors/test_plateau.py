@@ -125,7 +125,7 @@ def test_of_a_case_across_a_restart(tmp_path: Path) -> None:
     assert parts.resumed is not None
     assert parts.iterations == whole.iterations
     with pytest.raises(CaseError, match="stop: no column 'lift'"):
-        built("airfoil", **{"history.every": 2, "stop.column": "lift", "stop.window": 8})
+        built("airfoil", {"history.every": 2, "stop.column": "lift", "stop.window": 8})
 
 
 def test_the_record_has_it() -> None:

@@ -197,6 +197,16 @@ threads = 1
 """
 
 
+def test_explicit_steps_of_a_gas_hit_the_times(tmp_path: Path) -> None:
+    """Lines and probes at times of their own, and the end."""
+    text = COMPRESSIBLE.format(kind="hexahedron") + "[probes]\npoints = [[0.5, 0.5, 0.5]]\nperiod = 0.05\n"
+    text = text.replace("end = 1.0\n", "end = 0.12\n").replace("every = 1", "period = 0.07")
+    text = text.replace("iterations = 5", "iterations = 100")
+    run(text, tmp_path, 100)
+    assert table(tmp_path / "probes.csv")["time"].tolist() == [0.05, 0.1, 0.12]
+    assert np.unique(table(tmp_path / "line_through_series.csv")["time"]).tolist() == [0.07, 0.12]
+
+
 @pytest.mark.parametrize("kind", ["tetra", "prism", "pyramid", "hexahedron"])
 def test_linear_states_are_exact(kind: str) -> None:
     """Along a diagonal, corner to corner, on every kind of cell."""
@@ -212,6 +222,50 @@ def test_linear_states_are_exact(kind: str) -> None:
 
 def _probes(comm: Comm, text: str, folder: Path) -> None:
     run(text, folder / f"{comm.size}", comm=comm)
+
+
+TRANSPORT = """
+[case]
+name = "box"
+solver = "edge_transport"
+[mesh]
+nx = 4
+ny = 3
+nz = 3
+kind = "tetra"
+[transport]
+velocity = [0.0, 0.0, 0.0]
+diffusivity = 0.1
+[initial]
+scalar = "1 + x - 2 * y + 0.5 * z"
+[boundary]
+xmin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+xmax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+ymin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+ymax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+zmin = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+zmax = { type = "given", value = "1 + x - 2 * y + 0.5 * z" }
+[time]
+dt = 0.01
+[lines.through]
+start = [0.0, 1.0, 0.1]
+end = [1.0, 0.0, 0.9]
+count = 12
+[run]
+iterations = 2
+threads = 1
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_linear_scalar_stays_exact(tmp_path: Path, ranks: int) -> None:
+    """On tetrahedra, where nothing but linear diffusion acts."""
+    (tmp_path / f"{ranks}").mkdir()
+    run_threads(ranks, _probes, TRANSPORT, tmp_path)
+    line = table(tmp_path / f"{ranks}" / "line_through.csv")
+    assert list(line) == ["x", "y", "z", "distance", "scalar"]
+    assert len(line["x"]) == 12
+    np.testing.assert_allclose(line["scalar"], 1 + line["x"] - 2 * line["y"] + 0.5 * line["z"], atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["quad", "triangle"])
@@ -233,6 +287,9 @@ def test_two_ranks_have_what_one_has(tmp_path: Path, kind: str) -> None:
         ("[probes]\npoints.out = [3.0, 0.0]\n", r"probes: probe 'out' at \(3\.0, 0\.0\) is not in the mesh"),
         ("[probes]\npoints = [[0.5, 0.5]]\nevery = 2\nperiod = 0.1\n", "give only one of every and period"),
         ("[lines.a]\nstart = [0.0, 0.0]\nend = [0.0, 0.0]\n", "start and end are different points"),
+        ("[probes]\npoints.a = [0.5, 0.5]\nspectrum = true\n[spectra.a]\ncolumn = 'a.u'", "has a spectrum of this"),
+        ("[probes]\npoints.'a/b' = [0.5, 0.5]\nspectrum = true\n", "'a/b' cannot have a spectrum"),
+        (LINE + LINE.replace("across", "across_series"), r"lines\.across_series: 'across' has a file of this name"),
         ('[lines."a/b"]\nstart = [0.0, 0.0]\nend = [0.0, 1.0]\n', "a/b"),
     ],
 )

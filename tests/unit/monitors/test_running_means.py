@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
@@ -45,7 +45,7 @@ def ctx() -> fl.Context:
 
 
 def means_of(flow: Incompressible) -> RunningMeans:
-    return RunningMeans(IncompressibleRun(flow, StepLengths(), budget=False).averaged())
+    return RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
 
 
 def sampled(flow: Incompressible, means: RunningMeans) -> tuple[np.ndarray, np.ndarray]:

@@ -14,12 +14,12 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.flows.compressible_steps import LocalRun, Ramp
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
+from fluxloom.flows.staggered import Staggered as StaggeredFlow
 from fluxloom.fv.compressible_boundary import FarField
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStream
@@ -141,10 +141,10 @@ def incompressible(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     flow = Incompressible(context(comm), cv, 0.1, dict.fromkeys(cv.patches, NoSlip()))
     place = flow.spaces.elements.owned
     flow.u.write((cv.centres @ GRADIENT[:d, :d].T)[place])
-    return IncompressibleRun(flow, StepLengths(), budget=False), inside(cv)
+    return IncompressibleFlow(flow, StepLengths(), budget=False), inside(cv)
 
 
-def compressible(d: int, comm: Comm) -> tuple[CompressibleRun, np.ndarray]:
+def compressible(d: int, comm: Comm) -> tuple[Compressible, np.ndarray]:
     cv = volumes_of(mesh_in(d), comm)
     flow = CompressibleFlow(
         context(comm), cv, dict.fromkeys(cv.patches, FarField((1.0, *[0.0] * d, 1.0))),
@@ -153,7 +153,7 @@ def compressible(d: int, comm: Comm) -> tuple[CompressibleRun, np.ndarray]:
     steep = np.array([0.02, -0.03, 0.06])[:d]
     flow.start(lambda x: np.column_stack([2.0 + x @ steep, 0.1 * x @ GRADIENT[:d, :d].T, 3.0 + 0.0 * x[:, 0]]))
     stream = FreeStream(0.5, 3.0, 300.0, (1.0, *[0.0] * (d - 1)))
-    return CompressibleRun(flow, LocalRun(flow, Ramp(0.5)), stream=stream), inside(cv)
+    return Compressible(flow, LocalRun(flow, Ramp(0.5)), stream=stream), inside(cv)
 
 
 def edges(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
@@ -162,7 +162,7 @@ def edges(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     flow = EdgeFlow(points, 0.1, dict.fromkeys(mesh.patches, NoSlip()))
     x = points.coordinates[: points.points.size]
     flow.loops.u.write(x @ GRADIENT[:d, :d].T)
-    return EdgeFlowRun(flow, StepLengths()), np.ones(len(x), dtype=bool)
+    return FlowOnEdges(flow, StepLengths()), np.ones(len(x), dtype=bool)
 
 
 def staggered(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
@@ -178,7 +178,7 @@ def staggered(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     numbers = np.arange(grid.cells).reshape(grid.shape)
     inner = np.zeros(grid.cells, dtype=bool)
     inner[numbers[(slice(1, -1),) * d].ravel()] = True
-    return StaggeredRun(flow, StepLengths()), inner
+    return StaggeredFlow(flow, StepLengths()), inner
 
 
 def expected(d: int, scale: float = 1.0) -> dict[str, float]:
@@ -258,7 +258,7 @@ def test_fields_of_a_gas() -> None:
     assert found["limited"].max() == 0.0
     assert found.units["entropy"] == "J/(kg K)"
     with pytest.raises(SolverError, match="no field 'cp'"):
-        CompressibleRun(flow.solver, flow.steps_of).fields().chosen(["cp"])
+        Compressible(flow.solver, flow.steps_of).fields().chosen(["cp"])
 
 
 def test_fields_of_a_model_of_turbulence() -> None:
@@ -272,8 +272,20 @@ def test_fields_of_a_model_of_turbulence() -> None:
     )  # fmt: skip
     nut = np.linspace(-0.5, 2.0, cv.cells)
     flow.start(np.column_stack([np.full(cv.cells, 2.0), 0.0 * nut, 0.0 * nut, np.ones(cv.cells), nut]))
-    found = CompressibleRun(flow, LocalRun(flow, Ramp(0.5))).fields().chosen(["mu_t", "wall_distance", "nu_tilde"])
+    found = Compressible(flow, LocalRun(flow, Ramp(0.5))).fields().chosen(["mu_t", "wall_distance", "nu_tilde"])
     chi = np.maximum(nut, 0.0) / 0.05
     np.testing.assert_allclose(found["mu_t"], 2.0 * np.maximum(nut, 0.0) * chi**3 / (chi**3 + 7.1**3), atol=1e-15)
     np.testing.assert_allclose(found["wall_distance"], distance)
     assert found["nu_tilde"].min() == -0.5
+
+
+def test_of_a_result() -> None:
+    """By names, and by formulas."""
+    flow, _ = edges(2, SelfComm())
+    result = fl.run(flow, fl.Steps(1))
+    assert list(result.fields) == ["u", "v", "speed", "p", "vorticity"]
+    found = result.chosen(["q_criterion", "ke = 0.5 * speed**2"])
+    np.testing.assert_allclose(found["ke"], 0.5 * (result.fields["u"] ** 2 + result.fields["v"] ** 2), rtol=1e-12)
+    assert np.isfinite(found["q_criterion"]).all()
+    with pytest.raises(SolverError, match="no field 'vortex'; did you mean 'vorticity'"):
+        result.chosen(["vortex"])

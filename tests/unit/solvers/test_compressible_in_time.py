@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     VelocityInlet,
 )
+from fluxloom.fv.compressible_outside import TemperatureState
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.free_stream import FreeStreamInTime
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -30,6 +32,7 @@ from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_given import stage_times
+from fluxloom.values.fluctuation import Fluctuation
 from fluxloom.values.tables import TimeSeries
 from fluxloom.values.value import value_of
 
@@ -46,7 +49,7 @@ def flow_in(
     else:
         shared = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
         volumes = shared_volumes(shared, [])
-    context = fl.Context(device, tuning=False, threads=1, **({} if comm is None else {"comm": comm}))
+    context = fl.Context(device, tuning=False, threads=1, comm=comm)
     every = {name: SlipWall() for name in volumes.patches} | sides
     flow = CompressibleFlow(context, volumes, every, gas or Gas(constant=1.0), **more)
     flow.start([1.0, *(0.0,) * mesh.dimension, 1.0])
@@ -92,6 +95,10 @@ def test_stages_have_their_own_time() -> None:
         flow.advance(0.01)
     gained = flow.volumes.volumes @ flow.volumes.centres[:4, 0] * flow.time**2
     assert flow.totals()[-1] - before == pytest.approx(gained, rel=1e-10)
+    flow.start([1.0, 0.0, 0.0, 1.0])
+    flow.positivity.begin()  # guarded steps have stages of their own
+    flow.advance(0.01)
+    assert flow.totals()[-1] - before == pytest.approx(gained / 9.0, rel=1e-10)
     steady = flow_in(duct(4), {}, source=lambda x: np.column_stack([0.0 * x, 0.0 * x[:, 0], x[:, 0]]))
     assert steady.given.given == []
 
@@ -161,6 +168,17 @@ def test_each_kind_of_boundary_is_refreshed() -> None:
             assert rows[1] == pytest.approx(rows[0], rel=1e-12), one
 
 
+def test_what_is_measured_has_the_values_of_now() -> None:
+    """Behind a step, who asks for the residual of the present states has the pressure of their time."""
+    flow = flow_in(duct(4), {"xmin": PressureOutlet("1 + t + 0 * x")})
+    flow.advance(0.01)
+    flow.before()
+    assert flow.par.read()[flow.volumes.patches["xmin"].start, 3] == pytest.approx(1.0 + flow.time, rel=1e-14)
+    flow.start([1.0, 0.0, 0.0, 1.0])
+    flow.before()
+    assert flow.par.read()[flow.volumes.patches["xmin"].start, 3] == 1.0
+
+
 def test_a_stream_whose_angle_grows() -> None:
     stream = FreeStreamInTime(0.5, 1.0, 1.0, alpha="10 * t", dimension=2)
     flow = flow_in(box2d(3, 3), {name: FarField(stream) for name in ("xmin", "xmax", "ymin", "ymax")})
@@ -186,11 +204,37 @@ def test_what_is_wrong_is_told() -> None:
         flow_in(duct(4), {"xmin": MassFlowInlet(1.0, 1.0, ("1 + t * x", 0.0))})
 
 
+@dataclass(frozen=True)
+class ColdFront(fl.BoundaryCondition):
+    """A condition of somebody else: the density is that of a temperature, which the pressure inside follows."""
+
+    temperature: Any = 1.0
+
+    def rows(self, faces: Any) -> np.ndarray:
+        return faces.row(2.0 * faces.thermal(self.temperature), 0.0, 0.0)
+
+    @property
+    def formula(self) -> Any:
+        return TemperatureState()
+
+
+def test_conditions_of_others_take_values() -> None:
+    for given in ("1 + 2 * t + 0 * y", lambda x, t: 1.0 + 2.0 * t + 0.0 * x[:, 1]):
+        flow = flow_in(duct(4), {"xmin": ColdFront(given)}, gas=Gas(constant=3.0))
+        flow.advance(0.01)
+        flow.before()
+        row = flow.par.read()[flow.volumes.patches["xmin"].start]
+        assert row[0] == pytest.approx(6.0 * (1.0 + 2.0 * flow.time), rel=1e-14)
+
+
 def driven(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and states of the cells of a box that is driven in every way."""
+    mean = value_of("0.5 + 0.1 * sin(9 * t)**2 * (1 + y)")
+    first, *rest = Fluctuation(0.02, 0.3, (0.5, 0.0, 0.0), modes=8).parts(3)
+    velocity = (mean + first, *rest)
     spin = NoSlipWall(1.0, ("sin(9 * t) * z", 0.0, "-sin(9 * t) * x"), slides=True)
     sides = {
-        "xmin": VelocityInlet(("0.1 * sin(9 * t)**2 * (1 + y)", 0.0, 0.0), temperature=lambda x, t: 1.0 + t * x[:, 1]),
+        "xmin": VelocityInlet(velocity, temperature=lambda x, t: 1.0 + t * x[:, 1]),
         "xmax": PressureOutlet(TimeSeries(times=(0.0, 9.0), numbers=(1.0, 0.5))),
         "ymin": spin, "zmin": NoSlipWall(heat_flux="t"),
     }  # fmt: skip

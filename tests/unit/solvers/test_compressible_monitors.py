@@ -7,7 +7,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.flows.compressible_steps import LocalRun, Ramp
 from fluxloom.fv.compressible_boundary import SlipWall
 from fluxloom.fv.control_volumes import control_volumes
@@ -33,7 +33,7 @@ def states(k: int) -> np.ndarray:
 @pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_averages(device: str) -> None:
     flow = flow_on(device)
-    averages = RunningMeans(CompressibleRun(flow, LocalRun(flow, Ramp(0.5))).averaged())
+    averages = RunningMeans(Compressible(flow, LocalRun(flow, Ramp(0.5))).averaged())
     weights = np.array([1.0, 3.0, 0.5])
     for k, weight in enumerate(weights):
         flow.start(states(k))

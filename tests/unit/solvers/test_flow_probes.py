@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
@@ -108,7 +108,7 @@ def test_samples_are_part_of_checkpoints(ctx: fl.Context, tmp_path: Path) -> Non
         flow = box(ctx)
         flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
         probes, refused = Probes(flow, POINTS, capacity=2), 0
-        statistics = RunningMeans(IncompressibleRun(flow, StepLengths(), budget=False).averaged())
+        statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
         saver = Checkpoints(path, every_calls=1, place="marked")
         with saver.watch(ctx):
             for n in range(steps):

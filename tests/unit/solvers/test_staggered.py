@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.staggered import Staggered as StaggeredFlow
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.projection_schemes import Wray
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -159,7 +159,7 @@ def test_statistics() -> None:
     """Averages of a steady stream are its values; of two states weighted their mean and the squares of differences."""
     grid = StaggeredGrid((line(4), line(3, 1.0)), (True, False))
     flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, {"ymin": Symmetry(), "ymax": Symmetry()})
-    statistics = RunningMeans(StaggeredRun(flow, StepLengths()).averaged())
+    statistics = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged())
     for speed, weight in ((1.0, 3.0), (5.0, 1.0)):
         flow.initialise(lambda p, speed=speed: np.stack([np.full(len(p), speed), 0 * p[:, 0]], axis=1))
         statistics.sample(weight)
@@ -176,7 +176,7 @@ def test_squares_of_averages_are_those_at_faces() -> None:
     grid = StaggeredGrid((line(4), line(3, 1.0), line(5)), (True, False, False))
     sides = dict.fromkeys(("ymin", "ymax", "zmin", "zmax"), NoSlip())
     flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, sides)
-    means, noise = RunningMeans(StaggeredRun(flow, StepLengths()).averaged()), np.random.default_rng(3)
+    means, noise = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged()), np.random.default_rng(3)
     first, second = np.zeros((grid.cells, 3)), np.zeros((grid.cells, 3))
     for weight in (3.0, 1.0):
         flow.fields.u.write(noise.normal(size=flow.fields.u.shape))

@@ -57,6 +57,11 @@ def test_vectors() -> None:
         found = [value.at(PLACES).tolist() for value in vector_of(given, 2, "it")]
         assert found == [[1.0, 3.0, 5.0], [0.0] * 3]
     assert [value.at(PLACES).tolist() for value in vector_of((), 2)] == [[0.0] * 3] * 2
+    calls = []
+    for k, value in enumerate(vector_of(lambda x, t: calls.append(t) or t * x, 2)):
+        assert value.in_time
+        assert value.at(PLACES, 2.0).tolist() == (2.0 * PLACES[:, k]).tolist()
+    assert calls == [2.0]
     with pytest.raises(SolverError, match="it: a vector of 2 components is wanted"):
         vector_of([1.0], 2, "it")
     parts = vector_of(["3 * t", 4.0], 2)
