@@ -29,8 +29,8 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.incompressible_surface import IncompressibleSurface
-from fluxloom.flows.value_checks import check_value
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -170,7 +170,8 @@ class Incompressible(FlowInTime):
     ) -> None:
         context = Context("cpu") if context is None else context
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
-        how, solving, cv = scheme or IncompressibleScheme(), pressure or Pressure(), domain.volumes
+        how, solving = chosen("scheme", scheme, IncompressibleScheme), chosen("pressure", pressure, Pressure)
+        lengths, cv = chosen("steps", steps, StepLengths).bounds(_COURANT, _DIFFUSION), domain.volumes
         if len(mean_velocity) and (callable(force) or np.size(force)):  # pyright: ignore[reportArgumentType]
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
@@ -181,8 +182,8 @@ class Incompressible(FlowInTime):
         )  # fmt: skip
         if how.steady:
             solver.seek_steady()
-        check_start(solver.initialise(start), solving.stop)
-        lengths = (steps or StepLengths()).bounds(_COURANT, _DIFFUSION)
+        found = start_velocity(start, cv.centres[: cv.owned], context.comm)
+        check_start(solver.initialise(lambda _: found), solving.stop)
         if not lengths.dt and not viscosity:
             check_bounded(any(context.comm.allgather(bool(solver.us.read().any()))))
         volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])

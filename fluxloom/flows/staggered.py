@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -26,10 +27,10 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.staggered_surface import StaggeredSurface
-from fluxloom.flows.value_checks import check_value
 from fluxloom.fv import staggered as kernels
-from fluxloom.fv.given import Given, given_values
+from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid, sides_of
@@ -42,9 +43,7 @@ from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
-from fluxloom.values.value import has_values
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
@@ -139,8 +138,8 @@ class Staggered(FlowInTime):
             Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
-        solver.initialise(_start(start, grid.dimension))
-        solver.every, lengths = look, steps or StepLengths()
+        solver.initialise(_start(start, solver.context.comm))
+        solver.every, lengths = look, chosen("steps", steps, StepLengths)
         if not lengths.dt:
             check_bounded(math.isfinite(solver.stable_step(lengths.courant, lengths.diffusion)))
         super().__init__(solver, _Residual(solver), lengths)
@@ -284,16 +283,11 @@ class Staggered(FlowInTime):
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
 
 
-def _start(given: Any, d: int) -> Callable[[Array], Array] | Sequence[Array]:
+def _start(given: StaggeredStart, comm: Comm) -> Callable[[Array], Array] | Sequence[Array]:
     """Return the velocity at the start as the solver takes it."""
-    if has_values(given):
-        return lambda places: given_values("start", given, places, d)
-    if callable(given):
-        return lambda places: np.asarray(given(places), dtype=np.float64)
-    if len(given) and np.ndim(given[0]):
+    if isinstance(given, Sequence | np.ndarray) and len(given) and np.ndim(given[0]):  # pyright: ignore[reportArgumentType]
         return [np.asarray(component, dtype=np.float64) for component in given]
-    uniform = finite_vector("start", [float(value) for value in given], d)
-    return lambda places: np.broadcast_to(uniform, (len(places), d))
+    return lambda places: start_velocity(given, places, comm)  # pyright: ignore[reportArgumentType]
 
 
 def _check_values(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], force: Given) -> None:

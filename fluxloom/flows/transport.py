@@ -17,8 +17,8 @@ from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
+from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain
-from fluxloom.flows.value_checks import check_value
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
@@ -122,7 +122,7 @@ class Transport(FlowOnPoints):
             points, velocity, diffusivity, given, fluxes=fluxes, source=source, scheme=scheme, bounded=bounded
         )  # fmt: skip
         solver.initialise(start)
-        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
         if not lengths.dt and not math.isfinite(solver.stable_step(lengths.courant)):
             raise SolverError("dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.flows.value_checks import check_value
+from fluxloom.flows.given import check_value
 from fluxloom.fv.given import given_values, sliding
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow
 from fluxloom.fv.volumes import ControlVolumes

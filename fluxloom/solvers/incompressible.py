@@ -19,9 +19,8 @@ Buoyancy acts through the faces, beside the slope of the pressure in 2 and 3, se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +34,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
-from fluxloom.fv.given import Given, given_values, parts_of
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible import (
     boundary_values,
     correct,
@@ -386,23 +385,17 @@ class Incompressible:
         self._loops()
 
     # ------------------------------------------------------------------------------------- running
-    def initialise(self, velocity: Given) -> Status:
+    def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
         """Set the velocity in the cells, and project it onto fields without divergence.
 
         Parameters
         ----------
         velocity
-            ``(d,)`` numbers or values, or a function of the centres ``(cells, d)`` that returns as many vectors.
+            ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
         """
         cv = self.volumes
         places = cv.centres[: cv.owned]
-        values: Any = velocity
-        if has_values(velocity):
-            values = given_values("velocity", velocity, places, self.dimension)
-        elif not callable(values):
-            values = finite_vector("velocity", values, self.dimension)
-        else:
-            values = values(places)
+        values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
         self.scalars.initialise()

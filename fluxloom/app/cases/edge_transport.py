@@ -59,8 +59,8 @@ class EdgeTransportApplication:
         with by_key(_TYPES):
             domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
         names = ("diffusivity", "source", "velocity", *VELOCITY_KEYS)
-        keys = {name: f"transport.{name}" for name in names}
-        with by_key(other="transport", of_mesh="mesh", start="initial.scalar", dt="time.dt", **keys):
+        keys = {name: f"transport.{name}" for name in names} | dict.fromkeys(("start", "scalar"), "initial.scalar")
+        with by_key(other="transport", of_mesh="mesh", dt="time.dt", **keys):
             flow = Transport(
                 domain, context, velocity=_velocity(table, domain.points.dimension),
                 boundaries={name: _boundary(patch) for name, patch in case.boundary.items()},

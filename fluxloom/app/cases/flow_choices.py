@@ -12,7 +12,7 @@ from fluxloom.app.cases.incompressible_tables import (
 )
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.flows.value_checks import check_value
+from fluxloom.flows.given import check_value
 from fluxloom.fv.given import given_values
 from fluxloom.fv.place_noise import place_noise
 

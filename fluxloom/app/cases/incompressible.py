@@ -76,10 +76,10 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
     for name in ("force", "gravity", "mean_velocity"):
         check_length(f"fluid.{name}", len(getattr(fluid, name)), d)
     keys = {
-        "force": "fluid.force", "scalars": "scalar", "iterations": "pressure.iterations", "dt": "time.dt",
-        "of_mesh": f'pressure.solver = "{pressure.kind}"',
+        "force": "fluid.force", "scalars": "scalar", "start": "initial", "iterations": "pressure.iterations",
+        "dt": "time.dt",
     }  # fmt: skip
-    with by_key(other=pressure.named, **keys):
+    with by_key(other=pressure.named, of_mesh=f'pressure.solver = "{pressure.kind}"', **keys):
         flow = Incompressible(
             domain, context, viscosity=fluid.viscosity,
             boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},

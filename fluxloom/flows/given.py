@@ -1,21 +1,39 @@
-"""Whether values in space and time that a flow is given fit its mesh at the start."""
+"""What flows are given: whether it is of the kind that is wanted, fits the mesh, and velocities at the start."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.fv.given import parts_of
+from fluxloom.fv.given import Given, given_values, parts_of
+from fluxloom.mesh.rows import together
 from fluxloom.values.value import VARIABLES, Formula, has_values
 
-__all__ = ["check_value"]
+__all__ = ["check_value", "chosen", "start_velocity"]
 
 Array = npt.NDArray[np.float64]
+V = TypeVar("V")
 
-_VELOCITY = ("_x", "_y", "_z")
+_COMPONENTS = ("_x", "_y", "_z")
+
+
+def chosen(what: str, value: V | None, kind: type[V]) -> V:
+    """Return a choice of a user, by default that of its kind.
+
+    Raises
+    ------
+    SolverError
+        If it is of another kind.
+    """
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise SolverError(f"{what}: {kind.__name__}(...) is wanted, not {value!r}")
+    return value
 
 
 def check_value(what: str, given: Any, places: Array, components: int = 0, least: float = -np.inf) -> None:
@@ -37,7 +55,7 @@ def check_value(what: str, given: Any, places: Array, components: int = 0, least
     if not has_values(given):
         return
     d, parts = places.shape[1], parts_of(given, components, what)
-    for part, name in zip(parts, _VELOCITY if what.endswith("velocity") else ("",) * len(parts), strict=False):
+    for part, name in zip(parts, _COMPONENTS if what.endswith("velocity") else ("",) * len(parts), strict=False):
         about = f"{what}{name}"
         for variable in VARIABLES[d:-1]:
             if isinstance(part, Formula) and variable in part.expression.names:
@@ -49,3 +67,16 @@ def check_value(what: str, given: Any, places: Array, components: int = 0, least
         for k in np.flatnonzero(found < least)[:1].tolist():
             where = part.where(places[k], 0.0)
             raise SolverError(f"{about}: {part} is {found[k]:g} {where}; at least {least:g} is wanted")
+
+
+def start_velocity(given: Given, places: Array, comm: Comm) -> Array:
+    """Return a velocity at the start, a vector or a function of the places ``(n, d)``; empty: at rest. Collective.
+
+    Raises
+    ------
+    SolverError
+        If there are not ``d`` finite numbers for each place; on all ranks.
+    """
+    d = places.shape[1]
+    velocity: Any = given if callable(given) or np.size(given) else (0.0,) * d  # pyright: ignore[reportArgumentType]
+    return together(comm, lambda: given_values("start", velocity, places, d))
