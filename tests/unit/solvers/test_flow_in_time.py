@@ -22,6 +22,7 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.incompressible import Incompressible
@@ -300,3 +301,25 @@ def test_two_ranks_are_as_one() -> None:
     one, two = driven(None), run_threads(2, driven)[0]
     np.testing.assert_allclose(two[0], one[0], rtol=1e-8)
     np.testing.assert_allclose(two[1:], one[1:], rtol=1e-8)
+
+
+def test_what_does_not_go_with_a_force_in_time(ctx: fl.Context) -> None:
+    """A force that keeps the mean velocity would be set twice; the balance of forces knows a uniform one alone."""
+    sides = {"ymin": NoSlip(), "ymax": NoSlip()}
+    options: dict[str, Any] = {"periodic": (("xmin", "xmax"),)}
+    flow = flow_of(ctx, MESHES["quads"](), sides, force=("cos(t)", 0.0), **options)
+    with pytest.raises(SolverError, match="mean velocity: the flow has a force that changes in space or time"):
+        MeanVelocity(flow, (1.0, 0.0))
+    flow = flow_of(ctx, MESHES["quads"](), sides, force=("y * cos(t)", 0.0), **options)
+    with pytest.raises(SolverError, match="where a force differs from place to place"):
+        Forces(flow, "ymin", balance=True)
+
+
+@pytest.mark.parametrize("kind", ["quads", "triangles"])
+def test_balance_of_forces_with_a_uniform_force_in_time(ctx: fl.Context, kind: str) -> None:
+    """At rest under ``f(t)`` walls bear ``f`` times the volume, that of the middle of the last step."""
+    flow = flow_of(ctx, MESHES[kind](), {}, force=("sin(5 * t)", "1 - 2 * t"), other=NoSlip())
+    for _ in range(5):
+        flow.step(0.01)
+    found = Forces(flow, list(flow.boundaries), balance=True).now()
+    np.testing.assert_allclose(found.total, 1.5 * np.array([np.sin(5 * 0.045), 1 - 2 * 0.045]), rtol=1e-6)
