@@ -197,7 +197,7 @@ def _turning(
 ) -> VelocityInTime:  # fmt: skip
     """Return a velocity that changes in time: that of a place, and of turning about the middle."""
     centre = [float(x[0]) for x in units.points(np.where(np.isfinite(middle), middle, 0.0)[None])]
-    arms = [Called(lambda at, k=k, x=x: at[:, k] - x) for k, x in enumerate(centre)]
+    arms = [_arm(axis, x) for axis, x in enumerate(centre)]
     if len(arms) == 2:
         turned = (Product(Product(Constant(-1.0), spin[0]), arms[1]), Product(spin[0], arms[0]))
     else:
@@ -210,6 +210,11 @@ def _turning(
         )  # fmt: skip
     parts = tuple(Sum(one, other) for one, other in zip(along, turned, strict=True))
     return VelocityInTime(parts, key, units.dx, units.dt, units.lower, 1.0, units.speed)
+
+
+def _arm(axis: int, centre: float) -> Called:
+    """Return the way from a place on an axis."""
+    return Called(lambda places: places[:, axis] - centre)
 
 
 def _middle(shape: Shape) -> Array:
