@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["CHECKPOINT", "Every", "Resumed", "RunCheckpoint"]
 
 CHECKPOINT = "checkpoint.h5"
-_OLD = "checkpoint.npz"
 _ANEW = "set checkpoint.resume = false to begin anew"
 
 
@@ -158,8 +157,6 @@ class RunCheckpoint:
             When there is one and h5py is not installed.
         """
         paths = self._comm.broadcast(self._found())
-        if isinstance(paths, str):
-            raise CheckpointError(paths)
         if not paths:
             return None
         file, told = self._opened(paths)
@@ -186,18 +183,12 @@ class RunCheckpoint:
         self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
 
-    def _found(self) -> list[Path] | str:
-        """Return the files there are, the last one first; or why no run can go on."""
+    def _found(self) -> list[Path]:
+        """Return the files there are, the last one first."""
         if self._comm.rank:
             return []
         older = sorted(self.path.parent.glob(f"{CHECKPOINT}.[0-9]*"), key=lambda p: int(p.suffix[1:] or 0))
-        paths = [path for path in (self.path, *older) if path.exists()]
-        old = self.path.with_name(_OLD)
-        if not paths and old.exists():
-            return (
-                f"{old}: was written by an older version of fluxloom, from which no run goes on: remove it, or {_ANEW}"
-            )
-        return paths
+        return [path for path in (self.path, *older) if path.exists()]
 
     def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
         """Return the last file that is whole, and what is to be said of those that are not."""

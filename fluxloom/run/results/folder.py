@@ -22,9 +22,9 @@ __all__ = ["RECORD", "ResultFolder", "known_results"]
 RECORD = "run.json"
 _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
-    "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*", "checkpoint.npz",
+    "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*",
 )  # fmt: skip
-_SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?|npz)$")
+_SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?)$")
 """Of files that a run writes; other names in a record are not believed."""
 
 _ORPHAN = re.compile(r"\.[^/]+-(\d+)-[0-9a-f]+(\.\w+)?$")
