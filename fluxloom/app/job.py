@@ -146,7 +146,7 @@ class Job:
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(made, record, earlier, resumed)
-        saver.run = record["run"]
+        saver.run, saver.inputs = record["run"], self._inputs
         record["setup_seconds"] = time.perf_counter() - begin
         if self.case.output.residual and self.first:
             log.begin(self.folder / "residual.csv", self.folder.lose)
@@ -221,7 +221,7 @@ class Job:
     ) -> March:  # fmt: skip
         """Do the steps, with progress on the first rank; what ends the run without a result is recorded."""
         run, updates = self.case.run, made.flow.updates
-        first = 0 if resumed is None else resumed.steps
+        first = made.flow.steps
 
         def do(progress: Any) -> March:
             """Do the steps."""

@@ -68,7 +68,7 @@ class JobOutput:
         if summary and loops.copy:
             summary += tuple(run.flow.bound(loops.copy))
         record |= end.outcome.record() | {
-            "iterations": end.steps, "seconds": end.seconds,
+            "iterations": end.steps, "time": run.flow.time, "seconds": end.seconds,
             "ms_per_iteration": 1e3 * end.seconds_per_step if end.iterations else None,
             "residual": end.residual if end.iterations else (log.values[-1] if log.values else None),
             "results": dict(summary), "guards": guards.record(), "checkpoint": saved or None,

@@ -15,12 +15,14 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.compressible_steps import Steps
+from fluxloom.flows.conserved_start import conserving, state_names
 from fluxloom.flows.gas_watch import compressible_watch
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow
 
@@ -56,6 +58,24 @@ class CompressibleRun(Flow):
         self._begun, self._places = False, ("", "")
         self._below: Sequence[tuple[str, str]] = ()
         self._window = _window(solver, bodies)
+
+    def start_from(self, start: Start) -> None:
+        """Start from density, velocity and pressure of another result, and the variable of a model of turbulence.
+
+        They are bounded by those around them, so that density and pressure stay above 0; then mass, momentum and energy
+        are made those of the result, see `fluxloom.flows.conserved_start`. A variable of turbulence that the result has
+        not stays as it is.
+        """
+        solver, cv = self.solver, self.solver.volumes
+        names, before = state_names(solver.dimension), solver.states()
+        more = ("nu_tilde",) if solver.turbulent else ()
+        found = start.at(
+            cv.centres[: cv.owned], names, optional=more, bounded=True, volumes=cv.volumes[: cv.owned],
+            correct=conserving(solver.gas, solver.dimension),
+        )  # fmt: skip
+        rest = [found.get(name, before[:, -1]) for name in more]
+        solver.start(np.stack([*(found[name] for name in names), *rest], axis=1))
+        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     @property

@@ -22,8 +22,10 @@ from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_subscales import TrackedSubscales
 
 __all__ = ["EdgeFlowRun", "FlowOnPoints", "volume_of"]
 
@@ -68,6 +70,25 @@ class EdgeFlowRun(FlowOnPoints):
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
         self._lost = False
+
+    def start_from(self, start: Start) -> None:
+        """Start from the velocity of another result.
+
+        From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
+        tracked, are taken as they are. Else the velocity is linear, and made free of divergence; the pressure is that
+        of a start (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
+        """
+        solver, loops = self.solver, self.solver.loops
+        dats = {"u": loops.u, "p": loops.p, "hat": loops.hat, "slope": loops.slope, "sums": loops.sums}
+        if isinstance(tracked := loops.subscales, TrackedSubscales):
+            dats |= {"subscales.s": tracked.s, "subscales.rate": tracked.rate}
+        dats = {f"run.flow.solver.loops.{name}": dat for name, dat in dats.items()}
+        if start.held(dats, "mesh", "boundary"):
+            solver.take()
+        else:
+            values = start.velocity(loops.places)
+            solver.initialise(lambda _: values).require("the pressure of the start")
+        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

@@ -17,6 +17,7 @@ from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.linalg.status import Stop
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
@@ -53,6 +54,23 @@ class IncompressibleRun(FlowInTime):
         self._drive = MeanVelocity(solver, mean_velocity) if mean_velocity else None
         self._energy = EnergyBudget(solver) if budget else None
         self._curl = Vorticity(solver)
+
+    def start_from(self, start: Start) -> None:
+        """Start from velocity and scalars of another result; scalars that it has not stay as they are.
+
+        From a checkpoint on the same mesh with the same boundaries, velocities at faces are taken as they are too. Else
+        velocities are linear, and made free of divergence; scalars are bounded by those around them.
+        """
+        solver, cv = self.solver, self.solver.volumes
+        places, names = cv.centres[: cv.owned], tuple(solver.scalars.all)
+        if start.held({"run.flow.solver.u": solver.u, "run.flow.solver.us": solver.us}, "mesh", "boundary", "space"):
+            kept = {name: one for name, one in solver.scalars.all.items() if start.held(
+                {f"run.flow.solver.scalars.all[{name}].theta": one.theta}, "mesh", "boundary")}  # fmt: skip
+            solver.take({name: one.values() for name, one in kept.items()})
+        else:
+            scalars = start.at(places, (), optional=names, bounded=True) if names else {}
+            solver.initialise(lambda _: start.velocity(places), scalars).require("the pressure of the start")
+        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.fv.staggered_grid import StaggeredGrid
+from fluxloom.fv.staggered_transfer import between_faces, same_box
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.staggered import Staggered
 
@@ -70,6 +74,30 @@ class StaggeredRun(FlowInTime):
         if self.solver.dimension == 2:
             return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
         return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
+
+    def start_from(self, start: Start) -> None:
+        """Start from the velocity of another result, linear, and made free of divergence.
+
+        From a checkpoint of a staggered grid of the same box the velocity is that at its faces: on the same grid the
+        velocity is the same but for round-off.
+        """
+        solver, grid = self.solver, self.solver.grid
+        places = [np.broadcast_arrays(*grid.places(a)) for a in range(grid.dimension)]
+        at = [np.stack([line.ravel() for line in lines], axis=1) for lines in places]
+        kept = start.kept(("run.flow.solver.box", "run.flow.solver.fields.u"))
+        if kept is not None:
+            box, values = kept.values()
+            other = StaggeredGrid(tuple(np.asarray(line) for line in box["faces"]), tuple(box["periodic"]))
+        if kept is not None and same_box(grid, other):
+            try:
+                found = between_faces(other, values.reshape(*other.full_shape, other.dimension), grid)
+            except SolverError as error:
+                raise SolverError(f"{start.path}: {error}") from None
+            found = [v + start.noise(at[a])[:, a].reshape(v.shape) for a, v in enumerate(found)]
+        else:
+            found = [start.velocity(at[a])[:, a].reshape(lines[0].shape) for a, lines in enumerate(places)]
+        solver.initialise(found)
+        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

@@ -17,6 +17,7 @@ from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
@@ -42,6 +43,12 @@ class EdgeTransportRun(FlowOnPoints):
         self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)
         self._limit = 0.0
+
+    def start_from(self, start: Start) -> None:
+        """Start from the scalar of another result, bounded by those around it."""
+        solver = self.solver
+        solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"])
+        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

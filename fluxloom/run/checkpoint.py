@@ -131,6 +131,8 @@ class RunCheckpoint:
 
         self.memory = Memory(run=run, **(also or {}))
         self.run = ""
+        self.inputs: Mapping[str, str] = {}
+        """Digests of the files that the case names."""
         self._steps = self._saved = 0
         self._since = time.monotonic()
         self._mute = self._written = False
@@ -220,7 +222,7 @@ class RunCheckpoint:
             return ""
         about = {
             "case": self._case, "run": self.run, "steps": self._steps, "time": self._flow.time,
-            "monitors": self.memory.monitors(),
+            "monitors": self.memory.monitors(), "inputs": dict(self.inputs),
         }  # fmt: skip
         try:
             from fluxloom.dsl.state import write_state

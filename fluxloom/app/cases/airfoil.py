@@ -13,6 +13,7 @@ from pydantic import Field
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors
+from fluxloom.app.cases.start_tables import StartTable, started
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
 from fluxloom.core.activity import activity
@@ -26,11 +27,13 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
+from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.monitor import Monitor
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 
@@ -96,6 +99,7 @@ class AirfoilCase(FlowCase):
 
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
+    initial: StartTable = StartTable()
     history: AirfoilHistoryTable = AirfoilHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
@@ -168,6 +172,18 @@ class AirfoilRun(Flow):
     def steps(self) -> int:
         """Iterations since the flow began."""
         return self.solver.iterations
+
+    def start_from(self, start: Start) -> None:
+        """Start from density, velocity and pressure of another result, over those of its free stream."""
+        solver, cells = self.solver, self.solver.cells
+        mesh = MeshData(solver.x.read().astype(np.float64), {"quad": solver.c2n.table[: cells.size]})
+        if not start.held({"run.flow.solver.q": solver.q}, "mesh"):
+            names = ("density", "u", "v", "pressure")
+            found = start.at(cell_geometry(mesh)[1], names, bounded=True)
+            rho, u, v, p = (found[name] for name in names)
+            energy = p / (self.constants.gamma - 1.0) + 0.5 * rho * (u * u + v * v)
+            solver.q.write(np.stack([rho, rho * u, rho * v, energy], axis=1))
+        _, solver.iterations = start.clock
 
     def advance(self, until: Until) -> float:
         """Run one iteration, two sub-steps; return the root mean square change of the last one."""
@@ -284,7 +300,9 @@ class AirfoilApplication:
         with activity("making the mesh", " x ".join(str(count) for count in shape)):
             mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
         schedule = parse_schedule(case.run.schedule)
-        return airfoil_run(
+        run = airfoil_run(
             context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
             monitors=common_monitors(case),
         )  # fmt: skip
+        started(case, case.initial, run.flow)
+        return run

@@ -29,6 +29,7 @@ from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCa
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
@@ -102,6 +103,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     mesh = domain.mesh
     whole = cache(lambda: flow_mesh(case.mesh) if mesh is None else mesh)
     run = CompressibleRun(flow, _steps(case, flow), bodies)
+    started(case, case.initial, run)
     return run_of(case, run, until, whole, _monitors(case, flow, stream, up, whole), domain.partition)
 
 

@@ -14,6 +14,7 @@ from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, Mul
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -163,7 +164,7 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
         return self
 
 
-class InitialTable(Table):
+class InitialTable(StartTable):
     """``[initial]``: the flow at the start; the free stream by default.
 
     Attributes
@@ -174,6 +175,8 @@ class InitialTable(Table):
         Which the plane is across, and where.
     density, velocity_x, velocity_y, velocity_z, pressure
         Instead: formulas in x, y and z; those that are left out are of the free stream.
+    file, outside, keep_time
+        Instead: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     left: State = Field(default=[])
@@ -188,6 +191,7 @@ class InitialTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
+        self.alone("left", *FORMULA_KEYS)
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
         if self.left and (extra := self.changed(FORMULA_KEYS)):

@@ -18,11 +18,13 @@ from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
     check_balance,
     initial_velocity,
+    velocity_noise,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, SolverError
@@ -89,11 +91,12 @@ class EdgeFlowApplication:
         found = solver.loops.boundary
         check_balance(context.comm, *found.through, bool(found.outlet.any()))
         check_start(solver.initialise(initial_velocity(case.initial, solver.dimension)), case.pressure)
+        flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
+        started(case, case.initial, flow, velocity_noise(case.initial, solver.dimension))
         if time.dt:
             solver.prepare(time.dt)
         else:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
-        flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
         until = Until(time.end, time.steady)
         return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 

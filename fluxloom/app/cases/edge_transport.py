@@ -16,6 +16,7 @@ from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError
@@ -74,6 +75,7 @@ class EdgeTransportApplication:
         if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
+        started(case, case.initial, flow)
         until = Until(time.end, time.steady)
         return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
 

@@ -16,17 +16,20 @@ from fluxloom.core.errors import CaseError
 from fluxloom.fv.place_noise import place_noise
 from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "initial_velocity"]
+__all__ = ["check_balance", "initial_velocity", "velocity_noise"]
 
 Array = npt.NDArray[np.float64]
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    smooth = given_velocity(table, "initial", d)
-    if not table.noise:
-        return smooth
-    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
+    smooth, noise = given_velocity(table, "initial", d), velocity_noise(table, d)
+    return smooth if noise is None else lambda places: smooth(places) + noise(places)
+
+
+def velocity_noise(table: InitialVelocityTable, d: int) -> Callable[[Array], Array] | None:
+    """Return the noise of the initial velocity, a function of places; None: there is none."""
+    return None if not table.noise else lambda places: table.noise * place_noise(places, d, table.seed)
 
 
 def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_choices import check_balance, initial_velocity
+from fluxloom.app.cases.flow_choices import check_balance, initial_velocity, velocity_noise
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
@@ -25,6 +25,7 @@ from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
+from fluxloom.app.cases.start_tables import started
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
@@ -91,10 +92,11 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
         solver.seek_steady()
     start = initial_velocity(case.initial, volumes.dimension)
     check_start(solver.initialise(start), case.pressure)
-    if not time.dt and not fluid.viscosity:
-        check_step(any(comm.allgather(bool(solver.us.read().any()))))
     lengths = StepLengths(time.dt, time.courant, time.diffusion)
     flow = IncompressibleRun(solver, lengths, tuple(fluid.mean_velocity), budget=case.history.every > 0)
+    started(case, case.initial, flow, velocity_noise(case.initial, volumes.dimension))
+    if not time.dt and not fluid.viscosity:
+        check_step(any(comm.allgather(bool(solver.us.read().any()))))
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
     return run_of(case, flow, Until(time.end, time.steady), whole, _monitors(case, solver), domain.partition)
 

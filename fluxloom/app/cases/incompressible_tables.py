@@ -14,6 +14,7 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -66,7 +67,7 @@ class FluidTable(Table):
         return self
 
 
-class InitialVelocityTable(Table):
+class InitialVelocityTable(StartTable):
     """``[initial]``: the velocity at the start, made free of divergence; at rest by default.
 
     Attributes
@@ -77,6 +78,8 @@ class InitialVelocityTable(Table):
         Random numbers of this size, as large as it at most, are added to each component in each cell.
     seed
         Of the random numbers; with the place it decides on them, however the mesh is divided among ranks.
+    file, outside, keep_time
+        Instead of formulas: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     velocity_x: InSpace = ""
@@ -84,6 +87,11 @@ class InitialVelocityTable(Table):
     velocity_z: InSpace = ""
     noise: Annotated[float, Field(ge=0)] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @model_validator(mode="after")
+    def _one_start(self) -> InitialVelocityTable:
+        self.alone("velocity_x", "velocity_y", "velocity_z")
+        return self
 
 
 class GivenVelocityTable(MotionTable):

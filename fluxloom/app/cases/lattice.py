@@ -21,6 +21,7 @@ from fluxloom.app.cases.lattice_ranks import check_ranks
 from fluxloom.app.cases.lattice_run import LatticeRun, lattice_row, lattice_run
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
@@ -100,7 +101,9 @@ class LatticeApplication:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return lattice_run(flow, case, units, boundary, given)
+        run = lattice_run(flow, case, units, boundary, given)
+        started(case, case.initial, run.flow)
+        return run
 
 
 def _flow(

@@ -21,7 +21,7 @@ from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
 from fluxloom.app.cases.lattice_results import draw_fields, write_fields
 from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import Units
+from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units
 from fluxloom.app.cases.lattice_watch import lattice_watch
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.core.status import Goal
@@ -42,6 +42,7 @@ from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -82,6 +83,32 @@ class LatticeRun(Flow):
         self._energy: tuple[int, float] | None = None
         self._first: int | None = None  # steps done before this run
         self._rate = Rate(flow.cells)
+
+    def start_from(self, start: Start) -> None:
+        """Start from velocity and pressure of another result, in local equilibrium with them.
+
+        What populations have beyond equilibrium, the stresses, comes back in the first steps, some relaxation times.
+        Time and steps that are kept are those of the time of the result, in steps of now.
+
+        Raises
+        ------
+        SolverError
+            If a velocity is too fast for the lattice.
+        """
+        solver, units, d = self.solver, self.units, self.units.dimension
+        shape, comm, names = solver.box.shape, solver.context.comm, _COMPONENTS[: self.units.dimension]
+        cells = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
+        places = np.stack(units.points(cells), axis=1)
+        found = comm.broadcast(start.at(places if comm.rank == 0 else places[:0], (*names, "p")))
+        velocity = np.stack([found[name] for name in names][::-1], axis=1) / units.speed
+        if (most := float(np.linalg.norm(velocity, axis=1).max(initial=0.0)) / SOUND) > FASTEST:
+            raise SolverError(
+                f"{start.path}: the velocity has a Mach number of {most:.3g} on this lattice, which takes {FASTEST} at "
+                "most: lower time.lattice_velocity"
+            )
+        solver.initialise((1.0 + units.excess(found["p"])).reshape(shape), velocity.reshape(*shape, d))
+        time, _ = start.clock
+        solver.steps = round(time / units.dt)
 
     # ------------------------------------------------------------------------------------- advance
     @property

@@ -16,6 +16,7 @@ from fluxloom.app.cases.lattice_output_tables import (
     LatticeOutputTable,
     LatticePartitionTable,
 )
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
@@ -290,7 +291,7 @@ class LatticeBoundaryTable(MotionTable):
         return table
 
 
-class LatticeInitialTable(Table):
+class LatticeInitialTable(StartTable):
     """``[initial]``: formulas in x, y and z; fluid at rest by default.
 
     Attributes
@@ -299,12 +300,19 @@ class LatticeInitialTable(Table):
         The velocity.
     pressure
         Over that of density one, divided by the density.
+    file, outside, keep_time
+        Instead of formulas: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     velocity_x: InSpace = ""
     velocity_y: InSpace = ""
     velocity_z: InSpace = ""
     pressure: InSpace = ""
+
+    @model_validator(mode="after")
+    def _one_start(self) -> LatticeInitialTable:
+        self.alone("velocity_x", "velocity_y", "velocity_z", "pressure")
+        return self
 
 
 class LatticeForcesTable(Table):

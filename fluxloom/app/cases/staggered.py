@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_averages import AveragesObserver
-from fluxloom.app.cases.flow_choices import initial_velocity
+from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
-from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
+from fluxloom.app.cases.start_tables import started
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.staggered import StaggeredRun
-from fluxloom.fv.place_noise import place_noise
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, inflow_of
 from fluxloom.mesh.generate import clustered
@@ -73,9 +70,10 @@ class StaggeredApplication:
         solver = _solver(case, context, grid)
         solver.initialise(_start(case, grid))
         solver.every = time.look
+        flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
+        started(case, case.initial, flow, velocity_noise(case.initial, grid.dimension))
         if not time.dt:
             check_step(bool(np.isfinite(solver.stable_step(time.courant, time.diffusion))))
-        flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
         return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _monitors(case, solver))
 
 
@@ -112,18 +110,10 @@ def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Stagg
 
 def _start(case: StaggeredCase, grid: StaggeredGrid) -> list[Array]:
     """Return the initial velocity at the faces."""
-    table, d = case.initial, grid.dimension
-    if not table.file:
-        velocity = initial_velocity(table, d)
-        points = [np.stack([p.ravel() for p in np.broadcast_arrays(*grid.places(a))], axis=1) for a in range(d)]
-        shapes = [np.broadcast_shapes(*(p.shape for p in grid.places(a))) for a in range(d)]
-        return [velocity(at)[:, a].reshape(shapes[a]) for a, at in enumerate(points)]
-    found = interpolated(Path(table.file), grid)
-    if table.noise:
-        for a in range(d):
-            at = np.stack([p.ravel() for p in np.broadcast_arrays(*grid.places(a))], axis=1)
-            found[a] += table.noise * place_noise(at, d, table.seed)[:, a].reshape(found[a].shape)
-    return found
+    velocity, d = initial_velocity(case.initial, grid.dimension), grid.dimension
+    points = [np.stack([p.ravel() for p in np.broadcast_arrays(*grid.places(a))], axis=1) for a in range(d)]
+    shapes = [np.broadcast_shapes(*(p.shape for p in grid.places(a))) for a in range(d)]
+    return [velocity(at)[:, a].reshape(shapes[a]) for a, at in enumerate(points)]
 
 
 def _monitors(case: StaggeredCase, solver: Staggered) -> list[Monitor]:

@@ -12,6 +12,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
@@ -78,6 +79,8 @@ class TsunamiApplication:
         )
         whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
         flow, partition = TsunamiRun(solver, plan, whole), solver.mesh.part.report()
+        if case.initial.of_result:
+            started(case, case.initial, flow)
         return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
 
 
@@ -88,7 +91,7 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
     return ShallowWater(
         mesh,
         bed,
-        _surface(initial, "0", "initial"),
+        formula("0", "initial.expression") if initial.of_result else _surface(initial, "0", "initial"),
         (formula(initial.velocity_x, "initial.velocity_x"), formula(initial.velocity_y, "initial.velocity_y")),
         scheme=flow.value,
         boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},

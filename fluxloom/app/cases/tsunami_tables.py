@@ -9,9 +9,11 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel, OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.run.start import is_result
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
 
@@ -105,11 +107,16 @@ class BathymetryTable(SurfaceTable):
         return self
 
 
-class InitialTable(SurfaceTable):
+class InitialTable(StartTable, SurfaceTable):
     """``[initial]``: the surface at the start (at rest: 0), and the velocity.
 
     Attributes
     ----------
+    expression, file, positive_down
+        The surface, as `SurfaceTable` says. A ``file`` may be the result of another run instead, with velocity and all:
+        see `fluxloom.app.cases.start_tables.StartTable`.
+    outside, keep_time
+        Of the result, see there.
     velocity_x, velocity_y
         Formulas in x and y, metres per second.
     """
@@ -120,7 +127,16 @@ class InitialTable(SurfaceTable):
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
         _one_of(self, ("expression", "file"), needed=False)
+        if self.of_result:
+            self.alone("velocity_x", "velocity_y", "positive_down")
+        elif extra := self.changed(("outside", "keep_time")):
+            raise ValueError(f"{extra[0]} is of a result, and file is a grid: leave {extra[0]} out")
         return self
+
+    @property
+    def of_result(self) -> bool:
+        """Whether the file is the result of another run."""
+        return bool(self.file) and is_result(self.file)
 
 
 class EventTable(SurfaceTable):
