@@ -16,6 +16,7 @@ from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
 from fluxloom.app.job_output import JobOutput
 from fluxloom.app.job_record import first_record
+from fluxloom.app.loading import rebuilt
 from fluxloom.app.request import Request
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
@@ -27,14 +28,14 @@ from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
-from fluxloom.run.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
+from fluxloom.run.checkpoint import Resumed, RunCheckpoint
 from fluxloom.run.failure import APART
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guards import Guards
 from fluxloom.run.interruption import leaving_by_signal
 from fluxloom.run.march import March, Silent, march
 from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import ResultFolder, known_results
+from fluxloom.run.results.folder import CHECKPOINT, ResultFolder, known_results
 from fluxloom.run.results.tables import ResidualLog
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Job:
             lambda: examine(
                 self.folder, case | {"inputs": inputs}, overwrite=self.request.overwrite,
                 resume=self.case.checkpoint.resume, has_checkpoint=lambda: (path / CHECKPOINT).exists(),
+                allow_changes=self.request.allow_changes,
             ),
         )  # fmt: skip
         return self.comm.broadcast(found)
@@ -137,7 +139,10 @@ class Job:
             {"residuals": log}, self._tell,
         )
         goes_on = earlier.goes_on and self.case.checkpoint.resume
-        resumed = saver.resume((earlier.record or {}).get("run")) if goes_on else None
+        resumed = saver.resume(
+            (earlier.record or {}).get("run"), allow_changes=request.allow_changes,
+            rebuild=lambda tables: rebuilt(tables, context),
+        ) if goes_on else None  # fmt: skip
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, made, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}

@@ -18,14 +18,14 @@ from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.measured import measured_bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
-from fluxloom.run.checkpoint import CHECKPOINT, RunCheckpoint
+from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.failure import all_or_none
 from fluxloom.run.files import fields_name, write_fields
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guards import Guards
 from fluxloom.run.march import March
-from fluxloom.run.results.folder import RECORD, ResultFolder
+from fluxloom.run.results.folder import CHECKPOINT, RECORD, ResultFolder
 from fluxloom.run.results.tables import ResidualLog
 
 __all__ = ["JobOutput"]

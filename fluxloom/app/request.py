@@ -29,6 +29,8 @@ class Request:
         Whether the time of every loop is measured, and compared with the memory bandwidth.
     overwrite
         Whether the run begins anew, whatever is in the directory.
+    allow_changes
+        Whether it goes on from a checkpoint of another case on the same mesh.
     asked
         Whether the number of steps comes from the command line: then it is what the user wants, not a limit.
     """
@@ -41,4 +43,5 @@ class Request:
     pictures: bool = True
     profile: bool = False
     overwrite: bool = False
+    allow_changes: bool = False
     asked: bool = False

@@ -51,6 +51,9 @@ _LEAVES = (
 _NEW = 1
 """Version of a dat that was made later, with values that nobody has changed since."""
 
+_FLOW = "run.flow"
+"""Beginning of the paths of what is of the flow of a run, not beside it."""
+
 _GOING = " going"
 """Name of the chains whose next call is one of many, not the first."""
 
@@ -142,8 +145,16 @@ class Memory:
         return needed, changed
 
     # --------------------------------------------------------------------------------------- restore
-    def restore(self, file: StateFile) -> list[str]:
+    def restore(self, file: StateFile, *, beside: bool = False) -> list[str]:
         """Set everything to a state. Collective.
+
+        Parameters
+        ----------
+        file
+            With the state.
+        beside
+            Whether only what is beside the flow is set, monitors and the log of residuals: the flow has its state from
+            elsewhere.
 
         Returns
         -------
@@ -161,10 +172,13 @@ class Memory:
             found = self._find()
             for path in fresh:
                 done.add(path)
-                self._recall(path, found, file, anew)
+                if not beside or found.monitor_of(path) or not path.startswith(_FLOW):
+                    self._recall(path, found, file, anew)
         found = self._find()
         keys = [(key, found.dats.get(key)) for key in file.dats]
         pairs = [*keys, *((key, found.globals.get(key)) for key in file.globals)]
+        if beside:
+            pairs = [(key, item) for key, item in pairs if found.monitor_of(key) or _beside(key, file)]
         for key, item in pairs:
             monitor = found.monitor_of(key)
             if (item is None or file.misfit(key, item)) and (monitor or _beside(key, file)):
@@ -175,6 +189,8 @@ class Memory:
         for key, item in pairs:
             if item is not None and found.monitor_of(key) not in anew:
                 file.load(key, item)
+        if beside:
+            return sorted(anew - {""})
         for holder in found.restorable:
             holder.restored()
         for path in file.numbers.get(_GOING, ()):

@@ -68,6 +68,10 @@ class CompressibleRun(Flow):
         """
         solver, cv = self.solver, self.solver.volumes
         names, before = state_names(solver.dimension), solver.states()
+        if start.held({"run.flow.solver.w": solver.w}, "mesh"):
+            solver.start(solver.states())
+            solver.time, solver.steps = start.clock
+            return
         more = ("nu_tilde",) if solver.turbulent else ()
         found = start.at(
             cv.centres[: cv.owned], names, optional=more, bounded=True, volumes=cv.volumes[: cv.owned],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,18 @@ from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
 from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.earlier import digests_of_inputs
+from fluxloom.run.results.folder import CHECKPOINT
+from fluxloom.run.start import Rebuild, Start
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
 
-__all__ = ["CHECKPOINT", "Every", "Resumed", "RunCheckpoint"]
+__all__ = ["Every", "Resumed", "RunCheckpoint"]
 
-CHECKPOINT = "checkpoint.h5"
 _ANEW = "set checkpoint.resume = false to begin anew"
+_MESH = ("case.solver", "mesh", "rotation.centre")
+"""Beginnings of keys that no run changes on its way."""
 
 
 @dataclass(frozen=True)
@@ -138,13 +142,20 @@ class RunCheckpoint:
         self._mute = self._written = False
 
     # ---------------------------------------------------------------------------------------- go on
-    def resume(self, run: str | None = None) -> Resumed | None:
+    def resume(
+        self, run: str | None = None, *, allow_changes: bool = False, rebuild: Rebuild | None = None
+    ) -> Resumed | None:
         """Give the run the state of the last checkpoint, if there is one; touch no file.
 
         Parameters
         ----------
         run
             Of which run the checkpoint has to be; None: any. That of another one is left alone, and replaced later.
+        allow_changes
+            Whether a checkpoint of another case on the same mesh serves too: the flow starts from its fields, at its
+            time (`fluxloom.run.start`), monitors go on, and what else steps keep begins now.
+        rebuild
+            As `fluxloom.run.start.Start` takes it.
 
         Returns
         -------
@@ -169,14 +180,14 @@ class RunCheckpoint:
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):
-                keys = "; ".join(differing)
-                raise CheckpointError(
-                    f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
-                    f"--output, or {_ANEW}"
-                )
+                self._check(file, differing, allow_changes)
+                told += [f"changed: {line}" for line in differing]
             told += [f"[{key}] is not as in {file.path.name}: what is new in it begins now"
                      for key in monitor_differences(about["case"], self._case)]
-            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in self.memory.restore(file)]
+            if differing:
+                self._start(file.path, rebuild)
+            anew = self.memory.restore(file, beside=bool(differing))
+            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in anew]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
@@ -184,6 +195,34 @@ class RunCheckpoint:
         self._steps = self._saved = self._flow.steps
         self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
+
+    def _check(self, file: StateFile, differing: Sequence[str], allowed: bool) -> None:
+        """Raise `CheckpointError` unless a run may go on from a checkpoint of a case that differs."""
+        keys = "; ".join(differing)
+        if not allowed:
+            raise CheckpointError(
+                f"{file.path}: is of another case ({keys}): go back to that case, go on with this one "
+                f"(--allow-changes), choose another directory with --output, or {_ANEW}"
+            )
+        before = file.about.get("inputs", {})
+        now = digests_of_inputs(self._case.get("mesh", {}))
+        other = [line for line in differing if line.startswith(_MESH)]
+        other += [f"{name}: has changed" for name, digest in now.items() if before.get(name, digest) != digest]
+        if other := self._comm.broadcast(other):
+            raise CheckpointError(
+                f"{file.path}: is of another mesh ({'; '.join(other)}), with which no run goes on: let a new one start "
+                f'from it, [initial] file = "{file.path}", with another --output'
+            )
+
+    def _start(self, path: Path, rebuild: Rebuild | None) -> None:
+        """Let the flow start from the fields of a checkpoint, at its time."""
+        start = Start(path, self._comm, keep_time=True, case=self._case, rebuild=rebuild)
+        try:
+            self._flow.start_from(start)
+        except SolverError as error:
+            raise CheckpointError(str(error)) from None
+        finally:
+            start.close()
 
     def _found(self) -> list[Path]:
         """Return the files there are, the last one first."""

@@ -175,8 +175,6 @@ class InitialTable(StartTable):
         Which the plane is across, and where.
     density, velocity_x, velocity_y, velocity_z, pressure
         Instead: formulas in x, y and z; those that are left out are of the free stream.
-    file, outside, keep_time
-        Instead: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     left: State = Field(default=[])

@@ -56,8 +56,6 @@ class InitialScalarTable(StartTable):
     ----------
     scalar
         A number, or a formula in x, y and z.
-    file, outside, keep_time
-        Instead of formulas: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     scalar: float | InSpace = 0.0

@@ -78,8 +78,6 @@ class InitialVelocityTable(StartTable):
         Random numbers of this size, as large as it at most, are added to each component in each cell.
     seed
         Of the random numbers; with the place it decides on them, however the mesh is divided among ranks.
-    file, outside, keep_time
-        Instead of formulas: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     velocity_x: InSpace = ""

@@ -300,8 +300,6 @@ class LatticeInitialTable(StartTable):
         The velocity.
     pressure
         Over that of density one, divided by the density.
-    file, outside, keep_time
-        Instead of formulas: the result of another run, see `fluxloom.app.cases.start_tables.StartTable`.
     """
 
     velocity_x: InSpace = ""

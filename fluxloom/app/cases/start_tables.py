@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.loading import parse_case
+from fluxloom.app.loading import rebuilt
 from fluxloom.app.tables import Table
-from fluxloom.app.toml import Document
-from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.dsl.context import Context
 from fluxloom.run.flow import Flow
-from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.start import Start
 
 __all__ = ["StartTable", "started"]
@@ -79,7 +75,7 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
         start = Start(
             Path(table.file), context.comm, outside=table.outside, keep_time=table.keep_time,
             case=case.model_dump(), noise=noise,
-            rebuild=lambda tables: _rebuilt(tables, context),
+            rebuild=lambda tables: rebuilt(tables, context),
         )  # fmt: skip
         try:
             flow.start_from(start)
@@ -87,10 +83,3 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
             start.close()
     except SolverError as error:
         raise CaseError(f"initial.file: {error}") from None
-
-
-def _rebuilt(tables: Mapping[str, Any], context: Context) -> FlowRun[Any]:
-    """Return the run of a case as a checkpoint has its tables, on this rank alone, with what this run computes on."""
-    case, application = parse_case(Document(Path("checkpoint"), dict(tables), {}))
-    alone = Context(context.device, threads=context.threads, comm=SelfComm(), tuning=False)
-    return application.build(case, alone)

@@ -112,11 +112,9 @@ class InitialTable(StartTable, SurfaceTable):
 
     Attributes
     ----------
-    expression, file, positive_down
-        The surface, as `SurfaceTable` says. A ``file`` may be the result of another run instead, with velocity and all:
-        see `fluxloom.app.cases.start_tables.StartTable`.
-    outside, keep_time
-        Of the result, see there.
+    file
+        ESRI ASCII grid, or lines ``x y z`` of a regular grid; or the result of another run, with velocity and all: its
+        folder, its ``checkpoint.h5``, or ``final.vtkhdf`` or ``.vtu``, of any mesh, order and number of ranks.
     velocity_x, velocity_y
         Formulas in x and y, metres per second.
     """

@@ -27,6 +27,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
 from fluxloom.app.request import Request
 from fluxloom.comm import detect, ending_together
+from fluxloom.core.errors import CaseError
 
 NAME = "run"
 
@@ -49,6 +50,13 @@ def command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew and replace the results that are in the directory.")
     ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changes",
+            help="Go on from the checkpoint with a case that differs, on the same mesh; what is new begins now.",
+        ),
+    ] = False,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no pictures.")] = False,
     fused: FusedOption = None,
     profile: Annotated[
@@ -69,6 +77,8 @@ def command(
     words = session.obj if isinstance(session.obj, Session) else Session()
     with ending_together(detect()) as comm:
         require_one(ranks, device, threads)
+        if overwrite and allow_changes:
+            raise CaseError("give only one of --overwrite, to begin anew, and --allow-changes, to go on")
         ranks = "" if device is not None else ranks  # then those of the file do not count
         model, application = load_case(case)
         model = model.with_run(
@@ -83,6 +93,7 @@ def command(
             request = Request(
                 model, application, str(case), words.command, model.directory if out is None else out,
                 pictures=model.output.picture and not no_picture, profile=profile, overwrite=overwrite,
+                allow_changes=allow_changes,
                 asked=iterations is not None,
             )  # fmt: skip
             job = Job(comm, request)

@@ -55,8 +55,9 @@ class Earlier:
 
 
 def examine(
-    folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool]
-) -> Earlier:
+    folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool],
+    allow_changes: bool = False,
+) -> Earlier:  # fmt: skip
     """Return what this run does in its folder. Nothing is changed there.
 
     Parameters
@@ -69,6 +70,8 @@ def examine(
         Whether the user wants it to begin anew (``--overwrite``), or the case does (``checkpoint.resume = false``).
     has_checkpoint
         Whether there is a checkpoint.
+    allow_changes
+        Whether the run goes on from a checkpoint of another case.
 
     Raises
     ------
@@ -94,10 +97,16 @@ def examine(
     if anew:
         return Earlier(record, goes_on=False, files=(*names, *known_results(path)))
     before = record["case"] | {"inputs": record.get("inputs", {})}
-    if differing := case_differences(before, case):
+    differing = case_differences(before, case)
+    if differing and allow_changes:
+        if not has_checkpoint():
+            raise CaseError(f"output directory {path}: --allow-changes: there is no checkpoint to go on from")
+        return Earlier(record, goes_on=True, files=names)
+    if differing:
         raise CaseError(
             f"output directory {path}: it holds results of another case ({record.get('status', '?')}): "
-            f"{_listed(differing, '; ')}. --overwrite replaces them, or choose another directory with --output"
+            f"{_listed(differing, '; ')}. --overwrite replaces them, --allow-changes goes on from its checkpoint with "
+            "this case, or choose another directory with --output"
         )
     over = _over(record, case)
     if over is not None and output_differences(before, case) and not has_checkpoint():

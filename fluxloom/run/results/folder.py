@@ -17,9 +17,9 @@ from fluxloom.run.results.lock import FolderLock
 from fluxloom.run.results.series import Series
 from fluxloom.run.results.tables import PART, Lines
 
-__all__ = ["RECORD", "ResultFolder", "known_results"]
+__all__ = ["CHECKPOINT", "RECORD", "ResultFolder", "known_results"]
 
-RECORD = "run.json"
+RECORD, CHECKPOINT = "run.json", "checkpoint.h5"
 _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
     "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*",
