@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.run.start import Start as Start
     from fluxloom.solvers.airfoil import Airfoil as Airfoil
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
     from fluxloom.solvers.shallow_water import ShallowWater as ShallowWater
@@ -154,6 +155,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.linalg.rings": "RingProduct",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.run.start": "Start",
         "fluxloom.solvers.airfoil": "Airfoil",
         "fluxloom.solvers.lattice": "LatticeBoltzmann",
         "fluxloom.solvers.shallow_water": "ShallowWater",

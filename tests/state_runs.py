@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.loading import parse_case, rebuilt
+from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.run.checkpoint import Resumed, RunCheckpoint
 from fluxloom.run.march import march
 from fluxloom.run.results.folder import ResultFolder
@@ -93,7 +95,8 @@ def leg(
     ranks.barrier()
     data = changed(tomllib.loads(text), changes or {})
     model, application = parse_case(Document(Path("case"), data, {}))
-    context = Context(device, threads=1, comm=ranks, tuning=False)
+    grade = Schedule(deterministic=parse_schedule(model.run.schedule).deterministic)
+    context = Context(device, threads=1, schedule=grade, comm=ranks, tuning=False)
     runner = application.build(model, context)
     first, told = ranks.rank == 0, list[str]()
     log = ResidualLog()

@@ -143,7 +143,7 @@ class Job:
             (earlier.record or {}).get("run"), allow_changes=request.allow_changes,
             rebuild=lambda tables: rebuilt(tables, context),
         ) if goes_on else None  # fmt: skip
-        guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
+        guards.begin(made.flow.steps, made.flow.time if made.flow.steps else None)
         record = first_record(request, context, made, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
         if context.schedule.deterministic == "global" and (divided := self.case.divided):

@@ -102,8 +102,15 @@ def rebuilt(tables: Mapping[str, Any], context: Context) -> FlowRun[Any]:
     """Return the run of a case as a checkpoint has its tables, at its start, on this rank of a context alone."""
     from fluxloom.comm.base import SelfComm
     from fluxloom.dsl.context import Context
+    from fluxloom.run.start import is_result
 
-    case, application = parse_case(Document(Path("checkpoint"), dict(tables), {}))
+    initial = dict(tables.get("initial") or {})
+    start = Path(initial.get("file") or ".")
+    if not start.exists() and (is_result(start) or not start.suffix):  # the state is that of the checkpoint in any case
+        for key in ("file", "outside", "keep_time"):
+            initial.pop(key, None)
+    document = Document(Path("checkpoint"), {**tables, "initial": initial} if "initial" in tables else dict(tables), {})
+    case, application = parse_case(document)
     return application.build(case, Context(context.device, threads=context.threads, comm=SelfComm(), tuning=False))
 
 

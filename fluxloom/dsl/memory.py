@@ -71,6 +71,8 @@ class _Found:
     restorable: list[Any] = field(default_factory=list)
     kept: set[int] = field(default_factory=set)
     left: list[tuple[str, Any]] = field(default_factory=list)
+    aside: _Found = field(init=False, repr=False)
+    """What only parts hold whose dats no step needs from the one before."""
 
     def monitor_of(self, key: str) -> str:
         """Return the path of the monitor that something belongs to; empty: to none."""
@@ -127,6 +129,14 @@ class Memory:
         """Return the chains and loops that a step may call."""
         found = self._find()
         return [*found.calls.values(), *found.others.values()]
+
+    def forgotten(self) -> list[Dat | Global]:
+        """Return what only parts hold that classes name as ``forgets``."""
+        found = self._find()
+        kept = {id(item) for item in (*found.dats.values(), *found.globals.values())}
+        every = (*found.aside.dats.values(), *found.aside.globals.values(),
+                 *(item for call in found.aside.calls.values() for item in _data(call)))  # fmt: skip
+        return list({id(item): item for item in every if id(item) not in kept}.values())
 
     def _needed(self, found: _Found) -> tuple[set[int], set[int]]:
         """Return which data a chain or a loop needs from before it, and which dats one of them changes, by ``id``."""
@@ -230,7 +240,7 @@ class Memory:
             self._look(left, beside, seen)
             found.left += beside.left
             beside.left = []
-        found.others = beside.calls
+        found.others, found.aside = beside.calls, beside
         forgotten = {id(data) for data in (*beside.dats.values(), *beside.globals.values())}
         forgotten |= {id(item) for call in beside.calls.values() for item in _data(call)}
         known = {id(data) for data in (*found.dats.values(), *found.globals.values())} | forgotten

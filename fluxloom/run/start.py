@@ -10,6 +10,7 @@ for all places of all ranks, so that it does not depend on how the mesh is divid
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,7 +69,7 @@ Correction = Callable[[Found], Fields]
 
 _FINAL = ("final.vtkhdf", "final.vtu", "final.vti")
 _OTHER_NAMES = {"p": "pressure", "u": "velocity_x", "v": "velocity_y", "w": "velocity_z"}
-_RESULTS = frozenset({".h5", ".vtkhdf", ".vtu", ".vti"})
+_FIELDS = frozenset({".vtkhdf", ".vtu", ".vti"})
 _ALIKE = 1e-2
 """Part of the volume by which two meshes of the same domain may differ: curved walls are divided in other ways."""
 _UNFINISHED = ("running", "diverged")
@@ -76,7 +77,12 @@ _UNFINISHED = ("running", "diverged")
 
 def is_result(path: str | Path) -> bool:
     """Return whether a path names a result, by its suffix or as it is a folder; other files hold numbers of a grid."""
-    return Path(path).suffix in _RESULTS or Path(path).is_dir()
+    return Path(path).suffix in _FIELDS or _checkpoint(Path(path)) or Path(path).is_dir()
+
+
+def _checkpoint(path: Path) -> bool:
+    """Whether a path names a checkpoint, the last one or one before."""
+    return re.search(r"\.h5(\.\d+)?$", path.name) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +167,7 @@ class Start:
     def _open(self) -> tuple[float | None, int | None]:
         """Find the files; return time and steps."""
         path = self.path
-        self._file, self._checkpoint, record = path, path if path.suffix == ".h5" else None, {}
+        self._file, self._checkpoint, record = path, path if _checkpoint(path) else None, {}
         if path.is_dir():
             record = _record(path)
             final = next((path / name for name in _FINAL if (path / name).exists()), None)
@@ -175,7 +181,7 @@ class Start:
             self._file = taken if final is None or unfinished else final
         elif not path.exists():
             raise SolverError(f"there is no file or folder {path}")
-        elif path.suffix not in _RESULTS:
+        elif not is_result(path):
             raise SolverError(f"{path}: is no result: a folder, {CHECKPOINT}, or a .vtkhdf, .vtu or .vti is wanted")
         if self._checkpoint is not None:
             from fluxloom.dsl.state import StateFile
@@ -221,11 +227,9 @@ class Start:
 
     def _same(self, tables: Sequence[str]) -> bool:
         """Return whether a checkpoint is of a case with the same tables, and the files that they name are the same."""
-        if self._state is None or self._case is None or self._noise is not None:
+        if self._state is None or self._case is None or self._noise is not None or not self._fresh:
             return False
         about = self._state.about
-        if self._file != self._checkpoint and about["steps"] != self.steps:
-            return False  # the fields are those of a later step
         mine = json.loads(json.dumps({name: self._case.get(name) for name in ("case", *tables)}, default=str))
         if mine.pop("case")["solver"] != about["case"]["case"]["solver"]:
             return False
@@ -234,12 +238,20 @@ class Start:
         inputs = about.get("inputs", {})
         return all(inputs.get(name) == digest for name, digest in digests_of_inputs(mine).items())
 
+    @property
+    def _fresh(self) -> bool:
+        """Whether there is a checkpoint, and the fields are not those of a later step."""
+        state = self._state
+        return state is not None and (self._file == self._checkpoint or state.about["steps"] == self.steps)
+
     def kept(self, names: Sequence[str]) -> dict[str, Any] | None:
         """Return numbers and whole arrays that a checkpoint has by these names; None where it has not all of them."""
 
         def look() -> dict[str, Any] | None:
             state = self._state
-            if state is None or not all(name in state.numbers or name in state.dats for name in names):
+            if state is None or not self._fresh:
+                return None
+            if not all(name in state.numbers or name in state.dats for name in names):
                 return None
             return {name: decoded(state.numbers[name], state.tables) if name in state.numbers else state.read(name)
                     for name in names}  # fmt: skip

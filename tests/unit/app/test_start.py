@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,7 @@ from fluxloom.run.files import write_fields
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import read_image, write_image
 from fluxloom.run.start import Start
+from tests.source_tree import ROOT
 from tests.state_cases import CASES
 from tests.state_runs import Leg, changed, leg
 
@@ -290,17 +292,53 @@ picture = false
 """
 
 
-def test_a_polar(tmp_path: Path, fluxloom: Main, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each angle starts from the result of the one before: a line."""
+def guide() -> dict[str, str]:
+    """Return the cases of the guide, by the name in their first line."""
+    text = (ROOT / "docs" / "guide" / "starts.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"```toml\n# (\w+)\.toml\n(.*?)```", text, re.DOTALL))
+
+
+def history(name: str) -> np.ndarray:
+    return np.genfromtxt(f"results/{name}/history.csv", delimiter=",", names=True)
+
+
+def test_the_guide(tmp_path: Path, fluxloom: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A polar, each angle from the one before, and the same on a finer mesh: as the guide has it."""
     monkeypatch.chdir(tmp_path)
-    for name, alpha, before in (("a0", 0.0, ""), ("a1", 1.0, "a0"), ("a2", 2.0, "a1")):
-        initial = f'[initial]\nfile = "results/{before}"\n' if before else ""
-        text = BASE.replace("NAME", name).replace("ALPHA", f"{alpha}").replace("= 12", "= 200")
-        Path(f"{name}.toml").write_text(text + initial)
+    cases = guide()
+    polar, line = cases["wing_a2"], '[initial]\nfile = "results/wing_a1"\n'
+    texts = {
+        "wing_a1": polar.replace(line, "").replace("wing_a2", "wing_a1").replace("alpha = 2.0", "alpha = 1.0"),
+        "wing_a2": polar, "wing_fine": cases["wing_fine"],
+        "alone": cases["wing_fine"].replace('[initial]\nfile = "results/wing_a2"\n', "").replace("wing_fine", "alone"),
+    }  # fmt: skip
+    for name, text in texts.items():
+        Path(f"{name}.toml").write_text(text + "[output]\npicture = false\n")
         assert fluxloom("run", f"{name}.toml").code == 0, name
-    lifts = [np.genfromtxt(f"results/{name}/history.csv", delimiter=",", names=True)["airfoillift"][-1]
-             for name in ("a0", "a1", "a2")]  # fmt: skip
-    assert lifts[0] < lifts[1] < lifts[2]
+    lift = {name: history(name)["airfoillift"] for name in texts}
+    assert lift["wing_a2"][-1] == pytest.approx(2.0 * lift["wing_a1"][-1], rel=0.05)
+    assert lift["wing_a2"][0] == pytest.approx(lift["wing_a1"][-1], rel=0.2)
+    assert lift["wing_fine"][0] == pytest.approx(lift["wing_a2"][-1], rel=0.1)
+    assert abs(lift["alone"][0]) < 0.1 * lift["wing_a2"][-1]
+    assert lift["wing_fine"][-1] == pytest.approx(lift["alone"][-1], rel=1e-2)
+
+
+def test_a_rescue(tmp_path: Path, fluxloom: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has diverged has its last checkpoint; from there others start, and it goes on itself."""
+    monkeypatch.chdir(tmp_path)
+    lost = BASE.replace("NAME", "lost").replace("ALPHA", "1.0").replace("= 12", "= 60")
+    lost += "[checkpoint]\nevery = 2\n[time]\ncfl = 6.0\n"
+    Path("lost.toml").write_text(lost)
+    assert fluxloom("run", "lost.toml").code == 1
+    shorter = lost.replace("cfl = 6.0", "cfl = 0.5")
+    Path("other.toml").write_text(shorter.replace('"lost"', '"other"') + '[initial]\nfile = "results/lost"\n')
+    assert fluxloom("run", "other.toml").code == 0
+    Path("lost.toml").write_text(shorter)
+    found = fluxloom("run", "lost.toml", "--allow-changes")
+    assert found.code == 0, found.text
+    assert "changed: time.cfl: was 6.0, is 0.5" in found.text
+    assert history("lost")["step"][-1] == 60
+    assert history("other")["step"][-1] == 60
 
 
 def test_allow_changes(tmp_path: Path, fluxloom: Main, monkeypatch: pytest.MonkeyPatch) -> None:
