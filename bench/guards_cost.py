@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.application import Writer
-from fluxloom.run.guards import Guards
 from fluxloom.app.loading import load_case
-from fluxloom.run.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
+from fluxloom.run.guards import Guards
+from fluxloom.run.results.folder import ResultFolder
 
 HEAD = '[case]\nname = "cost"\nsolver = "{solver}"\n[run]\niterations = 100000000\n'
 WALLS = "".join(f'[boundary.{side}]\ntype = "wall"\n' for side in ("xmin", "xmax", "ymin"))

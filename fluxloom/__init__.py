@@ -49,21 +49,69 @@ if TYPE_CHECKING:
     from fluxloom.dsl.schedule import Schedule as Schedule
     from fluxloom.dsl.tiling import TiledChain as TiledChain
     from fluxloom.dsl.tune import tune as tune
+    from fluxloom.flows.airfoil import Airfoil as Airfoil
+    from fluxloom.flows.compressible import Compressible as Compressible
+    from fluxloom.flows.compressible_steps import Explicit as Explicit
+    from fluxloom.flows.domain import Domain as Domain
+    from fluxloom.flows.edge_flow import EdgeFlow as EdgeFlow
+    from fluxloom.flows.flow_plan import StepLengths as StepLengths
+    from fluxloom.flows.incompressible import Incompressible as Incompressible
+    from fluxloom.flows.incompressible import IncompressibleScheme as IncompressibleScheme
+    from fluxloom.flows.incompressible import Pressure as Pressure
+    from fluxloom.flows.lattice import Lattice as Lattice
+    from fluxloom.flows.shallow_water import Event as Event
+    from fluxloom.flows.shallow_water import Plan as Plan
+    from fluxloom.flows.shallow_water import ShallowWater as ShallowWater
+    from fluxloom.flows.staggered import Staggered as Staggered
+    from fluxloom.flows.transport import Transport as Transport
     from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
+    from fluxloom.fv.compressible_boundary import FarField as FarField
+    from fluxloom.fv.compressible_boundary import MassFlowInlet as MassFlowInlet
+    from fluxloom.fv.compressible_boundary import NoSlipWall as NoSlipWall
+    from fluxloom.fv.compressible_boundary import PressureOutlet as PressureOutlet
+    from fluxloom.fv.compressible_boundary import SlipWall as SlipWall
+    from fluxloom.fv.compressible_boundary import SupersonicInlet as SupersonicInlet
+    from fluxloom.fv.compressible_boundary import SupersonicOutlet as SupersonicOutlet
+    from fluxloom.fv.compressible_boundary import SymmetryPlane as SymmetryPlane
+    from fluxloom.fv.compressible_boundary import TotalInlet as TotalInlet
+    from fluxloom.fv.compressible_boundary import VelocityInlet as VelocityInlet
     from fluxloom.fv.compressible_fluxes import AUSM as AUSM
     from fluxloom.fv.compressible_fluxes import HLLC as HLLC
     from fluxloom.fv.compressible_fluxes import Flux as Flux
     from fluxloom.fv.compressible_fluxes import Roe as Roe
     from fluxloom.fv.compressible_fluxes import Rusanov as Rusanov
+    from fluxloom.fv.compressible_geometry import Rotation as Rotation
     from fluxloom.fv.eddy_viscosity import EddyViscosity as EddyViscosity
+    from fluxloom.fv.eddy_viscosity import Qr as Qr
+    from fluxloom.fv.eddy_viscosity import S3pqr as S3pqr
+    from fluxloom.fv.eddy_viscosity import Sigma as Sigma
+    from fluxloom.fv.eddy_viscosity import Smagorinsky as Smagorinsky
+    from fluxloom.fv.eddy_viscosity import Wale as Wale
+    from fluxloom.fv.free_stream import FreeStream as FreeStream
     from fluxloom.fv.gas import ConstantViscosity as ConstantViscosity
     from fluxloom.fv.gas import Gas as Gas
     from fluxloom.fv.gas import Sutherland as Sutherland
     from fluxloom.fv.gas import ViscosityLaw as ViscosityLaw
+    from fluxloom.fv.incompressible_boundary import Inflow as Inflow
+    from fluxloom.fv.incompressible_boundary import NoSlip as NoSlip
+    from fluxloom.fv.incompressible_boundary import Outflow as Outflow
+    from fluxloom.fv.incompressible_boundary import Symmetry as Symmetry
     from fluxloom.fv.limiters import BarthJespersen as BarthJespersen
     from fluxloom.fv.limiters import Limiter as Limiter
     from fluxloom.fv.limiters import Venkatakrishnan as Venkatakrishnan
+    from fluxloom.fv.projection_schemes import AdamsBashforth as AdamsBashforth
+    from fluxloom.fv.projection_schemes import RungeKutta as RungeKutta
+    from fluxloom.fv.projection_schemes import Wray as Wray
+    from fluxloom.fv.scalar_sides import Adiabatic as Adiabatic
+    from fluxloom.fv.scalar_sides import FixedFlux as FixedFlux
+    from fluxloom.fv.scalar_sides import FixedValue as FixedValue
+    from fluxloom.fv.sectors import Sector as Sector
+    from fluxloom.fv.shallow_boundary import Incident as Incident
+    from fluxloom.fv.shallow_boundary import Level as Level
+    from fluxloom.fv.shallow_boundary import Series as Series
+    from fluxloom.fv.shallow_scheme import ShallowScheme as ShallowScheme
     from fluxloom.fv.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
+    from fluxloom.fv.staggered_grid import StaggeredGrid as StaggeredGrid
     from fluxloom.fv.time_schemes import RK2 as RK2
     from fluxloom.fv.time_schemes import RK5 as RK5
     from fluxloom.fv.time_schemes import SSPRK3 as SSPRK3
@@ -112,13 +160,56 @@ if TYPE_CHECKING:
     from fluxloom.lbm.lattices import D3Q27 as D3Q27
     from fluxloom.linalg import poisson as poisson
     from fluxloom.linalg import tridiagonal as tridiagonal
+    from fluxloom.linalg.jacobi import Jacobi as Jacobi
     from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
+    from fluxloom.linalg.multigrid import SmoothedAggregation as SmoothedAggregation
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
     from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.linalg.status import Stop as Stop
+    from fluxloom.monitors.averages import Averages as Averages
+    from fluxloom.monitors.film import Film as Film
+    from fluxloom.monitors.forces import Forces as Forces
+    from fluxloom.monitors.forces import Reference as Reference
+    from fluxloom.monitors.lines import Line as Line
+    from fluxloom.monitors.patch_flow import PatchFlow as PatchFlow
+    from fluxloom.monitors.plateau import Plateau as Plateau
+    from fluxloom.monitors.probes import Probes as Probes
+    from fluxloom.monitors.slices import Slice as Slice
+    from fluxloom.monitors.spectrum import Spectrum as Spectrum
+    from fluxloom.monitors.walls import HeatReference as HeatReference
+    from fluxloom.monitors.walls import Walls as Walls
+    from fluxloom.run.checkpoint import Every as Every
+    from fluxloom.run.flow import Flow as Flow
+    from fluxloom.run.flow import Steady as Steady
+    from fluxloom.run.flow import Steps as Steps
+    from fluxloom.run.flow import Time as Time
+    from fluxloom.run.flow import Until as Until
+    from fluxloom.run.guard_limits import GuardLimits as GuardLimits
+    from fluxloom.run.history import History as History
+    from fluxloom.run.monitor import Monitor as Monitor
+    from fluxloom.run.output import Output as Output
+    from fluxloom.run.result import Result as Result
+    from fluxloom.run.run import run as run
+    from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.run.start import Start as Start
-    from fluxloom.solvers.airfoil import Airfoil as Airfoil
+    from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
+    from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
+    from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
+    from fluxloom.solvers.compressible_scheme import CompressibleScheme as CompressibleScheme
+    from fluxloom.solvers.edge_boundary import WallLaw as WallLaw
+    from fluxloom.solvers.edge_scheme import EdgeScheme as EdgeScheme
+    from fluxloom.solvers.edge_subscales import Tracked as Tracked
+    from fluxloom.solvers.flow_buoyancy import Buoyancy as Buoyancy
+    from fluxloom.solvers.flow_scalar import Scalar as Scalar
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
-    from fluxloom.solvers.shallow_water import ShallowWater as ShallowWater
+    from fluxloom.values.fluctuation import Fluctuation as Fluctuation
+    from fluxloom.values.given_on import GivenOn as GivenOn
+    from fluxloom.values.tables import Profile as Profile
+    from fluxloom.values.tables import Raster as Raster
+    from fluxloom.values.tables import TimeSeries as TimeSeries
+    from fluxloom.values.value import Value as Value
+    from fluxloom.values.value import value_of as value_of
+    from fluxloom.values.value import vector_of as vector_of
 
 if not TYPE_CHECKING:  # checkers of types take the imports above, and report a name that is not among them
     _LATE = _import_late(__name__, {
@@ -135,30 +226,86 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",
-        "fluxloom.fv.compressible_boundary": "BoundaryCondition",
+        "fluxloom.flows.lattice": "Lattice",
+        "fluxloom.flows.airfoil": "Airfoil",
+        "fluxloom.flows.compressible": "Compressible",
+        "fluxloom.flows.compressible_steps": "Explicit",
+        "fluxloom.flows.domain": "Domain",
+        "fluxloom.flows.edge_flow": "EdgeFlow",
+        "fluxloom.flows.flow_plan": "StepLengths",
+        "fluxloom.flows.incompressible": "Incompressible IncompressibleScheme Pressure",
+        "fluxloom.flows.shallow_water": "Event Plan ShallowWater",
+        "fluxloom.flows.staggered": "Staggered",
+        "fluxloom.flows.transport": "Transport",
+        "fluxloom.fv.compressible_boundary": (
+            "BoundaryCondition FarField MassFlowInlet NoSlipWall PressureOutlet SlipWall SupersonicInlet "
+            "SupersonicOutlet SymmetryPlane TotalInlet VelocityInlet"
+        ),
         "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
-        "fluxloom.fv.eddy_viscosity": "EddyViscosity",
+        "fluxloom.fv.compressible_geometry": "Rotation",
+        "fluxloom.fv.eddy_viscosity": "EddyViscosity Qr S3pqr Sigma Smagorinsky Wale",
+        "fluxloom.fv.free_stream": "FreeStream",
         "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
+        "fluxloom.fv.incompressible_boundary": "Inflow NoSlip Outflow Symmetry",
         "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",
+        "fluxloom.fv.projection_schemes": "AdamsBashforth RungeKutta Wray",
+        "fluxloom.fv.scalar_sides": "Adiabatic FixedFlux FixedValue",
+        "fluxloom.fv.sectors": "Sector",
+        "fluxloom.fv.shallow_boundary": "Incident Level Series",
+        "fluxloom.fv.shallow_scheme": "ShallowScheme",
         "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
+        "fluxloom.fv.staggered_grid": "StaggeredGrid",
         "fluxloom.fv.time_schemes": "RK2 RK5 SSPRK3 TimeScheme",
         "fluxloom.fv.turbulence": "TurbulenceModel",
         "fluxloom.kernel.intrinsics": (
-            "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
-            "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
+            "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf isnan log "
+            "log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
         ),
         "fluxloom.lbm.collisions": "BGK MRT TRT CentralMoments Collision Cumulant Regularised",
         "fluxloom.lbm.lattices": "D2Q9 D3Q19 D3Q27",
+        "fluxloom.linalg.jacobi": "Jacobi",
         "fluxloom.linalg.matrix": "SparseMatrix",
-        "fluxloom.linalg.poisson": "",
+        "fluxloom.linalg.multigrid": "SmoothedAggregation",
         "fluxloom.linalg.operators": "Preconditioner",
+        "fluxloom.linalg.poisson": "",
         "fluxloom.linalg.rings": "RingProduct",
+        "fluxloom.linalg.status": "Stop",
         "fluxloom.linalg.tridiagonal": "",
         "fluxloom.mesh": "",
+        "fluxloom.monitors.film": "Film",
+        "fluxloom.monitors.averages": "Averages",
+        "fluxloom.monitors.forces": "Forces Reference",
+        "fluxloom.monitors.lines": "Line",
+        "fluxloom.monitors.patch_flow": "PatchFlow",
+        "fluxloom.monitors.plateau": "Plateau",
+        "fluxloom.monitors.probes": "Probes",
+        "fluxloom.monitors.slices": "Slice",
+        "fluxloom.monitors.spectrum": "Spectrum",
+        "fluxloom.monitors.walls": "HeatReference Walls",
+        "fluxloom.run.checkpoint": "Every",
+        "fluxloom.run.flow": "Flow Steady Steps Time Until",
+        "fluxloom.run.guard_limits": "GuardLimits",
+        "fluxloom.run.history": "History",
+        "fluxloom.run.monitor": "Monitor",
+        "fluxloom.run.output": "Output",
+        "fluxloom.run.result": "Result",
+        "fluxloom.run.run": "run",
+        "fluxloom.run.snapshots": "Snapshots",
         "fluxloom.run.start": "Start",
-        "fluxloom.solvers.airfoil": "Airfoil",
+        "fluxloom.solvers.airfoil": "AirfoilConstants",
+        "fluxloom.solvers.compressible_cycles": "Multigrid",
+        "fluxloom.solvers.compressible_implicit_choices": "Implicit",
+        "fluxloom.solvers.compressible_scheme": "CompressibleScheme",
+        "fluxloom.solvers.edge_boundary": "WallLaw",
+        "fluxloom.solvers.edge_scheme": "EdgeScheme",
+        "fluxloom.solvers.edge_subscales": "Tracked",
+        "fluxloom.solvers.flow_buoyancy": "Buoyancy",
+        "fluxloom.solvers.flow_scalar": "Scalar",
         "fluxloom.solvers.lattice": "LatticeBoltzmann",
-        "fluxloom.solvers.shallow_water": "ShallowWater",
+        "fluxloom.values.fluctuation": "Fluctuation",
+        "fluxloom.values.given_on": "GivenOn",
+        "fluxloom.values.tables": "Profile Raster TimeSeries",
+        "fluxloom.values.value": "Value value_of vector_of",
     })  # fmt: skip
 
     # what `import *` brings: what needs NumPy alone

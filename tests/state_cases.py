@@ -13,6 +13,10 @@ solver = "airfoil"
 [mesh]
 i = 12
 j = 8
+[statistics]
+every = 2
+profile = "y"
+bins = 4
 [run]
 iterations = 100
 threads = 1
@@ -203,6 +207,10 @@ every = 1
 points.a = [0.5, 0.45]
 [history]
 every = 3
+[statistics]
+every = 2
+profile = "x"
+bins = 3
 [run]
 iterations = 1000
 threads = 1
@@ -255,6 +263,10 @@ ymax = { type = "given", value = 0.0 }
 points.start = [-0.5, 0.0]
 [history]
 every = 3
+[statistics]
+every = 3
+profile = "y"
+bins = 4
 [run]
 iterations = 1000
 threads = 1
@@ -359,6 +371,13 @@ every = 5
 iterations = 1000
 threads = 1
 """
+PULSE = {
+    "boundary.xmin": {"type": "velocity", "velocity": ["1 + 0.3 * sin(9 * t) * y", 0.0], "ramp": 0.1},
+    "boundary.xmax": {"type": "pressure", "pressure": "0.02 * sin(7 * t)"},
+    "boundary.ymin": {"type": "wall", "velocity": ["0.2 * cos(5 * t)", 0.0]}, "boundary.ymax": {"type": "wall"},
+    "fluid.force": ["0.1 * sin(8 * t)", 0.0], "forces.cylinder.point": [0.0, 0.0], "movie.every": 4,
+}  # fmt: skip
+"""Changes of ``LATTICE``: what is given changes in time."""
 MOVING = """
 [case]
 name = "mov"
@@ -480,6 +499,10 @@ every = 7.0
 [gauges.points]
 offshore = [9e3, 8e3]
 lee = [16.5e3, 8e3]
+[statistics]
+every = 1
+profile = "x"
+bins = 5
 [run]
 time = 480.0
 iterations = 48
@@ -511,6 +534,14 @@ CASES: dict[str, Case] = {
     "edge_flow closed aggregation": (EDGE_CAVITY, {"pressure.preconditioner": "smoothed_aggregation"}, 12),
     "edge_transport": (TRANSPORT, {}, 12),
     "compressible in time": (TUBE, {}, 20),
+    "compressible values": (
+        TUBE, {
+            "gas.viscosity": {"type": "constant", "mu": 0.01},
+            "boundary.xmin": {"type": "total-inlet", "pressure": "1.2 + 0.1 * sin(40 * t) * y", "temperature": "1 + t"},
+            "boundary.xmax": {"type": "outlet", "pressure": {"type": "formula", "text": "0.1 + t"}},
+            "boundary.ymin": {"type": "wall", "heat_flux": "x * t", "velocity_x": "sin(40 * t)"},
+        }, 20,
+    ),
     "compressible local": (WING_SECTION, {}, 20),
     "compressible ramp": (WING_SECTION, {"time.ramp": 12, "time.cfl_start": 0.1}, 20),
     "compressible implicit": (WING_SECTION, {"time.integrator": "implicit", "implicit.krylov": 20}, 20),
@@ -530,6 +561,7 @@ CASES: dict[str, Case] = {
     "lattice half": (LATTICE, {"lattice.precision": "float16"}, 13),
     "lattice immersed": (LATTICE, {"body.cylinder.condition": "immersed"}, 13),
     "lattice pressure": (LATTICE, {"boundary.xmax": {"type": "pressure"}, "boundary.xmin.scheme": "zou-he"}, 13),
+    "lattice pulse": (LATTICE, PULSE, 13),
     "lattice moving": (MOVING, {}, 13),
     "lattice movinghost": (MOVING, {"immersed.pipeline": "host"}, 13),
     "lattice movinginplace": (MOVING, {"lattice.streaming": "in-place"}, 13),
@@ -599,6 +631,8 @@ CASES |= {
 
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
-    "edge_transport", "compressible in time", "compressible local", "lattice inplace", "lattice moving", "tsunami",
+    "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",
+    "lattice pulse",
+    "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

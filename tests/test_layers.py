@@ -21,7 +21,7 @@ LAYERS = {
     "kernel": 1, "perf": 1, "toolchain": 1,
     "codegen": 2, "device": 2, "comm": 2, "graph": 2,
     "dsl": 3,
-    "mesh": 4, "linalg": 4,
+    "mesh": 4, "linalg": 4, "values": 4,
     "fv": 5, "fe": 5, "lbm": 5, "time": 5,
     "solvers": 6,
     "run": 7,

@@ -21,11 +21,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg import SmoothedAggregation, Stop
 from fluxloom.mesh import box3d
-from fluxloom.solvers.flow_statistics import Statistics
+from fluxloom.monitors.running_means import Profile, RunningMeans
 from fluxloom.solvers.incompressible import Incompressible
 
 REYNOLDS = 178.12
@@ -78,12 +80,13 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     flow = built(given)
     ready = time.perf_counter()
     volume, iterations, rows = float(flow.volumes.volumes.sum()), 0, []
-    statistics, dt, end = Statistics(flow, given.develop), 0.0, given.develop + given.sample
+    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
+    dt, end = 0.0, given.develop + given.sample
     while flow.time < end and (flow.time < given.develop or time.perf_counter() - begin < given.limit):
         if flow.steps % EVERY == 0:
             dt = flow.stable_step(given.courant, given.diffusion)
         iterations += flow.step(dt).require("pressure").iterations
-        if flow.steps % EVERY == 0:
+        if flow.steps % EVERY == 0 and flow.time >= given.develop:
             statistics.sample(EVERY * dt)
         if flow.steps % (100 * EVERY) == 0:
             state = flow.state()
@@ -98,8 +101,14 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         "iterations": iterations / flow.steps, "setup_seconds": ready - begin, "seconds": done - ready,
         "seconds_per_step": (done - ready) / flow.steps, "end": flow.time, "averaged": statistics.weight,
         "rows": [[float(v) for v in row] for row in rows], "y": profile.coordinate.tolist(),
-        "velocity": profile.velocity.tolist(), "stress": profile.stress.tolist(),
+        "velocity": np.stack([profile[name] for name in "uvw"], axis=1).tolist(), "stress": stress_of(profile).tolist(),
     }  # fmt: skip
+
+
+def stress_of(profile: Profile) -> np.ndarray:
+    """Return Reynolds's stresses of a profile, ``(n, 3, 3)``."""
+    pairs = [[profile[f"{a}_rms"] ** 2 if a == b else profile["".join(sorted((a, b)))] for b in "uvw"] for a in "uvw"]
+    return np.moveaxis(np.array(pairs), 2, 0)
 
 
 def halves(found: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -227,6 +227,9 @@ class OutputTable(Table):
     ----------
     directory
         Where, relative to the working directory; empty: ``results/`` and the case's name.
+    fields
+        Of the final fields and of snapshots: names, and formulas of fields with a name of their own,
+        ``["u", "q_criterion", "cp = (p - 101325) / 500"]``; empty: those of the solver.
     format
         Of the final fields: ``"auto"`` is VTKHDF where h5py is installed, else VTU; also a format of another package,
         by its name or its place.
@@ -238,12 +241,13 @@ class OutputTable(Table):
 
     directory: str = ""
     renamed = MappingProxyType({"vtk": "format"})
+    fields: list[str] = Field(default=[])
     format: OutputFormat = "auto"
     picture: bool = True
     residual: bool = True
 
     @property
-    def fields(self) -> bool:
+    def writes_fields(self) -> bool:
         """Whether fields are written, which need room on the disk."""
         return self.format != "none"
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-import uuid
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +20,20 @@ from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.core.status import Outcome, RunStatus
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.status import RunStatus
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
-from fluxloom.run.checkpoint import Resumed, RunCheckpoint
-from fluxloom.run.failure import APART
+from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guards import Guards
 from fluxloom.run.interruption import leaving_by_signal
-from fluxloom.run.march import March, Silent, march
+from fluxloom.run.march import March
+from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import CHECKPOINT, ResultFolder, known_results
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
+from fluxloom.run.session import Session, Settings
 
 if TYPE_CHECKING:
     from fluxloom.dsl.hybrid import TimedComm
@@ -75,7 +72,7 @@ class Job:
         request = self.request
         with placed(request.file):
             estimate = request.application.estimate(self.case)
-        needed = estimate.output if self.case.output.fields else 0
+        needed = estimate.output if self.case.output.writes_fields else 0
         together(self.comm, lambda: self.folder.open(request.command, needed))
         try:
             earlier = self._examine()
@@ -133,34 +130,27 @@ class Job:
         if made.flow.chain is not None and context.device.native:
             made.flow.chain.build()
         tuned = self._tuned(made) if run.tune == "startup" else []
-        log, guards = ResidualLog(), Guards(self.case.guards.value, made, context)
-        saver = RunCheckpoint(
-            self.case.checkpoint.value, self.case.model_dump(), made, context, request.directory,
-            {"residuals": log}, self._tell,
-        )
-        goes_on = earlier.goes_on and self.case.checkpoint.resume
-        resumed = saver.resume(
-            (earlier.record or {}).get("run"), allow_changes=request.allow_changes,
-            rebuild=lambda tables: rebuilt(tables, context),
-        ) if goes_on else None  # fmt: skip
-        guards.begin(made.flow.steps, made.flow.time if made.flow.steps else None)
+        output = Output(self.case.output.format, pictures, self.case.output.residual, self.case.output.fields)
+        settings = Settings(
+            run.iterations, request.asked, self.case.checkpoint.value, self.case.guards.value, output,
+            self.case.model_dump(), request.directory, request.allow_changes, lambda tables: rebuilt(tables, context),
+        )  # fmt: skip
+        session = Session(made, settings, self.folder, self._tell)
+        resumed = session.resume(earlier, wanted=self.case.checkpoint.resume)
         record = first_record(request, context, made, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
+        record["inputs"] = self._inputs
         if context.schedule.deterministic == "global" and (divided := self.case.divided):
             self._tell(f"deterministic=global: the bits will depend on the number of ranks: {divided}")
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
-        self._begin(made, record, earlier, resumed)
-        saver.run, saver.inputs = record["run"], self._inputs
+        self._begun = True
+        session.begin(record, earlier)
         record["setup_seconds"] = time.perf_counter() - begin
-        if self.case.output.residual and self.first:
-            log.begin(self.folder / "residual.csv", self.folder.lose)
         if timed is not None:
             timed.waited = 0.0
-        end = self._march(made, log, record, saver, guards, resumed)
-        waited = timed.waited if timed is not None else None
-        output = JobOutput(self.comm, request, self.folder, context, pictures)
-        output.finish(made, log, end, record, guards=guards, saver=saver, waited=waited, earlier=self._replaced)
+        end = self._march(session, record)
+        JobOutput(request, session, context).finish(end, record, timed.waited if timed is not None else None)
         lost = bool(self.comm.broadcast(bool(self.folder.lost)))
         if end.status is RunStatus.DIVERGED and self.first:
             path = request.directory / CHECKPOINT
@@ -202,73 +192,13 @@ class Job:
             why = "" if not earlier.goes_on else "there is no checkpoint to go on from: "
             self._tell(f"{why}the run begins anew; results of the run before ({earlier.message}) are replaced")
 
-    def _begin(self, made: FlowRun[Any], record: dict[str, Any], earlier: Earlier, resumed: Resumed | None) -> None:
-        """Take the folder over: from here on results are written."""
-        self._begun = True
-        before = earlier.record or {}
-        if resumed is not None:
-            self.folder.written = [name for name in before.get("files", ()) if isinstance(name, str)]
-        self._replaced = tuple(name for name in earlier.files if name not in self.folder.written)
-        goes_on = resumed is not None or not before
-        record["inputs"] = self._inputs
-        record["run"] = before.get("run") if goes_on and before.get("run") else self.comm.broadcast(uuid.uuid4().hex)
-        record["process"] = os.getpid()
-        if self._replaced:
-            record["earlier_files"] = list(self._replaced)
-        self.folder.remove_orphans()
-        self.folder.write_record(record | {"status": "running", "files": self.folder.written})
-        made.begin(self.folder)
-
-    # ------------------------------------------------------------------------------------- marching
-    def _march(
-        self, made: FlowRun[Any], log: ResidualLog, record: dict[str, Any], saver: RunCheckpoint, guards: Guards,
-        resumed: Resumed | None,
-    ) -> March:  # fmt: skip
-        """Do the steps, with progress on the first rank; what ends the run without a result is recorded."""
-        run, updates = self.case.run, made.flow.updates
-        first = made.flow.steps
-
-        def do(progress: Any) -> March:
-            """Do the steps."""
-            return march(
-                made, run.iterations, log, progress, self.comm, first=first, asked=self.request.asked,
-                guards=guards, saver=saver,
-            )  # fmt: skip
-
-        def broken(status: RunStatus, reason: str, *, apart: bool = False) -> None:
-            """Record how the run ended without a result."""
-            steps = log.iterations[-1] if log.iterations else 0
-            found = record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
-            if apart:
-                self._witness(found)
-            else:
-                self.folder.write_record(found)
-
-        try:
-            if not self.first:
-                return do(Silent())
-            with Advance(run.iterations, run.report_every, updates) as progress:
-                return do(_FromFirstStep(progress, self.ear))
-        except (KeyboardInterrupt, SystemExit):
-            broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
-            raise
-        except FluxloomError as error:
-            error.exit_code = 1  # the run has begun: it is not refused
-            diverged = isinstance(error, SolverError)
-            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error), apart=_apart(error))
-            raise
-        except BaseException as error:
-            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}", apart=_apart(error))
-            raise
-        finally:
-            log.close()
-
-    def _witness(self, found: dict[str, Any]) -> None:
-        """Write the record unless another rank has: the first one may wait for what will not come."""
-        folder = ResultFolder(self.request.directory)
-        before = folder.record() or {}
-        if before.get("run") == found["run"] and before.get("status") == "running":
-            folder.write_record(found | {"files": known_results(self.request.directory)})
+    def _march(self, session: Session, record: dict[str, Any]) -> March:
+        """Do the steps, with progress on the first rank."""
+        if not self.first:
+            return session.march(record)
+        run, updates = self.case.run, session.run.flow.updates
+        with Advance(run.iterations, run.report_every, updates) as progress:
+            return session.march(record, _FromFirstStep(progress, self.ear))
 
     # ------------------------------------------------------------------------------------- the rest
     def _check_memory(self, context: Context, needed: int) -> None:
@@ -285,7 +215,3 @@ class Job:
             with contextlib.suppress(OSError):
                 self.ear.tell(line)
 
-
-def _apart(error: BaseException) -> bool:
-    """Whether only this rank knows of an error."""
-    return APART in getattr(error, "__notes__", ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,10 @@ from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.measured import measured_bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
-from fluxloom.run.checkpoint import RunCheckpoint
-from fluxloom.run.failure import all_or_none
-from fluxloom.run.files import fields_name, write_fields
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
-from fluxloom.run.guards import Guards
 from fluxloom.run.march import March
-from fluxloom.run.results.folder import CHECKPOINT, RECORD, ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results.folder import RECORD
+from fluxloom.run.session import Session
 
 __all__ = ["JobOutput"]
 
@@ -36,94 +31,27 @@ Rows = Sequence[tuple[str, str]]
 
 
 class JobOutput:
-    """Writes what is left of a run. On several ranks all methods are collective, and rank 0 writes."""
+    """Ends a run, and prints what was found. On several ranks all methods are collective, and rank 0 prints."""
 
-    def __init__(
-        self, comm: Comm, request: Request, folder: ResultFolder, context: Context, pictures: bool
-    ) -> None:
-        self.comm, self.request, self.case = comm, request, request.case
-        self.folder, self.context, self.pictures = folder, context, pictures
+    def __init__(self, request: Request, session: Session, context: Context) -> None:
+        self.request, self.session, self.context = request, session, context
+        self.comm = context.comm
 
-    def finish(
-        self, run: FlowRun[Any], log: ResidualLog, end: March, record: dict[str, Any], *, guards: Guards,
-        saver: RunCheckpoint, waited: float | None, earlier: Sequence[str],
-    ) -> None:  # fmt: skip
+    def finish(self, end: March, record: dict[str, Any], waited: float | None) -> None:
         """Write every result file, then the record; print the summary."""
-        folder, good = self.folder, end.status is not RunStatus.DIVERGED
-        folder.good = good
-        saved = ""
-        if good and (end.status is RunStatus.INTERRUPTED or self.case.checkpoint.every or self.case.checkpoint.seconds):
-            saved = saver.save()  # before the last samples, which a run that goes on does not have
-        keep = all_or_none if not good else _all  # behind a step that failed on one rank the others may be elsewhere
+        session = self.session
+        saved = session.save(end)
         hurry = self.comm.size > 1 and end.status is RunStatus.INTERRUPTED
-        loops = keep(self.comm, lambda: self._loops(run, hurry=hurry)) or _Loops(0.0, 0.0, 0.0, [], [])
-        if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
-            folder.written = [*dict.fromkeys([*folder.written, "residual.csv"])]
-        keep(self.comm, lambda: run.finish(pictures=self.pictures and good))  # takes the last samples: they are fields
-        self._write_fields(run, log, end, keep)
-        if folder.here and (folder / CHECKPOINT).exists():
-            folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
-        summary: tuple[tuple[str, str], ...] = tuple(run.summary()) if end.steps and good else ()
-        summary += tuple(guards.summary())
-        if summary and loops.copy:
-            summary += tuple(run.flow.bound(loops.copy))
-        record |= end.outcome.record() | {
-            "iterations": end.steps, "time": run.flow.time, "seconds": end.seconds,
-            "ms_per_iteration": 1e3 * end.seconds_per_step if end.iterations else None,
-            "residual": end.residual if end.iterations else (log.values[-1] if log.values else None),
-            "results": dict(summary), "guards": guards.record(), "checkpoint": saved or None,
-            "pictures": [vars(picture) for picture in run.pictures],
-        }  # fmt: skip
+        loops = session.keep(end)(lambda: self._loops(session.run, hurry=hurry)) or _Loops(0.0, 0.0, 0.0, [], [])
         record |= loops.record()
         if waited is not None:
             share = waited / end.seconds if end.seconds else 0.0
             record["waiting"] = spread(self.comm, {"seconds": waited, "share": share})
             record["exchanges"] = [row.record() for row in loops.exchanges]
             record["transport_seconds"] = self.context.transport_seconds
-        if end.status.complete and not folder.lost:
-            folder.remove_earlier(earlier)
-            record.pop("earlier_files", None)
-        record |= {"files": folder.written, "lost": dict(folder.lost)}
-        folder.write_record(record)
+        summary = session.finish(end, record, saved, loops.copy)
         if self.comm.rank == 0:
             self._show(end, summary, record, loops, saved)
-
-    # ----------------------------------------------------------------------------------------- files
-    def _write_fields(self, run: FlowRun[Any], log: ResidualLog, end: March, keep: Callable[..., Any]) -> None:
-        """Write the fields at the end, and draw them and the residual."""
-        folder = self.folder
-        drawn = self.pictures and folder.good
-        name = fields_name(self.case.output.format, folder.stem)
-        shown = list(run.pictures) if drawn else []
-        if (folder.good and not end.steps) or not (name or self.pictures):
-            return
-        fields: Mapping[str, Any] | None = {}
-        if name or shown:
-            fields = keep(self.comm, lambda: gathered(self.comm, run.flow.part, run.fields()))
-        if fields is None and folder.here:
-            folder.lose(name, "the values of the other ranks did not come")
-        if not folder.here:
-            self.comm.rest()
-            return
-        if fields:
-            nodal = bool(run.flow.points)
-            mesh, time = run.mesh(), run.flow.time
-            if name:
-                with folder.attempt(name):
-                    write_fields(folder / name, mesh, fields, format=self.case.output.format, nodal=nodal, time=time)
-            for picture in shown:
-                with folder.attempt(f"{picture.field}.png"):
-                    from fluxloom.run.pictures import draw_field
-
-                    path = folder / f"{picture.field}.png"
-                    draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
-        if self.pictures and len(log.values) > 1:
-            with folder.attempt("residual.png"):
-                from fluxloom.run.pictures import draw_residual
-
-                title = f"{self.case.case.name}: residual"
-                draw_residual(folder / "residual.png", np.array(log.iterations), np.array(log.values), title)
-        self.comm.rest()
 
     # ----------------------------------------------------------------------------------------- loops
     def _loops(self, run: FlowRun[Any], *, hurry: bool) -> _Loops:
@@ -144,8 +72,8 @@ class JobOutput:
     # --------------------------------------------------------------------------------------- summary
     def _show(self, end: March, summary: Rows, record: dict[str, Any], loops: _Loops, saved: str) -> None:
         """Print the results: the status first, the physics, then where the time went."""
-        folder = self.folder
-        lines = [("case", self.case.case.name), ("status", str(end.outcome))]
+        folder = self.session.folder
+        lines = [("case", self.session.run.name), ("status", str(end.outcome))]
         if saved:
             lines.append(("checkpoint", f"saved at step {end.steps:,}: {saved}"))
         if "waiting" in record:

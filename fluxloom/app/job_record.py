@@ -36,7 +36,7 @@ def first_record(
         "ranks": context.comm.size,
         "cells": run.flow.cells,
     }
-    if (report := run.partition) is not None:
+    if (report := run.flow.partition) is not None:
         cells = next(found for found in report.sets if found.name == report.on)
         shares = [owned / cells.total for owned in cells.owned]
         tell(f"{report.on} divided by {report.method}: {', '.join(f'{100 * s:.2f} %' for s in shares)}")

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from fluxloom.app.case import CaseModel
 from fluxloom.app.strategy_tables import Chosen, member_table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.core.registry import Registry
 from fluxloom.core.strategies import Strategy, default_of, strategy_words, written_fields
 
@@ -194,6 +195,10 @@ def _kind(annotation: Any, notes: list[Any]) -> str:
     annotation, more = _plain(annotation)
     notes = [*notes, *more]
     notes += [item for note in notes if isinstance(note, FieldInfo) for item in note.metadata]
+    if (key := next((note for note in notes if isinstance(note, ValueKey)), None)) is not None:
+        found = [(name, getattr(key, name)) for name in ("gt", "ge", "le")]
+        bounds = ", ".join(f"{_BOUNDS[name]}{bound:g}" for name, bound in found if bound is not None)
+        return f"{f'number {bounds}'.strip()}, formula in {', '.join(key.variables)}, or table"
     words = _choices(notes)
     if words:
         return ", ".join(f'`"{word}"`' for word in words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import describe_errors
-from fluxloom.app.toml import Document, read_toml
+from fluxloom.app.toml import Document, read_toml, with_settings
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
@@ -41,13 +41,15 @@ def applications() -> Registry[Application]:
     return registry
 
 
-def load_case(path: str | Path) -> tuple[CaseModel, Application]:
+def load_case(path: str | Path, settings: Sequence[str] = ()) -> tuple[CaseModel, Application]:
     """Read and check a case file.
 
     Parameters
     ----------
     path
         The file; or the name of a solver, for its default case.
+    settings
+        Values that take the place of those of the file, as of ``--set``: ``"flow.alpha=4"``.
 
     Returns
     -------
@@ -63,11 +65,11 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
         name, known = str(path), applications().names()
         if name in known:
             tables = {"case": {"name": name, "solver": name}, "run": {"iterations": _ITERATIONS}}
-            return parse_case(Document(Path(path), tables, {}))
+            return parse_case(with_settings(Document(Path(path), tables, {}), settings))
         if name.isidentifier() and (hint := did_you_mean(name, known)):
             raise CaseError(f"{name}: neither a case file nor a solver{hint}")
     with activity("reading the case", str(path)):
-        return parse_case(read_toml(path))
+        return parse_case(with_settings(read_toml(path), settings))
 
 
 def load_application(path: str | Path) -> Application:

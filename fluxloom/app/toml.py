@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.text import without_mark
 
-__all__ = ["Document", "key_lines", "read_toml"]
+__all__ = ["Document", "key_lines", "read_toml", "with_settings"]
 
 _HEADER = re.compile(r"^\s*\[{1,2}\s*(?P<keys>[^\[\]]+?)\s*\]{1,2}\s*(#.*)?$")
 _ASSIGNMENT = re.compile(r"""^\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _WORD = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+_DOTTED = re.compile(rf"(?:{_WORD.pattern})(?:\s*\.\s*(?:{_WORD.pattern}))*")
 _FENCES = ('"""', "'''")
 _WHERE = re.compile(r"\s*\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 
@@ -35,14 +37,19 @@ class Document:
         Its tables.
     lines
         1-based line of each key, by its path of names; tables are listed too.
+    given
+        Keys that the command line has given instead.
     """
 
     path: Path
     data: Mapping[str, Any]
     lines: Mapping[Keys, int]
+    given: frozenset[Keys] = frozenset()
 
     def where(self, keys: Keys) -> str:
         """Return ``"file:line"`` of a key, of the table that should hold it, or the file alone."""
+        if any(keys[:n] in self.given for n in range(1, len(keys) + 1)):
+            return "--set"
         number = self.line(keys)
         return f"{self.path}:{number}" if number else str(self.path)
 
@@ -75,6 +82,36 @@ def read_toml(path: str | Path) -> Document:
     except tomllib.TOMLDecodeError as error:
         raise CaseError(_syntax_error(path, text, error)) from None
     return Document(path, data, key_lines(text))
+
+
+def with_settings(document: Document, settings: Sequence[str]) -> Document:
+    """Return a document with other values of some keys, each as ``"flow.alpha=4"``.
+
+    The value is one of TOML; what is none is a text, so that quotes may be left out.
+
+    Raises
+    ------
+    CaseError
+        If a setting is no key with a value, or a part of its key is no table.
+    """
+    data, given = copy.deepcopy(dict(document.data)), set(document.given)
+    for setting in settings:
+        dotted, between, text = setting.partition("=")
+        keys = _names(dotted)
+        if not between or not keys or not _DOTTED.fullmatch(dotted.strip()):
+            raise CaseError(f"--set {setting}: a key and a value are wanted, as in --set flow.alpha=4")
+        try:
+            value = tomllib.loads(f"value = {text.strip()}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text.strip()
+        table: Any = data
+        for n, name in enumerate(keys[:-1], 1):
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise CaseError(f"--set {setting}: {'.'.join(keys[:n])} is no table in {document.path}")
+        table[keys[-1]] = value
+        given.add(keys)
+    return Document(document.path, data, document.lines, frozenset(given))
 
 
 def key_lines(text: str) -> dict[Keys, int]:

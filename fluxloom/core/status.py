@@ -16,7 +16,7 @@ class RunStatus(StrEnum):
     Attributes
     ----------
     CONVERGED
-        The target that the case names (``time.steady``, ``time.drop``) was met.
+        The target that the case names (``time.steady``, ``time.drop``, ``stop``) was met.
     END_REACHED
         The time, or the number of steps, that the user asked for was reached.
     NOT_CONVERGED
@@ -59,9 +59,9 @@ class Goal:
     Attributes
     ----------
     key
-        Of the case file: ``"time.end"``, ``"time.steady"``, ``"time.drop"``, ``"run.iterations"``.
+        Of the case file: ``"time.end"``, ``"time.steady"``, ``"time.drop"``, ``"stop.column"``, ``"run.iterations"``.
     name
-        Of the quantity: ``"time"``, ``"residual"``, ``"steps"``.
+        Of the quantity: ``"time"``, ``"residual"``, ``"steps"``, ``"change of wing.lift"``.
     wanted, reached
         Its values.
     met

@@ -84,13 +84,16 @@ class Memory:
 
     Parameters
     ----------
+    parts
+        Of the owners that are of other packages: a flow, or a monitor, of a user's own.
     owners
         By name: the runner, and what else keeps numbers; names begin the names of all that is theirs.
     """
 
-    def __init__(self, **owners: Any) -> None:
+    def __init__(self, *parts: Any, **owners: Any) -> None:
         self._owners = owners
-        self._homes = {type(owner).__module__.partition(".")[0] for owner in owners.values()} | {"fluxloom"}
+        every = (*parts, *owners.values())
+        self._homes = {type(one).__module__.partition(".")[0] for one in every} | {"fluxloom"}
         self._needs = weakref.WeakKeyDictionary[Chain | Loop, _Needs]()
         self._versions = weakref.WeakKeyDictionary[Dat, int]()
         found = self._find()

@@ -39,6 +39,7 @@ __all__ = [
     "fill_diagonal",
     "friction",
     "imbalance",
+    "load_sums",
     "mirror_tensor",
     "mirror_vector",
     "pressure_slope",
@@ -48,6 +49,7 @@ __all__ = [
     "stage",
     "stiffness",
     "total_viscosity",
+    "turning_friction",
     "velocity_gradient",
 ]
 
@@ -339,11 +341,11 @@ def friction(
 @kernel
 def reaction(
     edge: Read, u: Read, own: Read, before: Read, xi: Read, p: Read, p_own: Read, nu: Read, nu_own: Read, mass: Read,
-    body: Read, dt: Read, share: Read, push: Read, force: Inc, *, d: Const[int], transposed: Const[int],
+    body: Read, dt: Read, share: Read, push: Read, load: Write, force: Inc, *, d: Const[int], transposed: Const[int],
 ):  # fmt: skip
     """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round.
 
-    Patches that meet there have ``share`` of it, and the pressure along ``push``.
+    Patches that meet there have ``share`` of it, and the pressure along ``push``. ``load`` is what the point bears.
     """
     total = zeros(d)
     for j in range(len(edge)):
@@ -359,7 +361,53 @@ def reaction(
                     total[a] += mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
     for a in range(d):
         held = total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
-        force[a] += p_own[0] * push[a] - share[0] * held
+        borne = p_own[0] * push[a] - share[0] * held
+        force[a] += borne
+        load[a] = borne
+
+
+@kernel
+def turning_friction(curvature: Read, u: Read, nu: Read, load: RW, force: Inc, *, d: Const[int]):
+    """``nu A K u``: the part of the transposed gradient on a wall that turns, see `fluxloom.fv.wall_curvature`.
+
+    ``curvature`` is ``A K`` with the area that belongs to the point.
+    """
+    for k in range(d):
+        total = 0.0
+        for m in range(d):
+            total += nu[0] * curvature[d * k + m] * u[m]
+        force[k] += total
+        load[k] += total
+
+
+@kernel
+def load_sums(load: Read, p: Read, u: Read, site: Read, sums: Inc, *, d: Const[int], x: float, y: float, z: float):
+    """Sums over the points of patches: moment of ``load`` about ``(x, y, z)``, what the pressure does, and means.
+
+    ``site`` is the place, ``int N_I n dA`` and ``int N_I dA``; the sums are the moment, the force of the pressure,
+    ``int u . n dA``, ``int p dA``, ``int u^2 / 2 dA`` with the mass lumped, and the area.
+    """
+    arm = zeros(3)
+    push = zeros(3)
+    square = 0.0
+    through = 0.0
+    for k in range(d):
+        arm[k] = site[k]
+        push[k] = load[k]
+        sums[3 + k] += p[0] * site[d + k]
+        square += u[k] * u[k]
+        through += u[k] * site[d + k]
+    arm[0] -= x
+    arm[1] -= y
+    arm[2] -= z
+    for k in range(3):
+        m = (k + 1) % 3
+        n = (k + 2) % 3
+        sums[k] += arm[m] * push[n] - arm[n] * push[m]
+    sums[6] += through
+    sums[7] += p[0] * site[d + d]
+    sums[8] += 0.5 * square * site[d + d]
+    sums[9] += site[d + d]
 
 
 @kernel

@@ -1,34 +1,68 @@
-"""A case of compressible flow as it runs: steps, residual, fields and summary."""
+"""Compressible flow on any mesh, as scripts and cases make it: steps, residual, fields and summary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.compressible_steps import Steps
+from fluxloom.flows.compressible_given import Start, check_symmetry, start_states, with_stream
+from fluxloom.flows.compressible_slow import warn_of_slow_flow
+from fluxloom.flows.compressible_steps import Explicit, steps_of
+from fluxloom.flows.compressible_surface import CompressibleSurface
 from fluxloom.flows.conserved_start import conserving, state_names
+from fluxloom.flows.domain import MeshLike
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
+from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
+from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_fluxes import Flux
+from fluxloom.fv.compressible_geometry import Rotation
+from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.gas import Gas
+from fluxloom.fv.limiters import Limiter
+from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
-from fluxloom.run.start import Start
+from fluxloom.run.start import Start as OtherResult
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible import CompressibleFlow, Source
+from fluxloom.solvers.compressible_cycles import Multigrid
+from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
+from fluxloom.solvers.compressible_implicit_choices import Implicit
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_values import owned_numbers
 
-__all__ = ["CompressibleRun"]
+if TYPE_CHECKING:
+    from fluxloom.fv.node_slopes import NodeSlopes
 
-_COMPONENTS = ("u", "v", "w")
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["Compressible"]
+
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
 
@@ -36,30 +70,103 @@ Array = npt.NDArray[np.float64]
 Window = tuple[float, float, float, float]
 
 
-class CompressibleRun(Flow):
-    """The solver of compressible flow, ready to advance by steps.
+class Compressible(Flow):
+    """Compressible flow on any mesh: the Euler, Navier-Stokes or averaged Navier-Stokes equations.
 
     Parameters
     ----------
-    solver
-        In its initial state.
+    mesh
+        The mesh, the path of its file, a `Domain` that joins patches, or control volumes that are dealt out already
+        (`fluxloom.flows.volumes.flow_volumes`). On several ranks everything is collective.
+    context
+        Where it runs; by default the CPU.
+    boundaries
+        Patch to what is beyond it, see `fluxloom.fv.compressible_boundary`; each patch that is not joined to another
+        needs one.
+    gas
+        What flows; air without viscosity by default.
+    stream
+        The free stream: of boundary conditions without a state, of the start, of pictures and coefficients.
+    start
+        States at the start, see `fluxloom.flows.compressible_given.Start`; the free stream by default.
+    scheme
+        How fluxes are computed, of which order, with which model of turbulence.
+    flux, limiter
+        In place of those of the scheme; ``scheme=CompressibleScheme(limiter=None)`` limits nothing.
     steps
-        What advances it.
-    bodies
-        Patches that pictures show.
+        `Explicit`, `Implicit` or `Multigrid`; by default explicit ones of the scheme's CFL number, each cell's own,
+        towards a steady flow.
+    rotation
+        How the mesh turns; by default it stands still.
+    source
+        What the gas gains, per volume and time: mass, momentum and energy, a value each (`fluxloom.values.value`).
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.compressible.CompressibleFlow`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken; `PatchError`, if a patch has no boundary condition, or a name is that of no patch.
+    SolverError
+        If what is given does not fit.
+
+    Examples
+    --------
+    >>> stream = fl.FreeStream.at_angles(0.8, 101325.0, 288.15, alpha=1.25, dimension=2)
+    >>> ends = {"airfoil": fl.SlipWall(), "far": fl.FarField()}
+    >>> flow = fl.Compressible("naca0012.su2", boundaries=ends, stream=stream)
     """
 
     remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
 
-    def __init__(self, solver: CompressibleFlow, steps: Steps, bodies: Sequence[str] = ()) -> None:
-        self.solver, self.steps_of, self.context = solver, steps, solver.context
+    def __init__(
+        self,
+        mesh: MeshLike | FlowDomain,
+        context: Context | None = None,
+        *,
+        boundaries: Mapping[str, BoundaryCondition],
+        gas: Gas | None = None,
+        stream: FreeStream | None = None,
+        start: Start | None = None,
+        scheme: CompressibleScheme | None = None,
+        flux: Flux | None = None,
+        limiter: Limiter | None = None,
+        steps: Explicit | Implicit | Multigrid | None = None,
+        rotation: Rotation | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.context = context = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
+        gas, scheme = gas or Gas(), _scheme(scheme, flux, limiter, steps)
+        turbulent = scheme.turbulence is not None
+        conditions = with_stream(boundaries, stream, gas, rotation, turbulent=turbulent)
+        check_symmetry(conditions, start, stream, domain.volumes, context)
+        walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
+        distance = domain.wall_distance(walls) if turbulent else None
+        volumes, family = _slopes(domain, scheme.slopes)
+        self.solver = solver = CompressibleFlow(
+            context, volumes, conditions, gas, scheme, distance, source, rotation, slopes=family
+        )  # fmt: skip
+        states = start_states(start, stream, gas, volumes.dimension, turbulent=turbulent)
+        found = together(context.comm, lambda: owned_numbers("start", states, volumes, solver.components))
+        warn_of_slow_flow(solver, found, 0.0 if stream is None else stream.mach)
+        solver.start(found)
+        self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
+        if self.steps_of.steady:
+            solver.given.require_steady()
+        self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
+        self._outside, self._fluxes_of = 0.0 if stream is None else stream.pressure, -1
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
         self._below: Sequence[tuple[str, str]] = ()
+        bodies = [name for name, condition in conditions.items() if isinstance(condition, SlipWall | NoSlipWall)]
         self._window = _window(solver, bodies)
 
-    def start_from(self, start: Start) -> None:
+    def start_from(self, start: OtherResult) -> None:
         """Start from density, velocity and pressure of another result, and the variable of a model of turbulence.
 
         They are bounded by those around them, so that density and pressure stay above 0; then mass, momentum and energy
@@ -69,17 +176,29 @@ class CompressibleRun(Flow):
         solver, cv = self.solver, self.solver.volumes
         names, before = state_names(solver.dimension), solver.states()
         if start.held({"run.flow.solver.w": solver.w}, "mesh"):
-            solver.start(solver.states())
-            solver.time, solver.steps = start.clock
-            return
-        more = ("nu_tilde",) if solver.turbulent else ()
-        found = start.at(
-            cv.centres[: cv.owned], names, optional=more, bounded=True, volumes=cv.volumes[: cv.owned],
-            correct=conserving(solver.gas, solver.dimension),
-        )  # fmt: skip
-        rest = [found.get(name, before[:, -1]) for name in more]
-        solver.start(np.stack([*(found[name] for name in names), *rest], axis=1))
+            states = solver.states()
+        else:
+            more = ("nu_tilde",) if solver.turbulent else ()
+            found = start.at(
+                cv.centres[: cv.owned], names, optional=more, bounded=True, volumes=cv.volumes[: cv.owned],
+                correct=conserving(solver.gas, solver.dimension),
+            )  # fmt: skip
+            rest = [found.get(name, before[:, -1]) for name in more]
+            states = np.stack([*(found[name] for name in names), *rest], axis=1)
+        solver.start(states)
         solver.time, solver.steps = start.clock
+        solver.given.prepare(solver.time)
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole()
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` for a time as the end of steps without one."""
+        if until.time and self.steps_of.steady:
+            raise SolverError(
+                "until: these steps lead towards a steady flow, which has no time: give steps=Explicit(...), not local"
+            )
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -111,7 +230,7 @@ class CompressibleRun(Flow):
         if not self._begun:
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
-        found = self.steps_of.step(until.time)
+        found = self.steps_of.step(until.next)
         self._fixed += found.fixed
         self._bad += found.bad
         self._last = flow.limits - before + found.bad
@@ -120,6 +239,22 @@ class CompressibleRun(Flow):
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         return self._residual
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def fluxes(self) -> None:
+        """Let the fluxes be those of the present state, once a step for all that measure them. Collective."""
+        if self._fluxes_of != self.solver.steps:
+            self.solver.before()
+            self._fluxes_of = self.solver.steps
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> CompressibleSurface:
+        """Return patches as a surface, with the fluxes of the discrete equations through them. Collective."""
+        return CompressibleSurface(self.solver, patches, about, self._outside, self.fluxes)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
@@ -179,22 +314,68 @@ class CompressibleRun(Flow):
             Picture("p", f"Pressure: {where}", "pressure", self._window, "RdBu_r"),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
         With a model of turbulence also its variable; and in how many steps cells were limited to keep density and
-        pressure above 0, if any were.
+        pressure above 0, if any were. Derived ones are those of `gas_quantities`, what gradients say, and what a model
+        of turbulence knows.
         """
-        d, w = self.solver.dimension, self.solver.states()
-        mean, gas = w[:, : d + 2], self.solver.gas
-        found = {"rho": w[:, 0].copy()} | {name: w[:, 1 + k].copy() for k, name in enumerate(_COMPONENTS[:d])}
-        with np.errstate(all="ignore"):
-            found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
-            found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
-        found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
-        limited = self.solver.positivity.limited
-        found |= {} if limited is None else {"limited": self.solver.owned(limited)}
-        return found
+        solver, d = self.solver, self.solver.dimension
+        states, gas = cache(solver.states), solver.gas
+        velocity = lambda: states()[:, 1 : 1 + d]  # noqa: E731
+        density = Quantity("kg/m^3", "density", lambda: states()[:, 0].copy())
+        derived = gas_quantities(lambda: states()[:, : d + 2], gas, self.stream)
+        found = {"rho": density} | velocity_quantities(velocity, d, "m/s")
+        found["p"] = Quantity("Pa", "pressure", lambda: states()[:, 1 + d].copy())
+        found |= {name: derived[name] for name in ("T", "mach")}
+        derived |= speed_quantity(velocity, "m/s") | self._gradients()
+        limited = solver.positivity.limited
+        counts = Quantity("", "steps in which a cell was limited", lambda: np.zeros(solver.volumes.owned))
+        if solver.turbulent:
+            found["nu_tilde"] = Quantity("m^2/s", "variable of the model", lambda: states()[:, 2 + d].copy())
+            derived["mu_t"] = Quantity("Pa s", "eddy viscosity", lambda: self._eddy.now())
+            derived["wall_distance"] = Quantity("m", "wall distance", lambda: solver.owned(solver.distance))
+        if limited is None:
+            derived["limited"] = counts
+        else:
+            found["limited"] = replace(counts, values=lambda: solver.owned(limited))
+        return Fields(found, derived)
+
+    def _gradients(self) -> dict[str, Quantity]:
+        """Return what the gradients of the states say."""
+        d, found = self.solver.dimension, cache(lambda: self._gradient.now())
+        steep = Quantity("kg/m^4", "size of the gradient of the density", lambda: np.linalg.norm(found()[:, 0], axis=1))
+        velocity = lambda: found()[:, 1 : 1 + d]  # noqa: E731
+        turning = curl_quantities(cache(lambda: curl(velocity())), d, "1/s")
+        return {"schlieren": steep} | turning | gradient_quantities(velocity, "1/s")
+
+    @cached_property
+    def _gradient(self) -> StateGradient:
+        return StateGradient(self.solver)
+
+    @cached_property
+    def _eddy(self) -> EddyViscosity:
+        return EddyViscosity(self.solver)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity, pressure and the variable of a model of turbulence."""
+        flow, d = self.solver, self.solver.dimension
+        values = [AveragedValue("rho", flow.w, 0, unit="kg/m^3"), AveragedValue("p", flow.w, 1 + d, unit="Pa")]
+        values += [AveragedValue("nu_tilde", flow.w, 2 + d, unit="m^2/s")] if flow.turbulent else []
+        cv = flow.volumes
+        return Averaged(
+            flow.elements, values, flow.owned, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned], flow.w,
+            COMPONENTS[:d], first=1, unit="m/s",
+        )  # fmt: skip
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples states at points. Collective."""
+        from fluxloom.solvers.compressible_monitors import StateProbes
+
+        return StateProbes(self.solver, points, capacity, self.steps_of.steady, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
@@ -271,6 +452,26 @@ class CompressibleRun(Flow):
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return self.steps_of.advice()
+
+
+def _scheme(
+    scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
+) -> CompressibleScheme:
+    """Return a scheme with what is given in place of its own."""
+    found = scheme or CompressibleScheme()
+    found = found if flux is None else replace(found, flux=flux)
+    found = found if limiter is None else replace(found, limiter=limiter)
+    return replace(found, cfl=steps.cfl) if isinstance(steps, Explicit) else found
+
+
+def _slopes(domain: FlowDomain, kind: Literal["faces"] | NodeSlopes) -> tuple[ControlVolumes, Family | None]:
+    """Return control volumes with what slopes look at, and what they are found from where that is not across faces."""
+    if kind == "faces":
+        return domain.volumes, None
+    try:
+        return domain.node_slopes(kind)
+    except SolverError as error:
+        raise SolverError(f"slopes: {error}") from None
 
 
 def _window(flow: CompressibleFlow, bodies: Sequence[str]) -> Window | None:

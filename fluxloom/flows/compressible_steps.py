@@ -1,22 +1,23 @@
-"""How a case of compressible flow makes its steps: explicit in time or towards a steady flow, implicit, multigrid."""
+"""How a compressible flow makes its steps: explicit in time or towards a steady flow, implicit, multigrid."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import nan
+from math import inf, nan
 from typing import Any, Protocol
 
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.run.reports import executables
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible import FOREVER, CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
 
-__all__ = ["ImplicitRun", "LocalRun", "MultigridRun", "Ramp", "Steps", "Taken", "TimeRun"]
+__all__ = ["Explicit", "ImplicitRun", "LocalRun", "MultigridRun", "Steps", "Taken", "TimeRun", "steps_of"]
 
 _CLOSE = 1e-12
 
@@ -41,16 +42,43 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Ramp:
-    """A CFL number that grows by equal amounts, from ``start`` to ``cfl`` in some steps; 0 steps: it is ``cfl``."""
+class Explicit:
+    """Explicit steps, by the stages of ``scheme.time``.
 
-    cfl: float
-    start: float = 0.0
-    steps: int = 0
+    Attributes
+    ----------
+    cfl
+        ``dt = 2 cfl V / sum A (|u_n| + c)``.
+    local
+        Whether each cell has a step of its own, towards a steady flow; else all have the same, in time.
+    cfl_start, ramp
+        The CFL number grows by equal amounts, from ``cfl_start`` to ``cfl`` in ``ramp`` steps; 0: it is ``cfl``.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range, or only one of ``cfl_start`` and ``ramp`` is given.
+    """
+
+    cfl: float = 0.8
+    local: bool = False
+    cfl_start: float = 0.0
+    ramp: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cfl < inf:
+            raise SolverError(f"cfl: a number above 0 is wanted, not {self.cfl!r}")
+        if self.ramp < 0 or self.cfl_start < 0.0:
+            raise SolverError(f"ramp and cfl_start are at least 0, not {self.ramp!r} and {self.cfl_start!r}")
+        if bool(self.ramp) != bool(self.cfl_start):
+            given, missing = ("ramp", "cfl_start") if self.ramp else ("cfl_start", "ramp")
+            raise SolverError(f"{given} is there but {missing} is not: give both, or neither")
+        if self.cfl_start > self.cfl:
+            raise SolverError(f"cfl_start ({self.cfl_start:g}) is more than cfl ({self.cfl:g}), to which it grows")
 
     def at(self, step: int) -> float:
         """Return the CFL number of a step; the first one has the number 0."""
-        return self.start + (self.cfl - self.start) * step / self.steps if step < self.steps else self.cfl
+        return self.cfl_start + (self.cfl - self.cfl_start) * step / self.ramp if step < self.ramp else self.cfl
 
 
 class Steps(Protocol):
@@ -117,8 +145,8 @@ class LocalRun:
     measure = "balance of mass, over that of the first step"
     explicit = steady = True
 
-    def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
-        self.flow, self.ramp = flow, ramp
+    def __init__(self, flow: CompressibleFlow, how: Explicit) -> None:
+        self.flow, self.how = flow, how
 
     def begin(self) -> float:
         """Return 0: the norm is that of the last stage of a step."""
@@ -126,13 +154,13 @@ class LocalRun:
 
     def step(self, end: float) -> Taken:
         """Make a step."""
-        _pace(self.flow, self.ramp)
+        _pace(self.flow, self.how)
         self.flow.iterate()
         return _taken(self.flow)
 
     def columns(self) -> dict[str, float]:
         """Return the CFL number, where it grows."""
-        return {"cfl": self.flow.cfl} if self.ramp.steps else {}
+        return {"cfl": self.flow.cfl} if self.how.ramp else {}
 
     def summary(self) -> Rows:
         """Return nothing."""
@@ -140,7 +168,7 @@ class LocalRun:
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        grow = "" if self.ramp.steps else ", let it grow (time.ramp)"
+        grow = "" if self.how.ramp else ", let it grow (time.ramp)"
         return f"lower time.cfl (now {self.flow.cfl:g}){grow}, or take scheme.order = 1 for the first steps"
 
     def stalled(self) -> str:
@@ -169,17 +197,18 @@ class TimeRun(LocalRun):
     steady = False
     remembers = ("length",)
 
-    def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
-        super().__init__(flow, ramp)
+    def __init__(self, flow: CompressibleFlow, how: Explicit) -> None:
+        super().__init__(flow, how)
         self.length = 0.0
 
     def step(self, end: float) -> Taken:
         """Make a step."""
-        flow, left, last = self.flow, end - self.flow.time, self.length
-        _pace(flow, self.ramp)
+        flow, last = self.flow, self.length
+        left = end - flow.time if end else FOREVER
+        _pace(flow, self.how)
         whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
         self.length = flow.advance(left if whole else 0.5 * left)
-        if abs(end - flow.time) <= _CLOSE * end:
+        if end and abs(end - flow.time) <= _CLOSE * end:
             flow.time = end
         return _taken(flow)
 
@@ -336,9 +365,34 @@ class MultigridRun:
         return self.flow.w
 
 
-def _pace(flow: CompressibleFlow, ramp: Ramp) -> None:
-    if flow.steps <= ramp.steps and ramp.steps:
-        flow.pace(ramp.at(flow.steps))
+def steps_of(flow: CompressibleFlow, how: Explicit | Implicit | Multigrid) -> Steps:
+    """Return what advances a flow. Collective.
+
+    Raises
+    ------
+    SolverError
+        If the flow cannot be advanced so.
+    """
+    if isinstance(how, Explicit):
+        return LocalRun(flow, how) if how.local else TimeRun(flow, how)
+    if isinstance(how, Implicit):
+        return ImplicitRun(flow, how)
+    if not isinstance(how, Multigrid):
+        raise SolverError(f"steps: Explicit, Implicit or Multigrid is wanted, not {how!r}")
+    if flow.volumes.turned is not None:
+        raise SolverError(
+            "steps: cells at sides that are joined by a rotation (sectors) are not fused to coarse ones; take Implicit "
+            "or Explicit"
+        )
+    try:
+        return MultigridRun(flow, how)
+    except (SolverError, MeshError) as error:
+        raise SolverError(f"multigrid: {str(error).removeprefix('multigrid: ')}") from None
+
+
+def _pace(flow: CompressibleFlow, how: Explicit) -> None:
+    if flow.steps <= how.ramp and how.ramp:
+        flow.pace(how.at(flow.steps))
 
 
 def _taken(flow: CompressibleFlow, norm: float | None = None) -> Taken:

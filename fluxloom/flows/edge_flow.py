@@ -1,35 +1,68 @@
-"""A case of flow on edges as it runs: fields at points, the history, and where the time goes."""
+"""Incompressible flow on edges, as scripts and cases make it: fields at points, the history, where the time goes."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.edge_flow_surface import EdgeFlowSurface
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_bounded,
+    check_start,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import edge_flow_watch
+from fluxloom.flows.points import PointDomain, flow_points
+from fluxloom.flows.velocity_checks import check_walls
+from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.operators import Preconditioner
+from fluxloom.linalg.status import Stop
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_boundary import EdgePatch
+from fluxloom.solvers.edge_flow import EdgeFlow as Solver
+from fluxloom.solvers.edge_loops import Field
+from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import TrackedSubscales
 
-__all__ = ["EdgeFlowRun", "FlowOnPoints", "volume_of"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["EdgeFlow", "FlowOnPoints", "volume_of"]
+
+Array = npt.NDArray[np.float64]
 
 _GRADIENT = 9
+_COURANT = 0.8
+"""Of the largest stable step, where it is not given."""
 
 
 class FlowOnPoints(FlowInTime):
@@ -37,6 +70,24 @@ class FlowOnPoints(FlowInTime):
 
     place = "point"
     domain: PointMesh
+    _source: Domain
+
+    def _settle(self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str]) -> PointMesh:
+        """Take a mesh, and return its points of this rank. Collective."""
+        where = Context("cpu") if context is None else context
+        found = mesh if isinstance(mesh, PointDomain) else flow_points(mesh, where, boundaries)
+        self._source, self.domain = found.domain, found.points
+        self.partition = self.domain.mesh.part.report()
+        return self.domain
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole()
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return list(self.domain.patches)
 
     @property
     def part(self) -> Part | None:
@@ -54,8 +105,43 @@ class FlowOnPoints(FlowInTime):
         return self.domain.points.total
 
 
-class EdgeFlowRun(FlowOnPoints):
-    """The solver of flow on edges, ready to advance by steps; see `FlowInTime` for the parameters."""
+class EdgeFlow(FlowOnPoints):
+    """Incompressible flow on triangles or tetrahedra, in finite elements edge by edge.
+
+    Parameters
+    ----------
+    mesh
+        The mesh, the path of its file, or points that are dealt out already (`fluxloom.flows.points.flow_points`). On
+        several ranks everything is collective.
+    context
+        Where it runs; by default the CPU.
+    viscosity
+        Kinematic: a number, or a function of the points ``(n, d)``.
+    boundaries
+        Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or `WallLaw`; each patch needs one.
+    start
+        Velocity at the start, ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; it is made
+        free of divergence. At rest by default.
+    force
+        Acceleration: ``(d,)``, or a function of the points.
+    scheme, steps, model
+        How it is computed: the discretisation; lengths of the steps; eddy viscosity.
+    stop, preconditioner, krylov
+        Of the solver of the pressure, see `fluxloom.solvers.edge_flow.EdgeFlow`.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.edge_flow.EdgeFlow`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken, or has other cells; `PatchError`, if a patch has no boundary condition, or a name is that
+        of no patch.
+    SolverError
+        If what is given does not fit.
+    """
 
     curves = (
         *FlowInTime.curves,
@@ -63,8 +149,32 @@ class EdgeFlowRun(FlowOnPoints):
         HistoryPanel("iterations", ("iterations",)),
     )
 
-    def __init__(self, solver: EdgeFlow, lengths: StepLengths) -> None:
-        self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
+    def __init__(
+        self,
+        mesh: MeshLike | PointDomain,
+        context: Context | None = None,
+        *,
+        viscosity: float | Callable[[Array], npt.ArrayLike],
+        boundaries: Mapping[str, EdgePatch],
+        start: Field = (),
+        force: Field = (),
+        scheme: EdgeScheme | None = None,
+        steps: StepLengths | None = None,
+        model: EddyViscosity | None = None,
+        stop: Stop | None = None,
+        preconditioner: Preconditioner | None = None,
+        krylov: type[Krylov] = ConjugateGradient,
+    ) -> None:
+        points = self._settle(mesh, context, boundaries)
+        check_walls(points, boundaries)
+        self.solver = solver = Solver(
+            points, viscosity, boundaries, force=force, scheme=scheme, model=model, stop=stop,
+            preconditioner=preconditioner, krylov=krylov,
+        )  # fmt: skip
+        check_start(solver.initialise(start), solver.stop)
+        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        if lengths.dt:
+            solver.prepare(lengths.dt)
         super().__init__(solver, Change(solver.u, mass, volume_of(mass)), lengths)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
@@ -88,13 +198,17 @@ class EdgeFlowRun(FlowOnPoints):
         else:
             values = start.velocity(loops.places)
             solver.initialise(lambda _: values).require("the pressure of the start")
+        if self.lengths.dt:
+            solver.prepare(self.lengths.dt)
         solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return math.isfinite(self.solver.stable_step(self.lengths.courant))
+
     def _largest_step(self) -> float:
         dt = self.solver.stable_step(self.lengths.courant)
-        if not math.isfinite(dt):
-            raise SolverError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
+        check_bounded(math.isfinite(dt))
         return dt
 
     def failed(self) -> None:
@@ -109,11 +223,21 @@ class EdgeFlowRun(FlowOnPoints):
     def columns(self) -> dict[str, float]:
         """Return time, energy, its decay, the imbalance of mass, and the iterations of the pressure."""
         state = self.solver.state()
-        decay, left = self._decay(state.time, state.kinetic_energy), state.imbalance if state.steps else math.nan
+        left = state.imbalance if state.steps else math.nan
         return {
-            "time": state.time, "kinetic_energy": state.kinetic_energy, "decay": decay, "imbalance": left,
+            "time": state.time, "kinetic_energy": state.kinetic_energy, "decay": math.nan, "imbalance": left,
             "iterations": float(self._last),
         }  # fmt: skip
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.domain.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> EdgeFlowSurface:
+        """Return patches as a surface, whose force is what holds their points. Collective."""
+        return EdgeFlowSurface(self.solver, patches, about)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -130,30 +254,40 @@ class EdgeFlowRun(FlowOnPoints):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, pressure, vorticity and, of a model, eddy viscosity, ``(n,)`` each.
 
         Of a flow in three dimensions the vorticity is its magnitude. Of a step that failed the velocity is that of the
-        momentum.
+        momentum. Derived ones are what the gradient of the velocity says, and the pressure of the fluid at rest.
         """
-        solver, loops = self.solver, self.solver.loops
-        velocity = loops.hat.read() if self._lost else solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": solver.pressure()}
-            found["vorticity"] = self._vorticity()
+        solver, loops, d = self.solver, self.solver.loops, self.solver.dimension
+        velocity = cache(loops.hat.read if self._lost else solver.velocity)
+        pressure, gradient = cache(solver.pressure), cache(self._velocity_gradient)
+        turning = curl_quantities(cache(lambda: curl(gradient())), d, "1/s")
+        found = velocity_quantities(velocity, d, "m/s") | speed_quantity(velocity, "m/s")
+        found |= {"p": Quantity("m^2/s^2", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
         if loops.model is not None:
-            found["nu_t"] = loops.nu.read() - loops.laminar.read()
-        return found
+            found["nu_t"] = Quantity(
+                "m^2/s", "kinematic eddy viscosity", lambda: loops.nu.read() - loops.laminar.read()
+            )  # fmt: skip
+        derived = turning | gradient_quantities(gradient, "1/s") | total_pressure(pressure, velocity, "m^2/s^2")
+        return Fields(found, derived)
 
-    def _vorticity(self) -> npt.NDArray[np.float64]:
-        """Return the vorticity of the points, its magnitude in space."""
+    def averaged(self) -> Averaged:
+        """Return velocity and kinematic pressure at the points."""
+        loops, mass = self.solver.loops, self.solver.operators.mass
+        count = loops.points.size
+        return Averaged(
+            loops.points, [AveragedValue("p", loops.shown, unit="m^2/s^2")], Dat.read,
+            lambda: self.domain.coordinates[:count], lambda: mass.read().reshape(-1), loops.u,
+            COMPONENTS[: self.solver.dimension], unit="m/s",
+        )  # fmt: skip
+
+    def _velocity_gradient(self) -> npt.NDArray[np.float64]:
+        """Return ``du_i / dx_j`` at the points, ``(n, d, d)``. Collective."""
+        d = self.solver.dimension
         self._curl()
-        g = self._gradient.read().reshape(-1, 3, 3)
-        z = g[:, 1, 0] - g[:, 0, 1]
-        if self.solver.dimension == 2:
-            return z
-        return np.sqrt((g[:, 2, 1] - g[:, 1, 2]) ** 2 + (g[:, 0, 2] - g[:, 2, 0]) ** 2 + z**2)
+        return self._gradient.read().reshape(-1, 3, 3)[:, :d, :d]
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         loops = self.solver.loops
@@ -187,6 +321,14 @@ class EdgeFlowRun(FlowOnPoints):
             dat.buffer.device()
         device.synchronize()
         return time.perf_counter() - middle, middle - begin
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points. Collective."""
+        from fluxloom.solvers.edge_probes import EdgeProbes
+
+        return EdgeProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
@@ -13,7 +14,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
 from fluxloom.run.reports import merged_reports
@@ -84,11 +85,12 @@ class FlowInTime(Flow):
         Of the steps.
     """
 
-    remembers = ("_iterations", "_largest", "_last", "_residual", "_lines")
+    remembers = ("_iterations", "_largest", "_last", "_residual")
 
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
 
+    losses = MappingProxyType({"decay": "kinetic_energy"})
     curves: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
     """Panels of ``history.png``."""
 
@@ -96,8 +98,6 @@ class FlowInTime(Flow):
         self._flow, self.lengths, self._change, self.context = solver, lengths, change, solver.context
         self._iterations, self._last, self._residual = 0, 0, float("nan")
         self._largest = 0.0
-        self._lines: list[tuple[float, float]] = []
-        """Time and kinetic energy of the last line of the history, and of the one before."""
         self._unsolved = False
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
 
@@ -105,6 +105,10 @@ class FlowInTime(Flow):
     def _largest_step(self) -> float:
         """Return the largest stable step."""
         raise NotImplementedError
+
+    def _bounded(self) -> bool:
+        """Return whether there is a largest stable step. Collective."""
+        return True
 
     def _before(self, dt: float) -> None:
         """Do what comes before a step."""
@@ -119,6 +123,11 @@ class FlowInTime(Flow):
     def dimension(self) -> int:
         """2 or 3."""
         return self._flow.dimension
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` where the largest stable step is wanted, and there is none for the flow at its start."""
+        if not self.lengths.dt:
+            check_bounded(self._bounded())
 
     @property
     def steps(self) -> int:
@@ -140,11 +149,13 @@ class FlowInTime(Flow):
 
         In time all steps of a given length are made equal such that a whole number of them hits the end, of others the
         last ones, by a twentieth at most; where that is too little the last two share what is left. A run towards a
-        steady state goes past the end.
+        steady state goes past the end. Where a monitor stops steps, it is as an end of those that are not given.
         """
         given = self.lengths.dt
         dt = given or self._largest_step()
         left = until.time - self._flow.time if until.time and not until.steady else math.inf
+        if not given:
+            left = min(left, until.stop - self._flow.time)
         if math.isinf(left) or (not given and left > _STRETCHED * dt):
             return dt
         count = max(1, math.ceil(left / dt * (1.0 - _CLOSE)))
@@ -205,15 +216,6 @@ class FlowInTime(Flow):
             )
         self._last = status.iterations
         self._iterations += status.iterations
-
-    def _decay(self, time: float, kinetic: float) -> float:
-        """Return what the kinetic energy has lost a time since the line before; NaN in the first one."""
-        if not self._lines or time > self._lines[-1][0]:
-            self._lines = [*self._lines[-1:], (time, kinetic)]
-        if len(self._lines) < 2:
-            return math.nan
-        (before, had), _ = self._lines
-        return (had - kinetic) / (time - before)
 
     def why_stalled(self, found: Stall) -> str:
         """Return that the tolerance of the pressure is what is left, where it is.

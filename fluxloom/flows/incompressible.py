@@ -1,59 +1,214 @@
-"""A case of incompressible flow in finite volumes as it runs: steps, residual, fields and summary."""
+"""Incompressible flow on any mesh, as scripts and cases make it: steps, residual, fields and summary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
+from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    check_start,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.incompressible_surface import IncompressibleSurface
+from fluxloom.flows.velocity_checks import check_velocities
+from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
+from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
-from fluxloom.solvers.flow_vorticity import Vorticity
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.flow_gradient import VelocityGradient
+from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
+from fluxloom.solvers.flow_scalar import Scalar
+from fluxloom.solvers.incompressible import Incompressible as Solver
 
-__all__ = ["IncompressibleRun"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["Incompressible", "IncompressibleScheme", "Pressure", "Velocity"]
+
+_COURANT, _DIFFUSION = 0.35, 0.2
+"""Of the largest stable step, where they are not given."""
+
+Velocity = Sequence[float] | Callable[[npt.NDArray[np.float64]], npt.ArrayLike]
+"""A vector, or a function of the places ``(n, d)`` that returns as many."""
 
 
-class IncompressibleRun(FlowInTime):
-    """The solver of incompressible flow, ready to advance by steps.
+@dataclass(frozen=True)
+class IncompressibleScheme:
+    """How an incompressible flow is computed.
+
+    Attributes
+    ----------
+    time
+        See `fluxloom.fv.projection_schemes`.
+    consistent
+        Whether the operators are exact for linear fields on every mesh; those that are not keep energy. None: where the
+        mesh is not orthogonal.
+    steady
+        Whether the steady flow that steps lead to does not depend on their length (`fluxloom.solvers.flow_steady`);
+        wanted by runs that end at one.
+    """
+
+    time: ProjectionScheme = AdamsBashforth()
+    consistent: bool | None = None
+    steady: bool = False
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """How the equation of the pressure is solved.
+
+    Attributes
+    ----------
+    method
+        See `fluxloom.solvers.flow_pressure`.
+    stop
+        When iterations end.
+    preconditioner
+        What makes them converge faster.
+    """
+
+    method: PressureMethod = ConjugateGradients()
+    stop: Stop = Stop(rtol=1e-6)
+    preconditioner: Preconditioner = Jacobi()
+
+
+class Incompressible(FlowInTime):
+    """Incompressible flow on any mesh, in finite volumes.
 
     Parameters
     ----------
-    solver
-        In its initial state.
-    lengths
-        Of the steps.
+    mesh
+        The mesh, the path of its file, a `Domain` that joins patches, or control volumes that are dealt out already
+        (`fluxloom.flows.volumes.flow_volumes`). On several ranks everything is collective.
+    context
+        Where it runs; by default the CPU.
+    viscosity
+        Kinematic.
+    boundaries
+        Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch that is not joined to
+        another needs one.
+    start
+        Velocity at the start, ``(d,)``, or a function of the places ``(n, d)`` that returns as many vectors; it is made
+        free of divergence. At rest by default.
+    force
+        Acceleration, ``(d,)``.
     mean_velocity
-        Of the volume, which the force keeps, component by component; 0: no force. Empty: the force stays as it is.
-    budget
-        Whether the history has the budget of energy.
+        Of the volume, ``(d,)``, which the force keeps, component by component; 0: no force. Empty: the force stays as
+        it is.
+    scheme, steps, model, pressure
+        How it is computed: operators and time scheme; lengths of the steps; eddy viscosity; solver of the pressure.
+    scalars
+        What the flow carries, and what may drive it.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.incompressible.Incompressible`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken; `PatchError`, if a patch has no boundary condition, or a name is that of no patch.
+    SolverError
+        If what is given does not fit.
+
+    Examples
+    --------
+    >>> ends = {"lid": fl.NoSlip((1.0, 0.0)), "walls": fl.NoSlip()}
+    >>> flow = fl.Incompressible("cavity.msh", viscosity=1e-2, boundaries=ends, steps=fl.StepLengths(dt=0.01))
     """
 
     curves = (*FlowInTime.curves, HistoryPanel("energy per time", ("dissipation", "decay")))
 
     def __init__(
-        self, solver: Incompressible, lengths: StepLengths, mean_velocity: Sequence[float] = (), *, budget: bool = True
-    ) -> None:  # fmt: skip
-        self.solver, cv = solver, solver.volumes
-        volume = float(solver.context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
+        self,
+        mesh: MeshLike | FlowDomain,
+        context: Context | None = None,
+        *,
+        viscosity: float,
+        boundaries: Mapping[str, Boundary],
+        start: Velocity = (),
+        force: Sequence[float] = (),
+        mean_velocity: Sequence[float] = (),
+        scheme: IncompressibleScheme | None = None,
+        steps: StepLengths | None = None,
+        model: EddyViscosity | None = None,
+        pressure: Pressure | None = None,
+        scalars: Sequence[Scalar] = (),
+    ) -> None:
+        context = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
+        how, solving, cv = scheme or IncompressibleScheme(), pressure or Pressure(), domain.volumes
+        if len(force) and len(mean_velocity):
+            raise SolverError("force: give only one of force and mean_velocity")
+        check_velocities(cv, boundaries, context.comm)
+        self.solver = solver = Solver(
+            context, cv, viscosity, boundaries, force=force, stop=solving.stop, preconditioner=solving.preconditioner,
+            scheme=how.time, model=model, pressure=solving.method, scalars=scalars, consistent=how.consistent,
+        )  # fmt: skip
+        if how.steady:
+            solver.seek_steady()
+        check_start(solver.initialise(start), solving.stop)
+        lengths = (steps or StepLengths()).bounds(_COURANT, _DIFFUSION)
+        volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
         super().__init__(solver, Change(solver.u, solver.weight, volume), lengths)
+        self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
+        self._viscous = viscosity > 0.0
         self._mean_velocity = mean_velocity
-        self._drive = MeanVelocity(solver, mean_velocity) if mean_velocity else None
-        self._energy = EnergyBudget(solver) if budget else None
-        self._curl = Vorticity(solver)
+        self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
+        self._gradient, self._budget = VelocityGradient(solver), None
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole()
+
+    def _energy(self) -> EnergyBudget:
+        """Return its budget of energy, made when it is asked for first. Collective."""
+        if self._budget is None:
+            self._budget = EnergyBudget(self.solver)
+        return self._budget
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` for an end at a steady flow that depends on the length of the steps."""
+        super().check_end(until)
+        if until.steady and not self._steady:
+            raise SolverError(
+                "until: the steady flow of this scheme depends on the length of its steps: give "
+                "scheme=IncompressibleScheme(steady=True)"
+            )
 
     def start_from(self, start: Start) -> None:
         """Start from velocity and scalars of another result; scalars that it has not stay as they are.
@@ -73,6 +228,9 @@ class IncompressibleRun(FlowInTime):
         solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return self._viscous or any(self.context.comm.allgather(bool(self.solver.us.read().any())))
+
     def _largest_step(self) -> float:
         return self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
 
@@ -87,17 +245,29 @@ class IncompressibleRun(FlowInTime):
 
     def columns(self) -> dict[str, float]:
         """Return time, the budget of energy, and the force that keeps the flow."""
-        if self._energy is None:
-            return {}
-        now = self._energy.now()
-        decay = self._decay(now.time, now.kinetic)
+        energy = self._energy()
+        now = energy.now()
         found = {
-            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / self._energy.volume,
-            "dissipation": now.dissipation, "decay": decay,
+            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / energy.volume,
+            "dissipation": now.dissipation, "decay": math.nan,
         }  # fmt: skip
         if self._drive is not None:
             found |= {f"force_{'xyz'[k]}": value for k, value in enumerate(self._drive.force.tolist())}
         return found
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return tuple(self.solver.volumes.patches)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the pressure at the faces and the friction along them. Collective."""
+        return IncompressibleSurface(self.solver, patches, about)
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> IncompressibleSurface:
+        """Return patches as a surface, with the terms of the discrete equations. Collective."""
+        return IncompressibleSurface(self.solver, patches, about, balance=True)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -124,18 +294,32 @@ class IncompressibleRun(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, the pressure of the fluid at rest, and the eddy viscosity of a model.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            curl = self._curl.now()
-            found["vorticity"] = curl if curl.ndim == 1 else np.linalg.norm(curl, axis=1)
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure, gradient = cache(solver.velocity), cache(solver.pressure), cache(self._gradient.now)
+        turning = curl_quantities(cache(lambda: curl(gradient())), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        derived = turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, "")
+        if solver.model is not None:
+            derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
+        return Fields(found, derived)
+
+    def averaged(self) -> Averaged:
+        """Return velocity, kinematic pressure and scalars, with what the velocity carries of these."""
+        flow, cv = self.solver, self.solver.volumes
+        inside = flow.context.map(flow.cells, flow.elements, flow.spaces.inside[:, None], "inside")[0]
+        values = [AveragedValue("p", flow.phi, scale=lambda: 1.0 / flow.impulse)]
+        values += [AveragedValue(name, one.theta[inside], mixed=True) for name, one in flow.scalars.all.items()]
+        return Averaged(
+            flow.cells, values, Dat.read, lambda: cv.centres[: cv.owned], lambda: cv.volumes[: cv.owned],
+            flow.u[inside], COMPONENTS[: flow.dimension],
+        )  # fmt: skip
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver
@@ -144,6 +328,14 @@ class IncompressibleRun(FlowInTime):
         if self._drive is not None:
             found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
         return found
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity, pressure and scalars at points. Collective."""
+        from fluxloom.solvers.flow_probes import Probes
+
+        return Probes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

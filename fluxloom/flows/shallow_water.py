@@ -1,10 +1,11 @@
-"""The tsunami case as it runs: reports, gauges, events, snapshots and pictures."""
+"""Shallow water, as scripts and cases make it: reports, events and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,31 +13,45 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
+from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
+from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
+from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow_water import primitive
+from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.files import fields_name, write_fields, write_table
-from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
+from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowWater, Survey
+from fluxloom.solvers.shallow_water import Field, Survey
+from fluxloom.solvers.shallow_water import ShallowWater as Solver
 
-__all__ = ["Event", "Plan", "TsunamiRun"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["Event", "Plan", "ShallowWater", "WaterDomain", "water_mesh"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
 _TRIAL_STEPS = 10
+_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 
 
 @dataclass(frozen=True)
@@ -63,10 +78,8 @@ class Plan:
     ----------
     end, intervals
         The run has so many equal intervals, with a report after each.
-    gauges, sampling
-        Points, and the seconds between two of their rows.
-    snapshots
-        Files of fields, at equal intervals.
+    gauges
+        Points that the picture of the surface shows.
     events
         In order of time.
     """
@@ -74,115 +87,116 @@ class Plan:
     end: float
     intervals: int
     gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    sampling: float = 1.0
-    snapshots: int = 0
     events: tuple[Event, ...] = ()
 
 
-class WaterFiles(Monitor):
-    """Gauges in ``gauges.csv``, and the fields now and then.
+@dataclass(frozen=True, eq=False)
+class WaterDomain:
+    """Where shallow water is.
 
-    Parameters
+    Attributes
     ----------
-    solver, plan
-        The water, and what is done when.
+    domain
+        What it was made of.
     mesh
-        Returns the whole mesh, on rank 0.
+        Of this rank.
     """
 
-    name, remembers = "gauges", ("memory",)
+    domain: Domain
+    mesh: Mesh
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
-        self.solver, self.plan, self._mesh = solver, plan, mesh
-        self.gauges = Gauges(solver, plan.gauges)
-        self.rows: list[tuple[float, FloatArray]] = []
-        """Times, and what `Gauges.read` returned."""
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """The rows so far."""
-        times, values = self.series()
-        return {"gauges": list(self.gauges.names), "times": times, "values": values}
-
-    @memory.setter
-    def memory(self, memory: Mapping[str, Any]) -> None:
-        """Take back what a checkpoint has kept."""
-        names, before = self.gauges.names, list(memory["gauges"])
-        values = np.full((len(memory["times"]), len(names), 4), np.nan)
-        for k, name in enumerate(names):
-            if name in before:
-                values[:, k] = memory["values"][:, before.index(name)]
-        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
-
-    @property
-    def intervals(self) -> list[float]:
-        """Seconds between two samples, and between two files."""
-        plan = self.plan
-        return [*([plan.sampling] if plan.gauges else []), *([plan.end / plan.snapshots] if plan.snapshots else [])]
-
-    def at(self, time: float) -> None:
-        """Take what is due at a time."""
-        plan, close = self.plan, _CLOSE * self.plan.end
-        if plan.gauges and _due(time, plan.sampling, close):
-            self.rows.append((time, self.gauges.read()))
-        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
-            self._snapshot(round(time * plan.snapshots / plan.end))
-
-    def _snapshot(self, number: int) -> None:
-        """Write the fields."""
-        solver = self.solver
-        fields = gathered(solver.context.comm, solver.mesh.cells.part, solver.fields())
-        name, time = fields_name("auto", f"snapshot_{number:04d}"), solver.time
-        self.folder.write_at(time, name, lambda path: write_fields(path, self._mesh(), fields, time=time))
-
-    def series(self) -> tuple[FloatArray, FloatArray]:
-        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
-        times = np.array([time for time, _ in self.rows])
-        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet, and write the table."""
-        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
-            self.rows.append((self.solver.time, self.gauges.read()))
-        if not self.rows:
-            return
-        times, values = self.series()
-        parts = ("depth", "elevation", "velocity_x", "velocity_y")
-        columns = {f"{name}.{part}": values[:, k, i] for k, name in enumerate(self.gauges.names)
-                   for i, part in enumerate(parts)}  # fmt: skip
-        self.folder.write("gauges.csv", lambda path: write_table(path, {"time": times, **columns}))
-
-    def draw(self, name: str) -> None:
-        """Draw the surface at the gauges over time."""
-        if len(self.rows) < 2:
-            return
-        from fluxloom.run.pictures import draw_history
-
-        times, values = self.series()
-        panels = [(HistoryPanel(f"{gauge} [m]", (gauge,)), values[:, k, 1:2])
-                  for k, gauge in enumerate(self.gauges.names)]  # fmt: skip
-        title = f"{name}: surface at the gauges"
-        self.folder.write("gauges.png", lambda path: draw_history(path, "time [s]", times, panels, title))
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
 
 
-class TsunamiRun(Flow):
-    """The shallow-water solver, ready to advance from report to report: these are the steps of the run.
+def water_mesh(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> WaterDomain:
+    """Return the mesh of shallow water; of several ranks, rank 0 makes it and hands it out. Collective.
 
     Parameters
     ----------
-    solver
-        In its initial state.
+    mesh
+        The mesh, its path, or a `Domain` of it, which joins no patches.
+    context
+        Whose ranks.
+    boundaries
+        Names of the patches that have a boundary condition.
+
+    Raises
+    ------
+    MeshError
+        See `Domain.checked`; patches without a condition are walls.
+    """
+    domain = Domain.of(mesh)
+    bound = bind(
+        domain.checked(context, boundaries, joins=False, lacking=True), context,
+        dtype="float32" if context.device.refuses_double else "float64", partition=domain.method, shares=domain.shares,
+        maps=_MAPS,
+    )  # fmt: skip
+    return WaterDomain(domain, bound)
+
+
+class ShallowWater(Flow):
+    """Shallow water, that advances from report to report: these are the steps of a run.
+
+    Parameters
+    ----------
+    mesh
+        The mesh, the path of its file, or one that is dealt out already (`water_mesh`). On several ranks everything is
+        collective.
+    context
+        Where it runs; by default the CPU.
     plan
         What is done when.
-    mesh
-        Returns the whole mesh, on rank 0.
+    bed
+        Its elevation: a number, values of the cells of this rank, or a function of x and y; metres.
+    elevation, velocity
+        Of the surface at the start, and two components.
+    boundaries
+        Patch to `fluxloom.fv.shallow_boundary.Wall`, `Outflow`, `Level` or `Incident`; the rest is wall.
+    scheme
+        Its numbers.
+    schedule, fused, dtype
+        As `fluxloom.solvers.shallow_water.ShallowWater` takes them.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.shallow_water.ShallowWater`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken; `PatchError`, if a name is that of no patch.
+    SolverError
+        If what is given does not fit.
     """
 
     remembers = ("_events", "memory")
 
-    def __init__(self, solver: ShallowWater, plan: Plan, mesh: Callable[[], MeshData]) -> None:
-        self.solver, self.plan, self.context, self._mesh = solver, plan, solver.context, mesh
-        self.files = WaterFiles(solver, plan, mesh)
+    def __init__(
+        self,
+        mesh: MeshLike | WaterDomain,
+        context: Context | None = None,
+        *,
+        plan: Plan,
+        bed: Field,
+        elevation: Field = 0.0,
+        velocity: Sequence[Field] = (0.0, 0.0),
+        boundaries: Mapping[str, Boundary] | None = None,
+        scheme: ShallowScheme | None = None,
+        schedule: Schedule | None = None,
+        fused: bool = True,
+        dtype: npt.DTypeLike = "float64",
+    ) -> None:
+        self.context = context = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, WaterDomain) else water_mesh(mesh, context, boundaries or {})
+        self.solver = solver = Solver(
+            domain.mesh, bed, elevation, velocity, scheme=scheme, boundaries=boundaries, schedule=schedule, fused=fused,
+            dtype=dtype,
+        )  # fmt: skip
+        self.plan, self._source = plan, domain.domain
+        self.partition = solver.mesh.part.report()
         self._done, self._events = 0, 0
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
@@ -221,9 +235,21 @@ class TsunamiRun(Flow):
         solver.time = time
         self._done = int(time / plan.end * plan.intervals * (1.0 + _CLOSE))
         self._dry = solver.depth() <= solver.thin
-        self.files.rows.clear()
-        self.files.at(time)
         self.last = solver.survey()
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew."""
+        return self._source.whole() if self.context.ranked else self.solver.mesh.data
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the patches."""
+        return list(self.solver.mesh.part.patches)
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` for a time behind that of the plan."""
+        if until.time > self.plan.end:
+            raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
 
     # ------------------------------------------------------------------------------------------ state
     @property
@@ -253,19 +279,33 @@ class TsunamiRun(Flow):
         """Of the water, seconds."""
         return self.solver.time
 
+    def columns(self) -> dict[str, float]:
+        """Return what the water was at the last report: volume, what came in, largest speed, change of the depth."""
+        last = self.last
+        return {
+            "time": self.time, "volume": last.volume, "inflow": last.inflow, "speed": last.speed,
+            "residual": last.change,
+        }  # fmt: skip
+
     def goals(self, until: Until) -> Sequence[Goal]:
         """Return the time of the end."""
         return [Goal("run.time", "time", until.time, self.time, until.time <= self.time)]
 
     def advance(self, until: Until) -> float:
-        """Run to the next report; return the root mean square change of the depth; NaN: it is lost."""
+        """Run to the next report, or to where a monitor looks before; return the change of depth at the last report.
+
+        It is the root mean square; NaN: the water is lost.
+        """
         plan = self.plan
         if self.time < plan.end:
-            self._done += 1
-            for time in self._stops(self.time, min(plan.end * self._done / plan.intervals, plan.end)):
+            report = min(plan.end * (self._done + 1) / plan.intervals, plan.end)
+            stop = until.stop if until.stop < report - _CLOSE * plan.end else report
+            for time in self._stops(self.time, stop):
                 self.solver.advance_to(time)
                 self._handle(time)
-            self.last = self.solver.survey()
+            if stop == report:
+                self._done += 1
+                self.last = self.solver.survey()
         return self.last.change
 
     def trial_step(self, until: Until) -> None:
@@ -275,9 +315,6 @@ class TsunamiRun(Flow):
     def _stops(self, begin: float, end: float) -> list[float]:
         """Return the times in ``(begin, end]`` at which something happens, the end among them."""
         times = {end} | {e.time for e in self.plan.events if begin < e.time <= end}
-        for step in self.files.intervals:
-            first, last = int(begin / step), int(end / step) + 1
-            times |= {k * step for k in range(first, last + 1) if begin < k * step <= end}
         ordered = sorted(times)
         close = _CLOSE * self.plan.end
         kept = [t for t, following in zip(ordered, [*ordered[1:], np.inf], strict=True) if following - t > close]
@@ -289,7 +326,6 @@ class TsunamiRun(Flow):
         while self._events < len(events) and events[self._events].time <= time + close:
             self.solver.displace(events[self._events].rise)
             self._events += 1
-        self.files.at(time)
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -322,19 +358,64 @@ class TsunamiRun(Flow):
         lost = np.array([not np.isfinite(solver.u.read()).all()], dtype=np.int64)
         if not pictures or comm.reduce(lost, "max")[0]:
             return
-        fields, title = gathered(comm, self.part, self.fields()), f"{name}: surface after {self.time:.6g} s"
+        drawn = self.fields().chosen(("depth", "elevation", "bed"))
+        fields, title = gathered(comm, self.part, drawn), f"{name}: surface after {self.time:.6g} s"
         folder.write(
             "elevation.png",
-            lambda path: draw_water(path, self._mesh(), fields, self.plan.gauges, title, thin=solver.thin),
+            lambda path: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=solver.thin),
         )
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return depth, velocity, surface, bed and highest surface in the owned cells."""
-        return self.solver.fields()
+    def fields(self) -> Fields:
+        """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
+
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number.
+        """
+        solver = self.solver
+        depth, velocity = cache(solver.depth), cache(solver.velocity)
+        bed = cache(lambda: solver.zb.read().astype(np.float64))
+        speed = speed_quantity(velocity, "m/s")
+
+        def highest() -> FloatArray:
+            """Return the highest surface so far."""
+            top = solver.highest_surface()
+            return np.where(np.isnan(top), bed(), top)
+
+        def froude() -> FloatArray:
+            """Return the speed over that of long waves, 0 where it is dry."""
+            waves = np.sqrt(solver.scheme.gravity * np.maximum(depth(), 0.0))
+            return np.divide(speed["speed"].values(), waves, out=np.zeros_like(waves), where=waves > 0.0)
+
+        found = {
+            "depth": Quantity("m", "depth of the water", depth),
+            "velocity": Quantity("m/s", "velocity", velocity, 2),
+            "elevation": Quantity("m", "elevation of the surface", solver.surface),
+            "bed": Quantity("m", "elevation of the bed", bed),
+        }
+        found |= {"highest": Quantity("m", "highest surface so far", highest)} if solver.peak else {}
+        flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
+        derived = velocity_quantities(velocity, 2, "m/s") | speed
+        return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
+
+    def averaged(self) -> Averaged:
+        """Return depth, surface and velocity."""
+        solver, mesh = self.solver, self.solver.mesh
+        kind = "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(mesh.cells, name="primitive", shape=(4,), dtype=kind)
+        fill = Loop(primitive, mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
+        values = [AveragedValue(name, w, place, unit="m") for place, name in enumerate(("depth", "elevation"))]
+        return Averaged(
+            mesh.cells, values, Dat.read, lambda: mesh.centroids.read().astype(np.float64),
+            lambda: mesh.volumes.read().astype(np.float64).reshape(-1), w, COMPONENTS[:2], first=2, unit="m/s",
+            before=[fill], dtype=kind,
+        )  # fmt: skip
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""
         return self.solver.reports()
+
+    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error") -> Gauges:
+        """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
+        return Gauges(self.solver, points, outside)
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""
@@ -366,8 +447,3 @@ class TsunamiRun(Flow):
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return f"lower flow.cfl (now {self.solver.scheme.cfl:g}) or set flow.order = 1"
-
-
-def _due(time: float, step: float, close: float) -> bool:
-    """Whether a time is a multiple of a step."""
-    return abs(time - round(time / step) * step) <= close

@@ -1,35 +1,64 @@
-"""A case of flow on a staggered grid as it runs: steps, history, fields."""
+"""Flow on a staggered grid, as scripts and cases make it: steps, history, fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
 from fluxloom.flows.flow_in_time import FlowInTime
-from fluxloom.flows.flow_plan import COMPONENTS, StepLengths, flow_pictures
+from fluxloom.flows.flow_plan import (
+    COMPONENTS,
+    StepLengths,
+    flow_pictures,
+    speed_quantity,
+    total_pressure,
+    velocity_quantities,
+)
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.staggered_surface import StaggeredSurface
+from fluxloom.fv import staggered as kernels
+from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.fv.projection_schemes import StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_transfer import between_faces, same_box
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl_quantities, gradient_quantities
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.staggered import Staggered
+from fluxloom.solvers.flow_types import finite_vector
+from fluxloom.solvers.staggered import Staggered as Solver
 
-__all__ = ["StaggeredRun"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["Staggered", "StaggeredStart"]
+
+Array = npt.NDArray[np.float64]
+
+StaggeredStart = Sequence[float] | Callable[[Array], npt.ArrayLike] | Sequence[Array]
+"""A vector, a function of the places ``(n, d)``, or each component at its faces."""
 
 
 class _Residual:
     """What the solver measures by itself, now and then."""
 
-    def __init__(self, solver: Staggered) -> None:
+    def __init__(self, solver: Solver) -> None:
         self._solver = solver
 
     @property
@@ -42,15 +71,42 @@ class _Residual:
         return self._solver.residual
 
 
-class StaggeredRun(FlowInTime):
-    """The solver of flow on a staggered grid, ready to advance by steps.
+class Staggered(FlowInTime):
+    """Incompressible flow in a box on a staggered grid, with a direct solver of the pressure.
 
     Parameters
     ----------
+    grid
+        The box.
+    context
+        Where it runs, on one rank; by default the CPU.
+    viscosity
+        Kinematic.
+    boundaries
+        Side to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each side that is not periodic needs one.
+    start
+        Velocity at the start, ``(d,)``, a function of places ``(n, d)`` that returns as many vectors, or each component
+        at its faces (`StaggeredGrid.places`); it is made free of divergence. At rest by default.
+    force
+        Acceleration, ``(d,)``.
+    mean_velocity
+        ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
+    scheme, steps
+        How time advances (`AdamsBashforth` or `Wray`), and how long steps are.
+    look
+        Steps from one measurement of the residual, and of the largest stable step, to the next.
+    library
+        Of the transforms of the pressure, as `fluxloom.linalg.poisson.Plan` takes it.
+
+    Attributes
+    ----------
     solver
-        In its initial state.
-    lengths
-        Of the steps.
+        `fluxloom.solvers.staggered.Staggered`.
+
+    Raises
+    ------
+    SolverError
+        If a side has no boundary condition, what is given does not fit, or there are several ranks.
     """
 
     curves = (
@@ -61,19 +117,29 @@ class StaggeredRun(FlowInTime):
 
     remembers = (*FlowInTime.remembers, "_stable")
 
-    def __init__(self, solver: Staggered, lengths: StepLengths) -> None:
-        self.solver = solver
+    def __init__(
+        self,
+        grid: StaggeredGrid,
+        context: Context | None = None,
+        *,
+        viscosity: float,
+        boundaries: Mapping[str, Boundary] | None = None,
+        start: StaggeredStart = (),
+        force: Sequence[float] = (),
+        mean_velocity: Sequence[float] = (),
+        scheme: StaggeredTimeScheme | None = None,
+        steps: StepLengths | None = None,
+        look: int = 10,
+        library: str = "auto",
+    ) -> None:
+        self.solver = solver = Solver(
+            Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
+            mean_velocity=mean_velocity, library=library,
+        )  # fmt: skip
+        solver.initialise(_start(start, grid.dimension))
+        solver.every, lengths = look, steps or StepLengths()
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
-
-    def mesh(self) -> MeshData:
-        """Return the cells as quads or hexahedra."""
-        faces, counts = self.solver.grid.faces, self.solver.grid.counts
-        lengths = [float(f[-1] - f[0]) for f in faces]
-        origin = [float(f[0]) for f in faces]
-        if self.solver.dimension == 2:
-            return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
-        return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
 
     def start_from(self, start: Start) -> None:
         """Start from the velocity of another result, linear, and made free of divergence.
@@ -99,12 +165,40 @@ class StaggeredRun(FlowInTime):
         solver.initialise(found)
         solver.time, solver.steps = start.clock
 
+    def mesh(self) -> MeshData:
+        """Return the cells as quads or hexahedra."""
+        faces, counts = self.solver.grid.faces, self.solver.grid.counts
+        lengths = [float(f[-1] - f[0]) for f in faces]
+        origin = [float(f[0]) for f in faces]
+        if self.solver.dimension == 2:
+            return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
+        return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
+
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Lower and upper corner of the box."""
+        faces = self.solver.grid.faces
+        return np.array([float(f[0]) for f in faces]), np.array([float(f[-1]) for f in faces])
+
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return math.isfinite(self.solver.stable_step(self.lengths.courant, self.lengths.diffusion))
+
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
             self._stable = self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
         return self._stable
+
+    # ------------------------------------------------------------------------------- what can be measured
+    @property
+    def patches(self) -> Sequence[str]:
+        """Names of the sides."""
+        return tuple(self.solver.boundaries)
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> StaggeredSurface:
+        """Return sides as a surface."""
+        return StaggeredSurface(self.solver, patches, about)
 
     # --------------------------------------------------------------------------------------- results
     def columns(self) -> dict[str, float]:
@@ -131,17 +225,46 @@ class StaggeredRun(FlowInTime):
         """Return speed, vorticity and pressure."""
         return flow_pictures(name, self.solver.time)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+    def fields(self) -> Fields:
         """Return components of the velocity, speed, kinematic pressure and vorticity of cells, ``(cells,)`` each.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
+        says, and the pressure of the fluid at rest.
         """
-        velocity = self.solver.velocity()
-        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
-        with np.errstate(all="ignore"):
-            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
-            found["vorticity"] = self.solver.fields.vorticity().ravel()
-        return found
+        solver, d = self.solver, self.solver.dimension
+        velocity, pressure = cache(solver.velocity), cache(solver.pressure)
+        turning = curl_quantities(cache(solver.fields.vorticity), d, "")
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "")
+        found |= {"p": Quantity("", "kinematic pressure", pressure), "vorticity": turning["vorticity"]}
+        gradient = gradient_quantities(cache(solver.fields.velocity_gradient), "")
+        return Fields(found, turning | gradient | total_pressure(pressure, velocity, ""))
+
+    def averaged(self) -> Averaged:
+        """Return the velocity in the middle of cells and the kinematic pressure.
+
+        Squares of the velocity are means of those at the two faces of a cell.
+        """
+        solver, fields, d = self.solver, self.solver.fields, self.solver.dimension
+        centre, spread = (
+            self.context.dat(fields.grid, name=name, shape=(d,), layout=SoA()) for name in ("u centre", "u spread")
+        )
+        centres = Loop(kernels.centred, fields.grid, fields.u[fields.upward], centre, spread, d=d)
+        pressure = AveragedValue("p", solver.impulse()[0], scale=lambda: solver.impulse()[1])
+        grid = solver.grid
+
+        def read(dat: Dat) -> npt.NDArray[np.float64]:
+            """Return the values of the cells."""
+            return dat.read()[grid.interior].reshape(grid.cells, -1)
+
+        def places() -> npt.NDArray[np.float64]:
+            """Return the middles of the cells."""
+            lines = np.meshgrid(*(grid.centres(k) for k in reversed(range(d))), indexing="ij")
+            return np.stack([line.ravel() for line in reversed(lines)], axis=1)
+
+        return Averaged(
+            fields.grid, [pressure], read, places, lambda: grid.volumes()[grid.interior].ravel(), centre,
+            COMPONENTS[:d], spread=spread, before=[centres], layout=SoA(),
+        )  # fmt: skip
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self.solver.state()
@@ -164,6 +287,14 @@ class StaggeredRun(FlowInTime):
             text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
         return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
 
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples velocity and pressure at points."""
+        from fluxloom.solvers.staggered_probes import StaggeredProbes
+
+        return StaggeredProbes(self.solver, points, capacity, outside)
+
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""
         return staggered_watch(self.solver, self.lengths, until, table)
@@ -173,3 +304,13 @@ class StaggeredRun(FlowInTime):
         if self.lengths.dt:
             return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
+
+
+def _start(given: StaggeredStart, d: int) -> Callable[[Array], Array] | Sequence[Array]:
+    """Return the velocity at the start as the solver takes it."""
+    if callable(given):
+        return lambda places: np.asarray(given(places), dtype=np.float64)
+    if len(given) and np.ndim(given[0]):
+        return [np.asarray(component, dtype=np.float64) for component in given]
+    uniform = finite_vector("start", [float(value) for value in given], d)  # pyright: ignore[reportArgumentType]
+    return lambda places: np.broadcast_to(uniform, (len(places), d))

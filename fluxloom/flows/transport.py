@@ -1,33 +1,78 @@
-"""A case of transport on edges as it runs: the scalar at points, its sums over time, where the run is slow."""
+"""Transport on edges, as scripts and cases make it: the scalar at points, its sums over time, where it is slow."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy.typing as npt
+from functools import cache
+from typing import TYPE_CHECKING
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
-from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
+from fluxloom.flows.points import PointDomain
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
+from fluxloom.solvers.edge_loops import Field
+from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_transport import EdgeTransport, Scalar, TransportState
 
-__all__ = ["EdgeTransportRun"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["Transport"]
+
+_COURANT = 0.8
+"""Of the largest stable step, where it is not given."""
 
 
-class EdgeTransportRun(FlowOnPoints):
-    """The solver of transport on edges, ready to advance by steps; see `FlowInTime` for the parameters.
+class Transport(FlowOnPoints):
+    """Convection and diffusion of a scalar on triangles or tetrahedra, by a velocity that is given and stays.
 
-    The velocity stays as it is, so that the largest stable step is found once.
+    Parameters
+    ----------
+    mesh
+        The mesh, the path of its file, or points that are dealt out already (`fluxloom.flows.points.flow_points`). On
+        several ranks everything is collective.
+    context
+        Where it runs; by default the CPU.
+    velocity
+        ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; at rest by default.
+    diffusivity, source
+        A number, or a function of the points that returns ``(n,)``.
+    boundaries
+        Patch to the scalar there, a number or a function of the points, or to None: nothing diffuses through it, what
+        flows in or out is the scalar itself. Each patch needs one; where patches meet, the later one counts.
+    start
+        The scalar at the start: a number, or a function of the points.
+    scheme, bounded
+        How it is carried, see `fluxloom.solvers.edge_transport.EdgeTransport`.
+    steps
+        Their lengths.
+
+    Attributes
+    ----------
+    solver
+        `fluxloom.solvers.edge_transport.EdgeTransport`.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is broken, or has other cells; `PatchError`, if a patch is not among the boundaries, or a name is
+        that of no patch.
+    SolverError
+        If what is given does not fit.
     """
 
     remembers = (*FlowOnPoints.remembers, "_limit")
@@ -39,8 +84,29 @@ class EdgeTransportRun(FlowOnPoints):
     )
     unknown, section = "c", "scalar"
 
-    def __init__(self, solver: EdgeTransport, lengths: StepLengths) -> None:
-        self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
+    def __init__(
+        self,
+        mesh: MeshLike | PointDomain,
+        context: Context | None = None,
+        *,
+        velocity: Field = (),
+        diffusivity: Scalar = 0.0,
+        boundaries: Mapping[str, Scalar | None],
+        source: Scalar = 0.0,
+        start: Scalar = 0.0,
+        scheme: EdgeScheme | None = None,
+        bounded: bool | None = None,
+        steps: StepLengths | None = None,
+    ) -> None:
+        points = self._settle(mesh, context, boundaries)
+        given = {name: value for name, value in boundaries.items() if value is not None}
+        self.solver = solver = EdgeTransport(
+            points, velocity, diffusivity, given, source=source, scheme=scheme, bounded=bounded
+        )  # fmt: skip
+        solver.initialise(start)
+        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        if not lengths.dt and not math.isfinite(solver.stable_step(lengths.courant)):
+            raise SolverError("dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)
         self._limit = 0.0
 
@@ -81,9 +147,19 @@ class EdgeTransportRun(FlowOnPoints):
         """Return the scalar."""
         return (Picture("scalar", f"Scalar: {name}, time {self.solver.time:.6g}", "scalar"),)
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the scalar, ``(n,)``."""
-        return {"scalar": self.solver.scalar()}
+    def fields(self) -> Fields:
+        """Return the scalar, ``(n,)``; derived ones are the velocity that carries it, and its magnitude."""
+        velocity = cache(self.solver.u.read)
+        derived = velocity_quantities(velocity, self.solver.dimension, "m/s") | speed_quantity(velocity, "m/s")
+        return Fields({"scalar": Quantity("", "what is carried", self.solver.scalar)}, derived)
+
+    def averaged(self) -> Averaged:
+        """Return the scalar."""
+        points, mass = self.domain.points, self.solver.operators.mass
+        return Averaged(
+            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
+            lambda: self.domain.coordinates[: points.size], lambda: mass.read().reshape(-1),
+        )  # fmt: skip
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""
@@ -99,6 +175,14 @@ class EdgeTransportRun(FlowOnPoints):
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
             *self.choices(),
         )
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples the scalar at points. Collective."""
+        from fluxloom.solvers.edge_transport_probes import TransportProbes
+
+        return TransportProbes(self.solver, points, capacity, outside)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -1,13 +1,14 @@
 """Boundaries of compressible flow, and the table that their kernel reads; the states are in `compressible_outside`.
 
-Units are Pa, K, kg, m and s, or others that fit the gas constant. What is given is one value for the whole patch, or a
-function of the places ``(n, d)`` that returns one for each.
+Units are Pa, K, kg, m and s, or others that fit the gas constant. What is given is a number, a formula, a table or a
+function, of the place and the time (`fluxloom.values.value.value_of`); of a vector one for each component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from fluxloom.fv.compressible_outside import (
     FaceState,
     FarFieldState,
     GivenState,
+    HeatFluxState,
     InsideState,
     IsothermalState,
     MassFlowState,
@@ -29,7 +31,7 @@ from fluxloom.fv.compressible_outside import (
     SlipState,
     TemperatureState,
 )
-from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
+from fluxloom.fv.compressible_patches import Changing, Number, PatchFaces, State, Vector
 from fluxloom.fv.face_conditions import formulas_in_order
 from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
@@ -39,6 +41,7 @@ from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = [
     "BoundaryCondition",
+    "BoundaryTable",
     "FarField",
     "MassFlowInlet",
     "NoSlipWall",
@@ -85,9 +88,12 @@ class SlipWall(BoundaryCondition):
     ----------
     velocity
         Of the wall, ``(d,)``; at rest by default. Only its part along the normal counts: gas passes the face with it.
+    slides
+        Whether the wall moves along itself, see `NoSlipWall`: then nothing counts.
     """
 
     velocity: Vector = ()
+    slides: bool = False
 
     @property
     def formula(self) -> FaceState:
@@ -96,7 +102,7 @@ class SlipWall(BoundaryCondition):
 
     def rows(self, faces: PatchFaces) -> Array:
         """Return the numbers of each face."""
-        return faces.row(0.0, faces.vector("velocity", self.velocity), 0.0)
+        return faces.row(0.0, faces.vector("velocity", self.velocity, slides=self.slides), 0.0)
 
 
 @dataclass(frozen=True)
@@ -123,19 +129,33 @@ class NoSlipWall(BoundaryCondition):
         Of the wall; None: no heat passes, the temperature is that of the inside.
     velocity
         Of the wall, ``(d,)``; at rest by default. It should be along the wall: a part along the normal lets gas pass.
+    heat_flux
+        Instead of a temperature: heat that the wall gives to the gas, W/m^2; below 0 it takes it.
+    slides
+        Whether the wall moves along itself: what the velocity has along the normals of its faces is left out.
     """
 
     temperature: Number | None = None
     velocity: Vector = ()
+    heat_flux: Number | None = None
+    slides: bool = False
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and self.heat_flux is not None:
+            raise SolverError("NoSlipWall: a temperature or a heat flux is wanted, not both")
 
     @property
     def formula(self) -> FaceState:
-        """With a temperature or without."""
+        """With a temperature, a heat flux, or neither."""
+        if self.heat_flux is not None:
+            return HeatFluxState()
         return NoSlipState() if self.temperature is None else IsothermalState()
 
     def rows(self, faces: PatchFaces) -> Array:
         """Return the numbers of each face."""
-        velocity = faces.vector("velocity", self.velocity)
+        velocity = faces.vector("velocity", self.velocity, slides=self.slides)
+        if self.heat_flux is not None:
+            return faces.row(faces.number("heat_flux", self.heat_flux, least=-np.inf), velocity, 0.0)
         if self.temperature is None:
             return faces.row(0.0, velocity, 0.0)
         return faces.row(faces.thermal(self.temperature), velocity, 0.0)
@@ -148,16 +168,16 @@ class FarField(BoundaryCondition):
     Attributes
     ----------
     state
-        A `FreeStream`, or density, velocity and pressure, ``(d + 2,)``.
+        A `FreeStream`, or a value each for density, velocity and pressure, ``(d + 2,)``; None: the stream of the flow.
     turbulence
         Variable of the turbulence model in gas that comes in (of Spalart and Allmaras: 3 to 5 times the kinematic
-        viscosity), m^2/s.
+        viscosity), m^2/s; None: that of the stream of the flow, 0 where it has none.
     vortex
         In two dimensions the vortex of a body that lifts, beside the uniform flow: the end may be nearer then.
     """
 
-    state: State
-    turbulence: float = 0.0
+    state: State | None = None
+    turbulence: Number | None = None
     vortex: PointVortex | None = None
 
     @property
@@ -167,8 +187,7 @@ class FarField(BoundaryCondition):
 
     def rows(self, faces: PatchFaces) -> Array:
         """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_vortex` adds it)."""
-        w = faces.state(self.state)
-        return faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
+        return faces.row(*faces.parts(faces.state(self.state)), self.turbulence)
 
 
 @dataclass(frozen=True)
@@ -183,8 +202,8 @@ class SupersonicInlet(BoundaryCondition):
         Whether the states are those of an exact solution: they may leave, and be slower than sound.
     """
 
-    state: State
-    turbulence: float = 0.0
+    state: State | None = None
+    turbulence: Number | None = None
     exact: bool = False
 
     @property
@@ -195,7 +214,7 @@ class SupersonicInlet(BoundaryCondition):
     def rows(self, faces: PatchFaces) -> Array:
         """Return the numbers of each face."""
         w = faces.state(self.state) if self.exact else faces.supersonic(self.state)
-        return faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
+        return faces.row(*faces.parts(w), self.turbulence)
 
 
 @dataclass(frozen=True)
@@ -228,7 +247,7 @@ class TotalInlet(BoundaryCondition):
     pressure: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: float = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -258,7 +277,7 @@ class VelocityInlet(BoundaryCondition):
     velocity: Vector
     density: Number | None = None
     temperature: Number | None = None
-    turbulence: float = 0.0
+    turbulence: Number | None = None
 
     def __post_init__(self) -> None:
         if (self.density is None) == (self.temperature is None):
@@ -297,7 +316,7 @@ class MassFlowInlet(BoundaryCondition):
     mass_flux: Number
     temperature: Number
     direction: Vector = ()
-    turbulence: float = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -306,9 +325,9 @@ class MassFlowInlet(BoundaryCondition):
 
     def rows(self, faces: PatchFaces) -> Array:
         """Return the numbers of each face."""
-        way, flux = faces.inward(self.direction), faces.number("mass_flux", self.mass_flux, zero=True)
-        momentum = way * (flux / -np.einsum("ij,ij->i", way, faces.normals))[:, None]
-        return faces.row(faces.thermal(self.temperature), momentum, 0.0, self.turbulence)
+        way, flux = np.asarray(faces.inward(self.direction)), faces.number("mass_flux", self.mass_flux, zero=True)
+        through = -np.einsum("ij,ij->i", way, faces.normals)
+        return faces.row(faces.thermal(self.temperature), faces.along(way, flux / through), 0.0, self.turbulence)
 
 
 @dataclass(frozen=True)
@@ -327,7 +346,7 @@ class PressureOutlet(BoundaryCondition):
     """
 
     pressure: Number
-    turbulence: float = 0.0
+    turbulence: Number | None = None
 
     @property
     def formula(self) -> FaceState:
@@ -374,13 +393,32 @@ def states_of(boundaries: Mapping[str, BoundaryCondition]) -> tuple[FaceState, .
     return formulas_in_order(boundary.formula for boundary in boundaries.values())
 
 
+class BoundaryTable(NamedTuple):
+    """What boundary elements are given.
+
+    Attributes
+    ----------
+    kinds : (n,)
+        Place of the formula of each; of an image beyond the side of a sector -1 less the number of its rotation
+        (`fluxloom.fv.sectors`).
+    rows : (n, PARAMETERS)
+        The numbers that the formulas are given, at the start.
+    states
+        The formulas.
+    changing
+        By patch what depends on the time, with the parameter that it begins with.
+    """
+
+    kinds: npt.NDArray[np.int32]
+    rows: Array
+    states: tuple[FaceState, ...]
+    changing: Mapping[str, Sequence[tuple[int, Changing]]]
+
+
 def boundary_table(
     volumes: ControlVolumes, boundaries: Mapping[str, BoundaryCondition], gas: Gas
-) -> tuple[npt.NDArray[np.int32], Array, tuple[FaceState, ...]]:
-    """Return kind and numbers of each boundary element, ``(n,)`` and ``(n, PARAMETERS)``, and the formulas.
-
-    The kind is the place of a formula. That of an image beyond the side of a sector is -1 less the number of its
-    rotation (`fluxloom.fv.sectors`).
+) -> BoundaryTable:
+    """Return what the boundary elements of some control volumes are given.
 
     Raises
     ------
@@ -395,6 +433,7 @@ def boundary_table(
     states = states_of(boundaries)
     count = volumes.elements - volumes.cells
     kinds, rows = np.zeros(count, dtype=np.int32), np.zeros((count, PARAMETERS))
+    changing: dict[str, list[tuple[int, Changing]]] = {}
     normals = volumes.normals[volumes.interior :]
     if volumes.turned is not None:
         kinds[volumes.turned.elements - volumes.cells] = -1 - volumes.turned.which
@@ -402,8 +441,10 @@ def boundary_table(
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
         centres = volumes.centres[elements.start : elements.stop]
         kinds[place] = states.index(boundaries[name].formula)
-        rows[place] = _rows(boundaries[name], PatchFaces(name, centres, normals[place], gas))
-    return kinds, rows, states
+        faces = PatchFaces(name, centres, normals[place], gas)
+        rows[place] = _rows(boundaries[name], faces)
+        changing[name] = faces.changing
+    return BoundaryTable(kinds, rows, states, {name: found for name, found in changing.items() if found})
 
 
 def _rows(boundary: BoundaryCondition, faces: PatchFaces) -> Array:

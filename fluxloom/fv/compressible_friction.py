@@ -21,15 +21,15 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Inc, Read
-from fluxloom.fv.compressible_outside import FaceState, is_adiabatic, is_mirror, is_slip
+from fluxloom.core.access import RW, Const, Inc, Read, Write
+from fluxloom.fv.compressible_outside import FaceState, heat_given, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
-__all__ = ["boundary_friction", "friction", "mirror_waves", "turbulence"]
+__all__ = ["boundary_friction", "eddy_viscosity", "friction", "mirror_waves", "turbulence"]
 
 _DIFFUSION = 2.0
 """Part of a step that diffusion by itself allows, beside that of convection."""
@@ -66,6 +66,14 @@ def turbulent(w, mu, closure, nv, d):
     if nv == d + 3:
         mut = w[0] * closure.eddy_viscosity(w[nv - 1], mu / w[0])
     return mut
+
+
+@kernel
+def eddy_viscosity(
+    w: Read, mut: Write, *, gas: Const[Gas], closure: Const[TurbulenceModel], nv: Const[int], d: Const[int]
+):  # fmt: skip
+    """Dynamic eddy viscosity of a state with a model's variable."""
+    mut[0] = turbulent(w, molecular(gas, w[1 + d] / (w[0] * gas.constant)), closure, nv, d)
 
 
 @func
@@ -207,8 +215,8 @@ def boundary_friction(
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
-    No heat passes a wall without a temperature or a plane of symmetry, and of the stress at this only its normal part.
-    In such a plane ``b`` is the image of ``w``, as far beyond it.
+    No heat passes a wall without a temperature, but what it is said to give, or a plane of symmetry, and of the stress
+    at this only its normal part. In such a plane ``b`` is the image of ``w``, as far beyond it.
     """
     n = zeros(d)
     u = zeros(d)
@@ -253,6 +261,7 @@ def boundary_friction(
             f[1 + k] = normal * n[k]
             work += f[1 + k] * u[k]
         f[1 + d] = work
+    heat_given(states, kind[0], par, f, d)
     for v in range(2 + d):
         out[v] -= f[v]
     if nv == d + 3:

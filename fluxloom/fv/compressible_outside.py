@@ -11,6 +11,7 @@ formula              ``par[0]``             ``par[1 ... d]``       ``par[1 + d]`
 `SlipState`          1: it is a mirror      velocity of the wall   .
 `NoSlipState`        .                      velocity of the wall   .
 `IsothermalState`    ``R T``                velocity of the wall   .
+`HeatFluxState`      heat flux, W/m^2       velocity of the wall   .
 `FarFieldState`      density                velocity               pressure
 `GivenState`         density                velocity               pressure
 `InsideState`        .                      .                      .
@@ -48,6 +49,7 @@ __all__ = [
     "FaceState",
     "FarFieldState",
     "GivenState",
+    "HeatFluxState",
     "InsideState",
     "IsothermalState",
     "MassFlowState",
@@ -59,6 +61,7 @@ __all__ = [
     "boundary_state",
     "far_field",
     "from_reservoir",
+    "heat_given",
     "is_adiabatic",
     "is_mirror",
     "is_slip",
@@ -283,7 +286,9 @@ class FaceState:
     slip: ClassVar[bool] = False
     """Whether it is a wall without friction, or a plane of symmetry (then ``par[0]`` is 1)."""
     adiabatic: ClassVar[bool] = False
-    """Whether no heat passes."""
+    """Whether no heat is conducted by differences of temperature."""
+    heated: ClassVar[bool] = False
+    """Whether ``par[0]`` is the heat that passes, into the gas."""
 
     @func
     def transported(self, par, n, w, b, nut, d):
@@ -338,6 +343,25 @@ class IsothermalState(FaceState):
     def __call__(self, par, n, w, b, gamma, d):
         """Write the state."""
         composed(w[1 + d] / par[0], par, w[1 + d], b, d)
+
+    @func
+    def transported(self, par, n, w, b, nut, d):
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class HeatFluxState(FaceState):
+    """A wall with friction that gives heat to the gas, see `heat_given`; the temperature is that of the inside."""
+
+    wall = True
+    adiabatic = True
+    heated = True
+
+    @func
+    def __call__(self, par, n, w, b, gamma, d):
+        """Write the state."""
+        composed(w[0], par, w[1 + d], b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
@@ -487,6 +511,14 @@ def is_adiabatic(states, kind):
         if states[k].adiabatic and kind == k:
             found = True
     return found
+
+
+@func
+def heat_given(states, kind, par, f, d):
+    """Add to the flux of energy into the gas, ``f[1 + d]``, the heat that a boundary face is said to give."""
+    for k in range(len(states)):
+        if states[k].heated and kind == k:
+            f[1 + d] += par[0]
 
 
 @func

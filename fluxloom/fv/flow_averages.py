@@ -15,50 +15,47 @@ from fluxloom.core.access import RW, Const, Read
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["average_flow", "average_scalar", "average_states"]
+__all__ = ["average_value", "average_velocity"]
 
 
 @kernel
-def average_flow(u: Read, phi: Read, scale: Read, share: Read, mean: RW, moments: RW, *, d: Const[int]):
-    """Means ``(u_1 .. u_d, p)``, covariances ``(u_1 u_1, u_1 u_2 .. u_d u_d, p p)``; ``p = scale phi``."""
+def average_velocity(
+    u: Read, spread: Read | None, share: Read, mean: RW, moments: RW, *, d: Const[int], first: Const[int]
+):  # fmt: skip
+    """Means ``(u_1 .. u_d)``, covariances ``(u_1 u_1, u_1 u_2 .. u_d u_d)``; the velocity begins at ``first``.
+
+    ``spread`` is what squares have in an element beyond that of the value, of one that is a mean of several.
+    """
     r = share[0]
-    change = zeros(d + 1)
+    change = zeros(d)
     for k in range(d):
-        change[k] = u[k] - mean[k]
-    change[d] = scale[0] * phi[0] - mean[d]
+        change[k] = u[first + k] - mean[k]
     place = 0
     for i in range(d):
         for k in range(i, d):
             moments[place] = (1.0 - r) * (moments[place] + r * change[i] * change[k])
             place += 1
-    moments[place] = (1.0 - r) * (moments[place] + r * change[d] * change[d])
-    for k in range(d + 1):
+    if spread is not None:
+        place = 0
+        for i in range(d):
+            moments[place] = moments[place] + r * spread[i]
+            place += d - i
+    for k in range(d):
         mean[k] = mean[k] + r * change[k]
 
 
 @kernel
-def average_scalar(theta: Read, u: Read, mean: Read, share: Read, moments: RW, *, d: Const[int]):
-    """Of a scalar: mean, variance, covariances with ``u``; ``mean``: that of the velocity before this sample."""
+def average_value(
+    q: Read, scale: Read | None, u: Read | None, mean: Read | None, share: Read, moments: RW, *, place: Const[int],
+    d: Const[int], first: Const[int],
+):  # fmt: skip
+    """Of one number: mean, variance, covariances with ``u``; ``mean``: that of the velocity before this sample."""
     r = share[0]
-    change = theta[0] - moments[0]
-    for k in range(d):
-        moments[2 + k] = (1.0 - r) * (moments[2 + k] + r * change * (u[k] - mean[k]))
+    change = q[place] - moments[0]
+    if scale is not None:
+        change = scale[0] * q[place] - moments[0]
+    if u is not None and mean is not None:
+        for k in range(d):
+            moments[2 + k] = (1.0 - r) * (moments[2 + k] + r * change * (u[first + k] - mean[k]))
     moments[1] = (1.0 - r) * (moments[1] + r * change * change)
     moments[0] = moments[0] + r * change
-
-
-@kernel
-def average_states(w: Read, share: Read, mean: RW, moments: RW, *, nv: Const[int], d: Const[int]):
-    """Means of primitive states ``(rho, u, p, ..)``; variances of each, then ``(u_1 u_2, u_1 u_3, u_2 u_3)``."""
-    r = share[0]
-    change = zeros(nv)
-    for v in range(nv):
-        change[v] = w[v] - mean[v]
-        moments[v] = (1.0 - r) * (moments[v] + r * change[v] * change[v])
-    place = nv
-    for i in range(d):
-        for k in range(i + 1, d):
-            moments[place] = (1.0 - r) * (moments[place] + r * change[1 + i] * change[1 + k])
-            place += 1
-    for v in range(nv):
-        mean[v] = mean[v] + r * change[v]

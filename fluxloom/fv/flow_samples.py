@@ -9,6 +9,7 @@ from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.mesh.search import search
 
 __all__ = ["keep_sample", "locate", "sample_flow", "sample_oblique", "sample_scalar", "sample_states"]
 
@@ -20,6 +21,10 @@ _RIM = 1.0 + 1e-9
 
 _NEAR = 1.2
 """How far out a point between cells that are neither simplices nor bricks may be."""
+
+
+_FARTHEST = _NEAR + 1e-6
+"""The same, with room for rounding: who is farther out is in no cell."""
 
 
 @kernel
@@ -115,16 +120,34 @@ def locate(volumes: ControlVolumes, points: Array) -> tuple[Index, Array]:
     size = np.concatenate([volumes.volumes, np.zeros(volumes.elements - volumes.cells)])
     reach = volumes.spacing[face] * size[cell] / (size[cell] + size[other])
     unit = volumes.normals[face] * (sign / reach)[:, None]
-    known, starts = np.unique(cell, return_index=True)
+    known, starts, counts = np.unique(cell, return_index=True, return_counts=True)
     found, out = np.full(len(points), -1, dtype=np.int64), np.full(len(points), np.inf)
-    for k, point in enumerate(points):
-        away = np.einsum("nd,nd->n", unit, point - volumes.centres[cell])
-        if not away.size:
-            break
-        beyond = np.logical_or.reduceat(away > np.where(edge, _RIM, _NEAR), starts)
-        worst = np.maximum.reduceat(away, starts)
-        inside = ~beyond & (worst <= _RIM)
-        best = int(np.argmin(np.where(inside, worst, np.inf) if inside.any() else worst))
-        if not beyond[best]:
-            found[k], out[k] = known[best], worst[best]
+
+    def faces_of(rows: Index) -> tuple[Index, Index]:
+        """Return the rows of the faces of some of the known cells, and where those of each begin."""
+        begins = np.cumsum(counts[rows]) - counts[rows]
+        return np.arange(int(counts[rows].sum())) + np.repeat(starts[rows] - begins, counts[rows]), begins
+
+    def near(rows: Index, low: Array, high: Array) -> Index:
+        """Return those that a point of a box may be in: no face has the whole box too far out."""
+        if not rows.size:
+            return rows
+        faces, begins = faces_of(rows)
+        least = np.einsum("nd,nd->n", unit[faces], 0.5 * (low + high) - volumes.centres[cell[faces]])
+        least -= np.abs(unit[faces]) @ (0.5 * (high - low))
+        return rows[np.maximum.reduceat(least, begins) <= _FARTHEST]
+
+    for rows, cells in search(points, np.arange(known.size), near):
+        if not cells.size:
+            continue
+        faces, begins = faces_of(cells)
+        centres, most = volumes.centres[cell[faces]], np.where(edge[faces], _RIM, _NEAR)
+        for k in rows.tolist():
+            away = np.einsum("nd,nd->n", unit[faces], points[k] - centres)
+            beyond = np.logical_or.reduceat(away > most, begins)
+            worst = np.maximum.reduceat(away, begins)
+            inside = ~beyond & (worst <= _RIM)
+            best = int(np.argmin(np.where(inside, worst, np.inf) if inside.any() else worst))
+            if not beyond[best]:
+                found[k], out[k] = known[cells[best]], worst[best]
     return found, out

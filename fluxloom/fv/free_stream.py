@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.gas import Gas
+from fluxloom.values.value import InTime, Value, value_of
 
-__all__ = ["FreeStream"]
+__all__ = ["FreeStream", "FreeStreamInTime"]
 
 Array = npt.NDArray[np.float64]
 
@@ -31,6 +32,9 @@ class FreeStream:
         Static, K.
     direction
         ``(d,)``, of any length above 0; see `at_angles` for angles.
+    nu_tilde
+        Variable of the model of Spalart and Allmaras over the kinematic viscosity; fully turbulent flow wants 3 to 5
+        (ICCFD7-1902, sec. 2).
 
     Raises
     ------
@@ -42,6 +46,7 @@ class FreeStream:
     pressure: float
     temperature: float
     direction: Sequence[float]
+    nu_tilde: float = 3.0
 
     def __post_init__(self) -> None:
         for name, least in (("mach", "at least 0"), ("pressure", "above 0"), ("temperature", "above 0")):
@@ -130,10 +135,8 @@ class FreeStream:
         velocity = self.speed(gas) * way / np.linalg.norm(way)
         return np.array([self.density(gas), *velocity, self.pressure])
 
-    def turbulence(self, gas: Gas, ratio: float = 3.0) -> float:
-        """Return the variable of Spalart and Allmaras' model as so many times the kinematic viscosity, m^2/s.
-
-        Fully turbulent flow wants 3 to 5 (ICCFD7-1902, sec. 2).
+    def turbulence(self, gas: Gas, ratio: float | None = None) -> float:
+        """Return the variable of Spalart and Allmaras' model, m^2/s; ``ratio`` takes the place of ``nu_tilde``.
 
         Raises
         ------
@@ -142,6 +145,60 @@ class FreeStream:
         """
         if gas.viscosity is None:
             raise SolverError("free stream: turbulence: the gas has no viscosity: give Gas(viscosity=Sutherland())")
-        if not isfinite(ratio) or ratio < 0.0:
-            raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {ratio!r}")
-        return ratio * float(gas.viscosity.at(self.temperature)) / self.density(gas)
+        times = self.nu_tilde if ratio is None else ratio
+        if not isfinite(times) or times < 0.0:
+            raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {times!r}")
+        return times * float(gas.viscosity.at(self.temperature)) / self.density(gas)
+
+
+@dataclass(frozen=True)
+class FreeStreamInTime:
+    """A uniform flow past a body that depends on the time, as of an angle of attack that grows; see `FreeStream`.
+
+    Attributes
+    ----------
+    mach, pressure, temperature
+        Mach number, static pressure and temperature: numbers, formulas in t, series.
+    alpha, beta
+        Angles of attack and of sideslip, degrees.
+    dimension, up
+        See `FreeStream.at_angles`.
+
+    Raises
+    ------
+    SolverError
+        If one depends on the place.
+    """
+
+    mach: float | str | Value
+    pressure: float | str | Value
+    temperature: float | str | Value
+    alpha: float | str | Value = 0.0
+    beta: float | str | Value = 0.0
+    dimension: int = 3
+    up: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mach", "pressure", "temperature", "alpha", "beta"):
+            if value_of(getattr(self, name)).in_space:
+                raise SolverError(f"free stream: {name}: it is uniform: a number or a formula in t is wanted")
+
+    def at(self, time: float) -> FreeStream:
+        """Return the flow at a time.
+
+        Raises
+        ------
+        SolverError
+            If a number is out of range then.
+        """
+        names = ("mach", "pressure", "temperature", "alpha", "beta")
+        nowhere = np.zeros((1, self.dimension))
+        mach, *rest = (float(value_of(getattr(self, n)).at(nowhere, time, f"free stream: {n}")[0]) for n in names)
+        return FreeStream.at_angles(mach, *rest, dimension=self.dimension, up=self.up)
+
+    def states_in_time(self, gas: Gas, dimension: int) -> tuple[Value, ...]:
+        """Return density, velocity and pressure as values."""
+        return tuple(
+            InTime(lambda time, k=k: float(self.at(time).state(gas, dimension)[k]), "the free stream")
+            for k in range(dimension + 2)
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
 
-__all__ = ["Along", "check_patches", "given_values", "sliding"]
+__all__ = ["check_patches", "given_values", "sliding"]
 
 Array = npt.NDArray[np.float64]
 _ALONG = 0.1
@@ -20,23 +19,6 @@ _FEW = 4
 """Numbers that a message shows."""
 
 Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
-
-
-@dataclass(frozen=True)
-class Along:
-    """The velocity of a wall that moves along itself, see `sliding`.
-
-    Attributes
-    ----------
-    velocity
-        A function of places ``(n, d)`` that returns ``(n, d)``.
-    """
-
-    velocity: Callable[[Array], npt.ArrayLike]
-
-    def __call__(self, places: Array) -> npt.ArrayLike:
-        """Return it at places."""
-        return self.velocity(places)
 
 
 def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> None:

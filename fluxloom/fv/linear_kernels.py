@@ -277,8 +277,8 @@ def take_force(force: Read, dt: Read, steep: RW):
 
 
 @kernel
-def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, moment: Read, g: Read, friction: Inc,
-                  momentum: Inc, *, d: Const[int], tangential: Const[int]):  # fmt: skip
+def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, moment: Read, g: Read, load: RW,
+                  friction: Inc, momentum: Inc, *, d: Const[int], tangential: Const[int]):  # fmt: skip
     """What `fluxloom.fv.wall_forces.wall_force` lacks: ``-nu A k . g``, ``(u_s A s + A C (n . grad u)) . g``.
 
     Of the cell behind; `oblique` is ``(k, s)``. With ``tangential`` the part of the friction along ``n`` is left out.
@@ -298,13 +298,15 @@ def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, 
             for m in range(d):
                 total += oblique[m] * g[j][d * i + m]
                 carried += q[m] * g[j][d * i + m]
-            friction[i] -= nus[j] * side[j][0] * total
+            drag = nus[j] * side[j][0] * total
+            friction[i] -= drag
             momentum[i] += carried
+            load[d + i] -= drag
 
 
 @kernel
-def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope: Read, pressure: Inc, momentum: Inc, *,
-                 d: Const[int]):  # fmt: skip
+def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope: Read, load: RW, pressure: Inc,
+                 momentum: Inc, *, d: Const[int]):  # fmt: skip
     """What a warped boundary element adds to the force on it, ``T . grad p``, and to the momentum, see `warped_fluxes`.
 
     `warp` is ``(p, T_k., N_k.., ...)``: ``p`` is 1 where something passes, else 0.
@@ -317,7 +319,9 @@ def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope:
                 centre += oblique[d + n] * g[j][d * k + n]
             for n in range(d):
                 once = warp[1 + 9 * k + n]
-                pressure[k] += once * slope[j][n]
+                push = once * slope[j][n]
+                pressure[k] += push
+                load[k] += push
                 q[n] += warp[0] * once * centre
                 for m in range(d):
                     place = 4 + 9 * k + min(n, m) * (5 - min(n, m)) // 2 + max(n, m)
@@ -328,11 +332,14 @@ def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope:
 
 
 @kernel
-def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Read, sums: Inc, *, d: Const[int]):
+def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Read, entering: RW, sums: Inc, *,
+                        d: Const[int]):  # fmt: skip
     """What `fluxloom.fv.scalar_transport.scalar_flux` lacks, see `oblique_force`."""
     for j in range(len(side)):
         for m in range(d):
-            sums[0] += alpha[j] * side[j][0] * oblique[m] * g[j][m]
+            diffused = alpha[j] * side[j][0] * oblique[m] * g[j][m]
+            entering[0] += diffused
+            sums[0] += diffused
             sums[1] -= us[j] * side[j][0] * oblique[d + m] * g[j][m]
 
 

@@ -53,15 +53,21 @@ def scalar_diffusivity(nus: Read, alpha: Write, *, molecular: float, nu: float, 
 
 
 @kernel
-def scalar_flux(side: Read, alpha: Read, us: Read, inside: Read, theta: Read, sums: Inc):
+def scalar_flux(side: Read, alpha: Read, us: Read, inside: Read, theta: Read, entering: Write, sums: Inc):
     """What enters through a boundary element: ``alpha A (theta_b - theta_c) / delta``, ``-u_s A theta_b``, and ``A``.
 
-    These are the terms that the operators add to the cell behind; ``side`` is ``(A, delta)``.
+    These are the terms that the operators add to the cell behind; ``side`` is ``(A, delta)``. And ``A theta_b``; the
+    first term is ``entering``, too.
     """
+    total = 0.0
     for j in range(len(side)):
-        sums[0] += alpha[j] * side[j][0] * (theta[0] - inside[0]) / side[j][1]
+        diffused = alpha[j] * side[j][0] * (theta[0] - inside[0]) / side[j][1]
+        total += diffused
+        sums[0] += diffused
         sums[1] -= us[j] * side[j][0] * theta[0]
         sums[2] += side[j][0]
+        sums[3] += side[j][0] * theta[0]
+    entering[0] = total
 
 
 @kernel

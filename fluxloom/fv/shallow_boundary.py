@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,50 +12,12 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.shallow_outside import GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
 from fluxloom.fv.shallow_water import WALL
 from fluxloom.mesh.bind import Mesh
+from fluxloom.values.value import Constant, Value, value_of
 
-__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Series", "Wall", "boundary_tables"]
+__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Wall", "boundary_tables"]
 
 WINDOW = 32
 """Samples of each series that the kernels have at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """Values over time, linear between the given ones and constant beyond them.
-
-    Attributes
-    ----------
-    times : (n,) float64
-        Increasing, seconds.
-    values : (n,) float64
-        Metres.
-
-    Raises
-    ------
-    SolverError
-        If the times do not increase, or a value is not finite.
-    """
-
-    times: npt.NDArray[np.float64]
-    values: npt.NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        times = np.atleast_1d(np.asarray(self.times, dtype=np.float64))
-        values = np.atleast_1d(np.asarray(self.values, dtype=np.float64))
-        if times.ndim != 1 or times.shape != values.shape or not len(times):
-            raise SolverError(f"a series needs as many times as values, got {times.shape} and {values.shape}")
-        if not (np.isfinite(times).all() and np.isfinite(values).all()):
-            raise SolverError("a series has times or values that are not finite")
-        if (np.diff(times) <= 0.0).any():
-            row = int(np.argmax(np.diff(times) <= 0.0)) + 1
-            raise SolverError(f"the times of a series must increase; value {row} is at {times[row]:g}")
-        object.__setattr__(self, "times", times)
-        object.__setattr__(self, "values", values)
-
-    @classmethod
-    def constant(cls, value: float) -> Series:
-        """Return a series that never changes."""
-        return cls(np.zeros(1), np.array([value]))
 
 
 class Boundary:
@@ -67,7 +29,7 @@ class Boundary:
         raise NotImplementedError(f"{type(self).__name__} has no formula: give it the property")
 
     @property
-    def driven(self) -> tuple[Series, float, float] | None:
+    def driven(self) -> tuple[float | str | Value, float, float] | None:
         """The level and the surface at rest that the formula is given, and when the boundary turns into a wall."""
         return None
 
@@ -99,12 +61,12 @@ class Level(Boundary):
     Attributes
     ----------
     series
-        Surface elevation.
+        Surface elevation, the same along the patch: a number, a formula in t, a `fluxloom.values.tables.TimeSeries`.
     until
         Time from which on the boundary is a wall.
     """
 
-    series: Series
+    series: float | str | Value
     until: float = float("inf")
 
     @property
@@ -113,7 +75,7 @@ class Level(Boundary):
         return GivenLevel()
 
     @property
-    def driven(self) -> tuple[Series, float, float]:
+    def driven(self) -> tuple[float | str | Value, float, float]:
         """The series."""
         return self.series, 0.0, self.until
 
@@ -127,14 +89,14 @@ class Incident(Boundary):
     Attributes
     ----------
     series
-        Surface elevation of the incoming wave alone.
+        Surface elevation of the incoming wave alone; as of a `Level`.
     still
         Surface of the water at rest.
     until
         Time from which on the boundary is a wall.
     """
 
-    series: Series = field(default_factory=lambda: Series.constant(0.0))
+    series: float | str | Value = 0.0
     still: float = 0.0
     until: float = float("inf")
 
@@ -144,7 +106,7 @@ class Incident(Boundary):
         return IncidentWave()
 
     @property
-    def driven(self) -> tuple[Series, float, float]:
+    def driven(self) -> tuple[float | str | Value, float, float]:
         """The series and the surface at rest."""
         return self.series, self.still, self.until
 
@@ -160,7 +122,7 @@ class BoundaryTables:
     kinds, rows : (n_boundary,) int32
         Place of the formula of each face that the rank owns, and its row in the tables.
     series
-        Of each row.
+        Of each row what gives the surface over time.
     ends : (2 * rows,) float64
         Of each row: when it turns into a wall, and the surface at rest.
     """
@@ -168,19 +130,23 @@ class BoundaryTables:
     formulas: tuple[WaterState, ...]
     kinds: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
-    series: tuple[Series, ...]
+    series: tuple[Value, ...]
     ends: npt.NDArray[np.float64]
 
     @property
     def finest(self) -> float:
-        """Shortest interval of all series, seconds; infinite when none changes."""
-        gaps = [float(np.diff(one.times).min()) for one in self.series if len(one.times) > 1]
-        return min(gaps, default=float("inf"))
+        """Shortest interval of all series, seconds; 0 where there is a formula, infinite when none changes."""
+        return min(one.finest for one in self.series)
+
+    def check(self, time: float) -> None:
+        """Raise `SolverError` if a series has no value at a time."""
+        for one in self.series:
+            one.at(np.zeros((1, 2)), time, "boundary")
 
     def window(self, begin: float, spacing: float) -> npt.NDArray[np.float64]:
         """Return the values of every row at `WINDOW` times from ``begin`` on, row after row."""
         times = begin + spacing * np.arange(WINDOW)
-        return np.concatenate([np.interp(times, one.times, one.values) for one in self.series])
+        return np.concatenate([one.over_time(times) for one in self.series])
 
 
 def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryTables:
@@ -196,7 +162,7 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     kinds = np.full(mesh.boundary.size, WALL, dtype=np.int32)
     rows = np.zeros(mesh.boundary.size, dtype=np.int32)
     formulas: list[WaterState] = [Mirrored()]
-    driven: list[tuple[Series, float, float]] = []
+    driven: list[tuple[Value, float, float]] = []
     for name, boundary in boundaries.items():
         if not isinstance(boundary, Boundary):
             raise SolverError(f"boundaries: {name}: Wall(), Outflow(), Level(...) or Incident(...), not {boundary!r}")
@@ -207,7 +173,11 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
         kinds[faces] = formulas.index(boundary.formula)
         if boundary.driven is not None:
             rows[faces] = len(driven)
-            driven.append(boundary.driven)
+            given, still, until = boundary.driven
+            value = value_of(given, f"boundaries: {name}")
+            if value.in_space:
+                raise SolverError(f"boundaries: {name}: {value}: the surface is the same along a patch: a formula in t")
+            driven.append((value, still, until))
     ends = [(until, still) for _, still, until in driven] or [(np.inf, 0.0)]
-    series = tuple(one for one, _, _ in driven) or (Series.constant(0.0),)
+    series = tuple(one for one, _, _ in driven) or (Constant(0.0),)
     return BoundaryTables(tuple(formulas), kinds, rows, series, np.array(ends).reshape(-1))

@@ -45,6 +45,7 @@ __all__ = [
     "highest",
     "hll",
     "predict",
+    "primitive",
     "probe",
     "survey",
     "time_scale",
@@ -471,6 +472,17 @@ def drawn_in(
     for k in range(len(states)):
         if kind[0] == k and states[k].unbounded:
             drawn[0] += inward
+
+
+@kernel
+def primitive(u: Read, zb: Read, w: Write, *, eps: float):
+    """Depth, surface and velocity of a cell, which is 0 where it is dry."""
+    wet = u[0] > eps
+    depth = u[0] if wet else 1.0
+    w[0] = u[0]
+    w[1] = u[0] + zb[0]
+    w[2] = u[1] / depth if wet else 0.0
+    w[3] = u[2] / depth if wet else 0.0
 
 
 @kernel

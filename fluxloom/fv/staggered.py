@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs
+from fluxloom.kernel.intrinsics import fabs, zeros
 
 __all__ = [
-    "Spacing", "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
+    "Spacing", "add_impulse", "advance_outflow", "centred", "correct", "correct_and_look", "divergence",
     "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
+    "side_sums",
 ]  # fmt: skip
 
 
@@ -216,33 +217,64 @@ def add_impulse(q: Read, p: RW, *, part: float):
 
 
 @kernel
-def accumulate(u: Read, q: Read, sums: RW, *, d: Const[int], weight: float, scale: float):
-    """Add velocity, its products and pressure ``scale q`` with its square, times a weight, to sums in cells.
-
-    Squares are means of those at the two faces; other products are of means.
-    """
+def centred(u: Read, centre: Write, spread: Write, *, d: Const[int]):
+    """Velocity in the middle of cells, and what its squares at the two faces have in the mean beyond its own square."""
     for a in range(d):
-        sums[a] += weight * 0.5 * (u[0][a] + u[1 + a][a])
-    k = d
-    for a in range(d):
-        sums[k] += weight * 0.5 * (u[0][a] * u[0][a] + u[1 + a][a] * u[1 + a][a])
-        k += 1
-        for b in range(a + 1, d):
-            sums[k] += weight * 0.25 * (u[0][a] + u[1 + a][a]) * (u[0][b] + u[1 + b][b])
-            k += 1
-    sums[k] += weight * scale * q[0]
-    sums[k + 1] += weight * scale * q[0] * scale * q[0]
+        centre[a] = 0.5 * (u[0][a] + u[1 + a][a])
+        spread[a] = 0.25 * (u[1 + a][a] - u[0][a]) * (u[1 + a][a] - u[0][a])
 
 
 @kernel
 def side_force(
-    u: Read, q: Read, friction: Read, push: Read, half: Read, force: Read, total: Inc, *, d: Const[int], scale: float
-):
+    u: Read, q: Read, friction: Read, push: Read, half: Read, force: Read, load: Write, total: Inc, *, d: Const[int],
+    scale: float,
+):  # fmt: skip
     """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure.
 
     The pressure on the side is that of the cell and what `fluxloom.fv.staggered_sides.side_weights` says, with the
-    velocity at the next face inside (leg 2).
+    velocity at the next face inside (leg 2). ``load`` has both parts of the force, and the pressure.
     """
+    load[d + d] = 0.0
     for a in range(d):
         more = half[0] * force[a] + half[1] * u[2][a] * u[2][a] + half[2] * u[2][a]
         total[a] += friction[a] * (u[1][a] - u[0][a]) + push[a] * (scale * q[0] + more)
+        load[a] = push[a] * (scale * q[0] + more)
+        load[d + a] = friction[a] * (u[1][a] - u[0][a])
+        if push[a] != 0.0:
+            load[d + d] = scale * q[0] + more
+
+
+@kernel
+def side_sums(load: Read, arm: Read, push: Read, u: Read, sums: Inc, *, d: Const[int], upper: Const[int]):
+    """Sums over a side: force of the pressure, the moment of all of ``load``, what leaves, and means.
+
+    ``arm`` has for each component of the force the place where it acts, ``(d, d)``; ``u`` is as of `side_force`, and
+    the faces of an ``upper`` side are stored beyond it. The sums are the force, the moment, ``u . n A``, ``p A``,
+    ``u^2 A / 2`` and ``A``.
+    """
+    push3 = zeros(3)
+    whole = zeros(3)
+    place = zeros(9)
+    through = 0.0
+    area = 0.0
+    square = 0.0
+    for a in range(d):
+        push3[a] = load[a]
+        whole[a] = load[a] + load[d + a]
+        speed = 0.5 * (u[0][a] + u[1][a])
+        if push[a] != 0.0:
+            speed = u[0][a] if upper == 1 else u[1][a]
+        through += speed * push[a]
+        area += fabs(push[a])
+        square += 0.5 * speed * speed
+        for b in range(d):
+            place[3 * a + b] = arm[d * a + b]
+    for k in range(3):
+        m = (k + 1) % 3
+        n = (k + 2) % 3
+        sums[k] += push3[k]
+        sums[3 + k] += place[3 * n + m] * whole[n] - place[3 * m + n] * whole[m]
+    sums[6] += through
+    sums[7] += load[d + d] * area
+    sums[8] += square * area
+    sums[9] += area

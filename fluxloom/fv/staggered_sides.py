@@ -91,6 +91,8 @@ class SideWeights:
         ``(n, 3)``: what the pressure on a side that nothing passes is more than in the cells in front of it, by the
         momentum of the half of the cell that no equation has: times the acceleration outward, the square of the
         velocity through the next face, and that velocity. Zero on other sides.
+    arms
+        Where each component of the force acts, ``(n, d, d)``; along itself it may be anywhere.
     """
 
     places: Indices
@@ -99,6 +101,7 @@ class SideWeights:
     push: Array
     next: Indices
     half: Array
+    arms: Array
 
 
 def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None:
@@ -116,11 +119,11 @@ def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None
             boundary.formula is not None and not isinstance(boundary, Outflow | Symmetry)
         ):
             known = "NoSlip(), Inflow(...), Outflow(), Symmetry() or another boundary that gives the velocity"
-            raise SolverError(f"{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
+            raise SolverError(f"boundaries.{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
         moves = isinstance(boundary, NoSlip) and (callable(boundary.velocity) or len(boundary.velocity))
         whole = Inflow(boundary.velocity) if isinstance(boundary, NoSlip) and moves else boundary
         if given(grid, side, whole, side.axis).any() and boundary.wall:
-            raise SolverError(f"{side.name}: a wall slides along itself; give an inflow where fluid passes")
+            raise SolverError(f"boundaries.{side.name}: a wall slides along itself; give an inflow where fluid passes")
 
 
 def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -> Array:
@@ -131,7 +134,7 @@ def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -
     points, areas = np.stack([w.ravel() for w in where], axis=1), np.zeros((where[0].size, d))
     areas[:, side.axis] = 1.0 if side.upper else -1.0
     half = 0.5 * grid.widths(side.axis)[-1 if side.upper else 0]
-    faces = PatchPlaces(side.name, points, areas, np.full(len(points), half))
+    faces = PatchPlaces(f"boundaries.{side.name}", points, areas, np.full(len(points), half))
     return rows_of(boundary, faces, d)[:, component].reshape(where[0].shape)
 
 
@@ -256,10 +259,18 @@ def side_weights(grid: StaggeredGrid, name: str, viscosity: float, boundary: Bou
                 about[-1] += 0.5 * widths[-1]
                 about[0] = 0.0
             friction[..., a] = viscosity / width * area * grid.along(a, about / grid.widths(a))
+    d = grid.dimension
+    arms = np.zeros((*places.shape, d, d))
+    for a in range(d):
+        for b, where in enumerate(_side_places(grid, side, a)):
+            arms[..., a, b] = where
     shape, sign = (-1, grid.dimension), 1.0 if side.upper else -1.0
     half = np.tile(boundary.wall * np.array([0.5 * width * sign, 0.25, viscosity / width * sign]), (places.size, 1))
     beyond = numbers[_layer(grid, side, 0 if side.upper else 1)].ravel()
-    return SideWeights(places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape), beyond, half)
+    return SideWeights(
+        places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape), beyond, half,
+        arms.reshape(-1, d, d),
+    )  # fmt: skip
 
 
 def corner_weights(grid: StaggeredGrid, name: str, viscosity: float) -> list[SideWeights]:
@@ -284,6 +295,6 @@ def corner_weights(grid: StaggeredGrid, name: str, viscosity: float) -> list[Sid
         chosen = np.arange(weights.places.size).reshape(shape)[tuple(cut)].ravel()
         found.append(SideWeights(
             weights.places[chosen], weights.inner[chosen], friction, np.zeros_like(friction), weights.next[chosen],
-            weights.half[chosen],
+            weights.half[chosen], weights.arms[chosen],
         ))  # fmt: skip
     return found

@@ -24,7 +24,10 @@ from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["add_outlets", "cells_behind", "outlet_slopes", "pressure_slopes", "scalar_slope", "wall_force"]
+__all__ = [
+    "add_outlets", "cells_behind", "load_sums", "outlet_slopes", "pressure_slopes", "scalar_slope",
+    "turning_friction", "wall_force",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -55,13 +58,15 @@ def add_outlets(g: Read, level: Read, acting: Read, slope: RW, *, d: Const[int])
 
 @kernel
 def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us: Read, phi: Read, slope: Read,
-               inside: Read, u: Read, pressure: Inc, friction: Inc, momentum: Inc, *,
+               inside: Read, u: Read, load: Write, pressure: Inc, friction: Inc, momentum: Inc, *,
                formulas: Const[tuple[Boundary, ...]], d: Const[int], tangential: Const[int]):  # fmt: skip
     """Force of the flow on a boundary element, outward normal ``n``: ``phi_b n A``, ``-nu A (u_b - u_c) / delta``.
 
     And the momentum that leaves, ``u_s A u_b``. ``phi_b = phi_c + reach . slope``, 0 where a formula is open. With
-    ``tangential`` the part of the friction along ``n`` is left out: it vanishes at a wall, ``du_n / dn = 0``.
+    ``tangential`` the part of the friction along ``n`` is left out: it vanishes at a wall, ``du_n / dn = 0``. ``load``
+    is ``(pressure force, friction, phi_b, u_s A)`` of the element.
     """
+    held = zeros(d + d + 2)
     along = 0.0
     for k in range(d):
         along += (u[k] - inside[k]) * normal[k] * tangential
@@ -72,10 +77,60 @@ def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us:
         for m in range(len(formulas)):
             if formulas[m].open and kind[0] == m:
                 found = 0.0
+        held[d + d] += found
+        held[d + d + 1] += us[j] * side[j][0]
         for k in range(d):
-            pressure[k] += found * normal[k] * side[j][0]
-            friction[k] -= nus[j] * side[j][0] / side[j][1] * (u[k] - inside[k] - along * normal[k])
+            push = found * normal[k] * side[j][0]
+            drag = nus[j] * side[j][0] / side[j][1] * (u[k] - inside[k] - along * normal[k])
+            pressure[k] += push
+            friction[k] -= drag
             momentum[k] += us[j] * side[j][0] * u[k]
+            held[k] += push
+            held[d + k] -= drag
+    for k in range(d + d + 2):
+        load[k] = held[k]
+
+
+@kernel
+def turning_friction(curvature: Read, side: Read, nus: Read, u: Read, load: RW, friction: Inc, *, d: Const[int]):
+    """``nu A K u``: the part of the transposed gradient on a wall that turns, see `fluxloom.fv.wall_curvature`."""
+    for j in range(len(side)):
+        for k in range(d):
+            total = 0.0
+            for m in range(d):
+                total += curvature[d * k + m] * u[m]
+            drag = nus[j] * side[j][0] * total
+            friction[k] += drag
+            load[d + k] += drag
+
+
+@kernel
+def load_sums(load: Read, u: Read, site: Read, sums: Inc, *, d: Const[int], x: float, y: float, z: float):
+    """Sums over boundary elements: moments of both parts of ``load`` about ``(x, y, z)``, what leaves, and means.
+
+    ``site`` is ``(place, A)``; the sums are the two moments, ``u_s A``, ``phi_b A``, ``u_b^2 A / 2`` and ``A``.
+    """
+    arm = zeros(3)
+    push = zeros(3)
+    drag = zeros(3)
+    square = 0.0
+    for k in range(d):
+        arm[k] = site[k]
+        push[k] = load[k]
+        drag[k] = load[d + k]
+        square += u[k] * u[k]
+    arm[0] -= x
+    arm[1] -= y
+    arm[2] -= z
+    for k in range(3):
+        m = (k + 1) % 3
+        n = (k + 2) % 3
+        sums[k] += arm[m] * push[n] - arm[n] * push[m]
+        sums[3 + k] += arm[m] * drag[n] - arm[n] * drag[m]
+    sums[6] += load[d + d + 1]
+    sums[7] += load[d + d] * site[d]
+    sums[8] += 0.5 * square * site[d]
+    sums[9] += site[d]
 
 
 def cells_behind(matrices: FlowMatrices) -> Family:

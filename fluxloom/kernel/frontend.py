@@ -35,11 +35,18 @@ class Formula(Helper, Generic[P, R]):
         The decorated function.
     name, doc
         Its name and docstring.
+
+    Parameters
+    ----------
+    function
+        The function.
+    lines
+        Its text where no file has it, see `fluxloom.kernel.written`; by default those of its file.
     """
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], lines: Sequence[str] | None = None) -> None:
         self.function = function
-        self._lines = _lines(function)
+        self._lines = _lines(function) if lines is None else lines
         self._meanings: dict[Any, Callable[..., Any]] = {}
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""

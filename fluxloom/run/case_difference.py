@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["case_differences", "monitor_differences", "output_differences"]
 
-_MONITORS = ("forces", "gauges", "history", "movie", "probes", "statistics")
+_MONITORS = ("forces", "gauges", "history", "lines", "movie", "probes", "spectra", "statistics", "stop")
 """Tables of what keeps numbers while a run advances."""
 
-_OUTPUTS = (*_MONITORS, "output", "snapshots", "surface")
+_OUTPUTS = (*_MONITORS, "output", "patch_flow", "slices", "snapshots", "surface", "walls")
 
 _FREE_TABLES = frozenset({*_OUTPUTS, "checkpoint", "guards", "partition"})
 """Outputs, monitors, and how the mesh is divided."""

@@ -133,7 +133,7 @@ class RunCheckpoint:
         self._tell = tell if tell is not None else lambda _line: None
         from fluxloom.dsl.memory import Memory
 
-        self.memory = Memory(run=run, **(also or {}))
+        self.memory = Memory(run.flow, *run.monitors, run=run, **(also or {}))
         self.run = ""
         self.inputs: Mapping[str, str] = {}
         """Digests of the files that the case names."""

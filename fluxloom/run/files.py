@@ -127,13 +127,19 @@ def write_fields(
     format: str = "auto",
     nodal: bool = False,
     time: float | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a mesh with values of cells, or of nodes, at a time; with ``"auto"`` the suffix tells the format."""
+    """Write a mesh with values of cells, or of nodes, at a time; with ``"auto"`` the suffix tells the format.
+
+    Units of fields, by name, are written where the format holds them.
+    """
     padded = {name: _spatial(np.asarray(values)) for name, values in fields.items()}
     with atomic(path) as temporary:
         on_cells, on_points = (None, padded) if nodal else (padded, None)
         chosen = None if format == "auto" else format
-        write_mesh(temporary, mesh, cell_data=on_cells, point_data=on_points, format=chosen, time=time)
+        write_mesh(
+            temporary, mesh, cell_data=on_cells, point_data=on_points, format=chosen, time=time, units=units
+        )  # fmt: skip
 
 
 def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

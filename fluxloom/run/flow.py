@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from math import inf, isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.run.measures import PointValues, Surface
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.description import described
+from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
@@ -24,16 +33,17 @@ if TYPE_CHECKING:
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
     from fluxloom.run.watch import Watch
+    from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Until"]
+__all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
 
-Fields = Mapping[str, npt.NDArray[Any]]
+Array = npt.NDArray[np.float64]
 Rows = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Until:
-    """How far a run goes, beside its number of steps.
+    """How far a run goes: to what comes first. ``Time(2.0) | Steps(1000)`` is both.
 
     Attributes
     ----------
@@ -42,10 +52,64 @@ class Until:
     steady
         The residual at which a steady flow has been reached, over what the solver compares it with; 0: it does not
         look.
+    steps
+        Of the flow, at most; 0: so many that a run without another end would never end.
+    stop
+        Time at which a monitor looks: a step whose length is free does not pass it, one of a given length may. A flow
+        whose step is an interval of time advances within it to there.
     """
 
     time: float = 0.0
     steady: float = 0.0
+    steps: int = 0
+    stop: float = inf
+
+    @property
+    def next(self) -> float:
+        """The end or the stop, whichever comes first; infinite: there is neither."""
+        return min(self.time or inf, self.stop)
+
+    def stopped(self, stop: float) -> Until:
+        """Return the same with a time at which a monitor looks."""
+        return self if stop == inf else Until(self.time, self.steady, self.steps, stop)
+
+    def __or__(self, other: Until) -> Until:
+        return Until(self.time or other.time, self.steady or other.steady, self.steps or other.steps)
+
+
+class Time(Until):
+    """Until a time of the flow, which the last step hits where steps are free."""
+
+    def __init__(self, end: float) -> None:
+        if not (isfinite(end) and end > 0.0):
+            raise SolverError(f"Time: a time above 0 is wanted, not {end!r}")
+        super().__init__(time=float(end))
+
+
+class Steps(Until):
+    """Until so many steps of the flow are made, counted from its beginning."""
+
+    def __init__(self, count: int) -> None:
+        if not (isinstance(count, int) and count >= 1):
+            raise SolverError(f"Steps: a whole number of at least 1 is wanted, not {count!r}")
+        super().__init__(steps=count)
+
+
+class Steady(Until):
+    """Until a flow is steady: its residual has fallen by some orders of magnitude.
+
+    Parameters
+    ----------
+    orders
+        The residual has fallen by ``10^-orders`` of what the solver compares it with.
+    steps
+        At most; then the run has not converged.
+    """
+
+    def __init__(self, orders: float = 6.0, steps: int = 100_000) -> None:
+        if not (isfinite(orders) and orders > 0.0):
+            raise SolverError(f"Steady: orders above 0 are wanted, not {orders!r}")
+        super().__init__(steady=10.0**-orders, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -113,6 +177,23 @@ class HistoryPanel:
     logarithmic: bool = False
 
 
+def _describing(make: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that keeps what it was called with, unless that of another class calls it."""
+    names = signature(make)
+
+    @wraps(make)
+    def made(self: Flow, *arguments: Any, **named: Any) -> None:
+        """Keep the arguments, and make the flow."""
+        if "made_of" not in vars(self):
+            bound = names.bind(self, *arguments, **named)
+            bound.apply_defaults()
+            given = {name: described(value) for name, value in list(bound.arguments.items())[1:]}
+            self.made_of = {name: value for name, value in given.items() if value is not None}
+        make(self, *arguments, **named)
+
+    return made
+
+
 class Flow:
     """A solver with its state, as a run sees it.
 
@@ -129,12 +210,29 @@ class Flow:
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
+    partition
+        How its mesh is divided; None on a rank alone.
+    losses
+        Columns of the history that are how fast another one falls in time: ``{"decay": "kinetic_energy"}``. `columns`
+        has NaN in their places.
+    made_of
+        The arguments of its constructor, as `fluxloom.run.description.described` has them: a run that goes on in a
+        directory is one of the same flow.
     """
 
     context: Context
     chain: Chain | None = None
     points: int = 0
     updates: int = 0
+    partition: PartitionReport | None = None
+    losses: Mapping[str, str] = MappingProxyType({})
+    made_of: Mapping[str, Any] = MappingProxyType({})
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Let flows of a class keep what they are made of."""
+        super().__init_subclass__(**rest)
+        if "__init__" in vars(cls):
+            cls.__init__ = _describing(cls.__init__)
 
     # ------------------------------------------------------------------------------------ where and when
     @property
@@ -147,10 +245,19 @@ class Flow:
         """The part of the cells, or of the points, that this rank has; None on a rank alone."""
         return None
 
+    def mesh(self) -> MeshData:
+        """Return the whole mesh, its cells in global order; on rank 0 alone. It may be made anew."""
+        raise NotImplementedError
+
     @property
     def dimension(self) -> int:
         """2 or 3."""
         return 2
+
+    @property
+    def bounds(self) -> tuple[Array, Array] | None:
+        """Lower and upper corner of the whole mesh, ``(d,)`` each; None: the mesh has to be asked."""
+        return None
 
     @property
     def steps(self) -> int:
@@ -173,8 +280,13 @@ class Flow:
         raise SolverError(f"{type(self).__name__}: this flow cannot start from another result")
 
     # ----------------------------------------------------------------------------------------- advance
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` if the flow can never come to such an end."""
+
     def advance(self, until: Until) -> float:
         """Advance by a step, not beyond the time of ``until``; return the residual, the same on every rank.
+
+        `Until.stop` is where steps whose length is free, and intervals, end too.
 
         Raises
         ------
@@ -202,13 +314,28 @@ class Flow:
         """Let the fields show what a step has left that failed: all ranks have met."""
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Fields:
-        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns, ``(n,)`` or ``(n, components)``, in local order.
+
+        As `fluxloom.run.fields.Fields` they are found when they are asked for, which is collective.
+        """
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
         return {}
+
+    def take(self) -> bool:
+        """Let the device keep the numbers of this step, those of `columns` and of surfaces; return whether it does.
+
+        They are asked for within `looking_back`, some steps later: the host does not wait for the steps in between.
+        Else they have to be asked for now. Collective.
+        """
+        return False
+
+    def looking_back(self) -> AbstractContextManager[None]:
+        """Within, steps, time and numbers are those of the step at which `take` was called. Collective."""
+        return nullcontext()
 
     def summary(self, until: Until) -> Rows:
         """Return the results worth printing, as (name, text) pairs."""
@@ -228,13 +355,17 @@ class Flow:
         """Names of the patches, sides and bodies whose surface can be measured."""
         return ()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int) -> PointValues:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
         """Return what samples values at points, name to coordinates; the device keeps so many samples. Collective.
+
+        Points outside of the mesh are an error, or left out: what is returned has the names of the others.
 
         Raises
         ------
         SolverError
-            If a point lies outside of the mesh, or the flow has no values at points.
+            If a point lies outside of the mesh, or all that may be left out, or the flow has no values at points.
         """
         raise SolverError(f"{type(self).__name__}: values at points cannot be sampled in this flow")
 
@@ -246,7 +377,37 @@ class Flow:
         SolverError
             If there is no such patch, or the flow has no surfaces.
         """
-        raise SolverError(f"{type(self).__name__}: this flow has no surfaces to measure")
+        raise SolverError("this flow has no surfaces to measure")
+
+    def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
+        """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch, or the flow knows one way only.
+        """
+        raise SolverError('this flow finds forces in one way only: leave form = "balance" out')
+
+    def frames(self, field: str) -> Frames | None:
+        """Return pictures of a field; None: they are made of values at points. Collective.
+
+        Raises
+        ------
+        SolverError
+            If there is no such field.
+        """
+        return None
+
+    def averaged(self) -> Averaged:
+        """Return what can be averaged in time. Collective.
+
+        Raises
+        ------
+        SolverError
+            If the flow has nothing.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow has nothing that is averaged in time")
 
     # ------------------------------------------------------------------------------------ when it is lost
     def watch(self, table: GuardLimits, until: Until) -> Watch | None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
-from fluxloom.run.monitor import Monitor
+from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
 __all__ = ["FlowRun"]
 
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
+
 _FEW = 3
 """Lines of the history from which on it is drawn."""
+
+_CLOSE = 1e-9
+"""Of a time: what has reached it."""
 
 F = TypeVar("F", bound=Flow)
 
@@ -38,28 +44,29 @@ class FlowRun(Generic[F]):
         Of the case.
     until
         How far it runs.
-    mesh
-        Returns the whole mesh; called on rank 0 alone, once.
     monitors
         What looks at it, a `History` among them or not; they are attached to it here.
-    partition
-        How the mesh is divided; None on a rank alone.
+
+    Raises
+    ------
+    SolverError
+        If the flow can never come to the end, or a monitor finds nothing to look at.
     """
 
     remembers = ("_residual",)
 
-    def __init__(
-        self, flow: F, name: str, until: Until, mesh: Callable[[], MeshData], monitors: Sequence[Monitor] = (), *,
-        partition: PartitionReport | None = None,
-    ) -> None:  # fmt: skip
-        self.flow, self.name, self.until, self.partition = flow, name, until, partition
+    def __init__(self, flow: F, name: str, until: Until, monitors: Sequence[Monitor] = ()) -> None:
+        flow.check_end(until)
+        self.flow, self.name, self.until = flow, name, until
         self.history = next((one for one in monitors if isinstance(one, History)), History(0))
-        self.monitors = [*(one for one in monitors if one is not self.history), self.history]
+        others = [one for one in monitors if one is not self.history]
+        before, behind = ([one for one in others if one.behind_history is last] for last in (False, True))
+        self.monitors = [*before, self.history, *behind]
         self.folder = ResultFolder(None)
-        self._make, self._mesh = mesh, None
+        self._mesh: MeshData | None = None
         self._residual = float("nan")
         for monitor in self.monitors:
-            monitor.attach(self)
+            _attach(monitor, self)
 
     def columns(self) -> dict[str, float]:
         """Return the numbers of now, of the flow and its monitors."""
@@ -67,6 +74,11 @@ class FlowRun(Generic[F]):
         for monitor in self.monitors:
             found |= monitor.columns()
         return found
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether all columns can be those of a step before: within `Flow.looking_back`."""
+        return all(one.looks_back or type(one).columns is Monitor.columns for one in self.monitors)
 
     # ----------------------------------------------------------------------------------------- advance
     def begin(self, folder: ResultFolder) -> None:
@@ -76,7 +88,7 @@ class FlowRun(Generic[F]):
             monitor.begin(folder)
 
     def advance(self) -> None:
-        """Advance by a step, and look at it.
+        """Advance by a step, and look at it; within a step that is an interval also at times that monitors want.
 
         Raises
         ------
@@ -84,9 +96,14 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
-        until = self.until if stop == inf else replace(self.until, time=min(stop, self.until.time or inf))
-        self._residual = self.flow.advance(until)
+        before = self.flow.steps
+        while True:
+            stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
+            self._residual = self.flow.advance(self.until.stopped(stop))
+            if self.flow.steps > before or not (self.flow.time or 0.0) >= stop * (1.0 - _CLOSE):
+                break
+            for monitor in self.monitors:
+                monitor.reached()
         for monitor in self.monitors:
             monitor.stepped()
 
@@ -96,7 +113,7 @@ class FlowRun(Generic[F]):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the run aims at beside its number of steps, and how far it is."""
-        return self.flow.goals(self.until)
+        return [*self.flow.goals(self.until), *(goal for monitor in self.monitors for goal in monitor.goals())]
 
     @property
     def finished(self) -> bool:
@@ -104,17 +121,17 @@ class FlowRun(Generic[F]):
         return any(goal.met for goal in self.goals())
 
     # ------------------------------------------------------------------------------------------ results
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return values of the elements that this rank owns, those of monitors too."""
-        found = dict(self.flow.fields())
+    def fields(self) -> Fields:
+        """Return values of the elements that this rank owns, those of monitors too, found when they are asked for."""
+        found = Fields.of(self.flow.fields())
         for monitor in self.monitors:
-            found |= monitor.fields()
+            found = found | monitor.fields()
         return found
 
     def mesh(self) -> MeshData:
         """Return the whole mesh, its cells in global order; on several ranks it is made anew, once, and kept."""
         if self._mesh is None:
-            self._mesh = self._make()
+            self._mesh = self.flow.mesh()
         return self._mesh
 
     @property
@@ -149,7 +166,8 @@ class FlowRun(Generic[F]):
             shown = self.history.panels(over, panels)
             self.folder.write("history.png", lambda path: draw_history(path, *shown, self.name))
         sections = self.flow.sections(self.name) if self.flow.dimension == 3 else ()
-        whole = gathered(self.flow.context.comm, self.flow.part, self.fields()) if sections else {}
+        drawn = self.fields().chosen(list(dict.fromkeys(section.field for section in sections))) if sections else {}
+        whole = gathered(self.flow.context.comm, self.flow.part, drawn)
         for section in sections if self.folder.here else ():
             values = self._of_cells(whole[section.field])
             for normal in section.across:
@@ -166,3 +184,13 @@ class FlowRun(Generic[F]):
             return values
         (corners,) = self.mesh().cells.values()
         return values[corners].mean(axis=1)
+
+
+def _attach(monitor: Monitor, run: Watched) -> None:
+    """Attach a monitor to a run; an error of one that a table of a case made is one of that table."""
+    try:
+        monitor.attach(run)
+    except (SolverError, MeshError) as error:
+        if not monitor.table:
+            raise
+        raise CaseError(f"{monitor.table}: {error}") from None

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.parts import Part
 
-__all__ = ["Lost", "find_lost", "gathered"]
+__all__ = ["Lost", "find_lost", "gathered", "rows_in_order"]
 
 Fields = Mapping[str, npt.NDArray[Any]]
 
@@ -62,3 +62,24 @@ def find_lost(comm: Comm, part: Part | None, fields: Fields) -> Lost | None:
         if count:
             return name, int(comm.reduce(np.array([first], dtype=np.int64), "min")[0]), count
     return None
+
+
+def rows_in_order(
+    comm: Comm, numbers: npt.NDArray[np.integer], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:  # fmt: skip
+    """Return rows of all ranks, those with the lowest numbers first, on rank 0; elsewhere none. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    numbers : (n,)
+        Of this rank's rows, each of one rank.
+    rows : (n, k)
+        What is brought together.
+    """
+    if comm.size > 1:
+        numbers, rows = (
+            np.concatenate(_to_first(comm, np.ascontiguousarray(values))) for values in (numbers.astype(np.int64), rows)
+        )
+    return rows[np.argsort(numbers, kind="stable")]

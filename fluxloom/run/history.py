@@ -1,4 +1,9 @@
-"""``history.csv``: numbers of a flow over time, a line now and then."""
+"""``history.csv``: numbers of a flow over time, a line now and then.
+
+A flow whose device has memory of its own may keep the numbers of a line there (`Flow.take`): then the host fetches them
+before the next line is due, and never waits for the steps in between. Each line of the file but the last is written
+when the next one is due.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +43,13 @@ class History(Monitor):
         self._lines: Lines | None = None
         self._early = False  # the last row is there only because the run ended
         self._due = True  # the row of the last step is there
+        self._taken = False  # the flow keeps the numbers of a line that is not there yet
         self._before: tuple[tuple[str, ...], list[tuple[float, ...]]] | None = None
 
     @property
     def memory(self) -> dict[str, Any]:
         """Names of the columns, and the rows that a run that goes on has: one for its end alone is left out."""
+        self.collect()
         return {"names": list(self.names), "rows": self.rows[:-1] if self._early else self.rows}
 
     @memory.setter
@@ -73,10 +80,23 @@ class History(Monitor):
         return self._run.flow.steps
 
     def stepped(self) -> None:
-        """Add a line behind a step where one is due."""
+        """Add a line behind a step where one is due, or write the one before and let the flow keep its numbers."""
+        run = self._run
+        assert run is not None
         self._due = bool(self.every) and self._steps % self.every == 0
         if self._due and self.rows:
-            self._add()
+            self.collect()
+            self._taken = run.looks_back and run.flow.take()
+            if not self._taken:
+                self._add()
+
+    def collect(self) -> None:
+        """Write the line whose numbers the flow has kept, if there is one. Collective."""
+        if self._taken:
+            assert self._run is not None
+            self._taken = False
+            with self._run.flow.looking_back():
+                self._add()
 
     def _add(self) -> None:
         self._sample()
@@ -84,6 +104,7 @@ class History(Monitor):
 
     def finish(self) -> None:
         """Add the line of the last step, if it is not there, and close the file."""
+        self.collect()
         if self._lines is not None and not self._due:
             self._early = True
             self._add()
@@ -91,6 +112,7 @@ class History(Monitor):
 
     def column(self, name: str) -> Array:
         """Return a column of all lines."""
+        self.collect()
         place = self.names.index(name)
         return np.array([row[place] for row in self.rows])
 
@@ -101,7 +123,12 @@ class History(Monitor):
 
     def _sample(self) -> None:
         assert self._run is not None
-        found = self._run.columns()
+        found = dict(self._run.columns())
+        before = dict(zip(self.names, self.rows[-1], strict=True)) if self.rows else {}
+        for name, of in self._run.flow.losses.items() if before else ():
+            passed = found["time"] - before["time"]
+            if name in found and passed > 0.0:
+                found[name] = (before[of] - found[of]) / passed
         self.names = tuple(found)
         self.rows.append(tuple(found.values()))
 

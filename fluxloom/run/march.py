@@ -229,8 +229,10 @@ def _judged(run: FlowRun[Any], steps: int, iterations: int, residuals: list[floa
         return Outcome(RunStatus.CONVERGED, f"{found} after {steps:,} steps", found)
     limit = next((goal for goal in [*times, count] if goal.met), count)
     if targets and not (asked and limit is count):
-        told = [value / targets[0].scale for value in residuals]
-        return Outcome(RunStatus.NOT_CONVERGED, unconverged(told, targets[0].wanted, run.flow), limit)
+        steady = [goal for goal in run.flow.goals(run.until) if goal.target]
+        told = [unconverged([value / goal.scale for value in residuals], goal.wanted, run.flow) for goal in steady[:1]]
+        told += [f"{goal} after {steps:,} steps" for goal in targets if goal not in steady]
+        return Outcome(RunStatus.NOT_CONVERGED, "; ".join(told), limit)
     if limit is count and missed and not asked:
         return Outcome(RunStatus.NOT_CONVERGED, f"{missed} after {steps:,} steps: raise run.iterations", limit)
     return Outcome(RunStatus.END_REACHED, f"{limit}" + (f"; target not met: {missed}" if missed else ""), limit)

@@ -1,17 +1,51 @@
-"""What flows let monitors measure: values at points, and what acts on surfaces."""
+"""What flows let monitors measure: values at points, what acts on surfaces, what is averaged in time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Loads", "PointValues", "Samples", "Surface"]
+from fluxloom.core.layout import Layout
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+
+__all__ = ["Averaged", "AveragedValue", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
+
+
+class Frames(Protocol):
+    """A field in a plane, picture after picture.
+
+    Attributes
+    ----------
+    hidden : (rows, columns)
+        What is no fluid, the first row below; on rank 0.
+    largest
+        The largest value that is worth showing; 0: that is not known.
+    signed
+        Whether values are on both sides of 0.
+    """
+
+    hidden: npt.NDArray[np.bool_]
+    largest: float
+    signed: bool
+
+    def ask(self, work: Callable[[Array | None], None]) -> None:
+        """Let the device keep the field of now, and have work done on it, at once or some steps later. Collective.
+
+        The work takes the field ``(rows, columns)`` on rank 0, None elsewhere.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Wait until all work is done. Collective."""
+        ...
 
 
 class Samples(Protocol):
@@ -64,6 +98,12 @@ class Loads:
         Of the patches, m^2.
     energy
         That leaves through them, W; NaN where the flow has none.
+    means
+        Means over the area by name: ``p``, ``total_pressure``, and what else there is, as ``T``.
+    total : (d,)
+        The force of a flow that does not know its parts, which are NaN then.
+    turns
+        Whether the moment is found; else it is NaN.
     """
 
     pressure: Array
@@ -72,23 +112,23 @@ class Loads:
     flow: float
     area: float
     energy: float = float("nan")
+    means: Mapping[str, float] = field(default_factory=dict[str, float])
+    total: Array | None = None
+    turns: bool = True
 
     @property
     def force(self) -> Array:
         """Pressure and friction, ``(d,)``."""
-        return self.pressure + self.friction
+        return self.pressure + self.friction if self.total is None else self.total
 
 
 class Surface(Protocol):
-    """Patches or bodies on which a flow acts.
+    """Patches or bodies on which a flow acts."""
 
-    Attributes
-    ----------
-    patches
-        Their names.
-    """
-
-    patches: Sequence[str]
+    @property
+    def patches(self) -> Sequence[str]:
+        """Their names."""
+        ...
 
     def take(self) -> None:
         """Let the device find the sums of now; it does not wait. Collective."""
@@ -98,10 +138,90 @@ class Surface(Protocol):
         """Return what `take` asked for last. Collective."""
         ...
 
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return of each scalar that the flow carries its mean over the area and what leaves per second. Collective."""
+        ...
+
     def faces(self) -> Mapping[str, Array]:
         """Return values of the faces of all ranks, ``(faces,)`` each, on rank 0; elsewhere nothing. Collective.
 
-        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (wall
-        shear stress), ``y_plus``, ``heat_flux``, ``T``, and of scalars by their names with ``_flux``.
+        ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
+        stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...
+
+
+@dataclass(frozen=True)
+class AveragedValue:
+    """A number an element that can be averaged in time.
+
+    Attributes
+    ----------
+    name
+        Of the field.
+    values
+        What a loop over the elements reads: a dat, also through a map.
+    place
+        Of the number among its components.
+    scale
+        Finds what it is multiplied by now; None: nothing.
+    mixed
+        Whether its covariances with the velocity are kept.
+    unit
+        Of the field.
+    """
+
+    name: str
+    values: Any
+    place: int = 0
+    scale: Callable[[], float] | None = None
+    mixed: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """What of a flow can be averaged in time, on the device.
+
+    Attributes
+    ----------
+    over
+        The elements.
+    values
+        Numbers an element.
+    read
+        Returns the values of a dat of the elements that this rank owns, in local order.
+    places, sizes
+        Return where they are, ``(n, d)``, and their volumes, ``(n,)``, for profiles.
+    velocity
+        What a loop over the elements reads, of which the covariances with each other are kept; None: there is none.
+    components
+        Names of its components.
+    first
+        Place of the first component in what is read.
+    spread
+        A dat ``(d,)``: of a velocity that is the mean of several in an element what their squares have beyond that of
+        the mean; None: nothing.
+    unit
+        Of the velocity.
+    before
+        Loops that fill what is read.
+    dtype, layout
+        Of the means.
+    """
+
+    over: Set
+    values: Sequence[AveragedValue]
+    read: Callable[[Dat], Array]
+    places: Callable[[], Array]
+    sizes: Callable[[], Array]
+    velocity: Any = None
+    components: Sequence[str] = ()
+    first: int = 0
+    spread: Dat | None = None
+    unit: str = ""
+    before: Sequence[Loop] = field(default=())
+    dtype: npt.DTypeLike = "float64"
+    layout: Layout | None = None

@@ -8,25 +8,54 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from fluxloom.core.status import Goal
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
 from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["Monitor", "Sampler", "Stepping", "Watched"]
+__all__ = ["Monitor", "Sampler", "Stepping", "Table", "Watched"]
+
+
+class Table(Protocol):
+    """The history, as other monitors see it: its columns, and lines so far; ``every`` steps there is one, 0: none."""
+
+    every: int
+    names: tuple[str, ...]
+    rows: list[tuple[float, ...]]
 
 
 class Watched(Protocol):
     """A run, as its monitors see it."""
 
-    flow: Flow
     name: str
+
+    @property
+    def flow(self) -> Flow:
+        """What is run."""
+        ...
+
+    @property
+    def history(self) -> Table:
+        """Numbers of the flow over time."""
+        ...
+
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All that look at it, the history last."""
+        ...
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether all columns can be those of a step before: within `Flow.looking_back`."""
+        ...
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on rank 0 alone."""
         ...
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields of the owned cells or points, those of monitors too. Collective."""
+    def fields(self) -> Fields:
+        """Return fields of the owned cells or points, those of monitors too. Asking for values is collective."""
         ...
 
     def columns(self) -> Mapping[str, float]:
@@ -43,8 +72,20 @@ class Monitor:
     """
 
     monitor = True
+    looks_back = False
+    """Whether its columns are of the step at which the flow took its numbers, within `Flow.looking_back`."""
+
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
+
+    kind = ""
+    """What it looks at, for those that ask for all of a kind: ``"forces"``."""
+
+    table = ""
+    """Of the case file that it is of; what it does not find is told with it."""
+
+    behind_history = False
+    """Whether it looks at the lines of the history: it hears of a step when the line of that step is there."""
 
     folder = ResultFolder(None)
     """Where files go, from `begin` on."""
@@ -69,12 +110,19 @@ class Monitor:
     def stepped(self) -> None:
         """Take note of a step."""
 
+    def reached(self) -> None:
+        """Take note of a time that a monitor wanted, within a step that is an interval; `stepped` comes at its end."""
+
+    def goals(self) -> Sequence[Goal]:
+        """Return what the run aims at by it, and how far it is: the run ends when one is met."""
+        return ()
+
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""
         return {}
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields of the owned cells, ``(cells,)`` each."""
+        """Return fields of the owned cells, ``(cells,)`` each; `Fields` where they have units or are found later."""
         return {}
 
     def summary(self) -> Sequence[tuple[str, str]]:

@@ -199,6 +199,10 @@ class Start:
         """Time and steps with which the flow begins."""
         return (self.time or 0.0, self.steps or 0) if self.keeps else (0.0, 0)
 
+    def description(self) -> dict[str, Any]:
+        """Return what tells it from others, for runs that go on, in the words of ``[initial]``."""
+        return {"file": str(self.path), "outside": self._outside, "keep_time": self.keeps}
+
     def close(self) -> None:
         """Close the checkpoint."""
         if self._state is not None:

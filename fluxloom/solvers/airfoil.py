@@ -28,7 +28,9 @@ from fluxloom.kernel.intrinsics import sqrt as root
 from fluxloom.mesh.airfoil import WALL, AirfoilMesh
 from fluxloom.mesh.distribute import RankedMesh
 
-__all__ = ["Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "res_calc", "save_soln", "update"]
+__all__ = [
+    "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "primitive", "res_calc", "save_soln", "shape", "update",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,23 @@ def update(qold: Read, q: Write, res: RW, adt: Read, rms: Inc):
         q[k] = qold[k] - change
         res[k] = 0.0
         rms[0] += change * change
+
+
+@kernel
+def primitive(q: Read, w: Write, *, gm1: float):
+    """Density, velocity and pressure of a state."""
+    w[0] = q[0]
+    w[1] = q[1] / q[0]
+    w[2] = q[2] / q[0]
+    w[3] = gm1 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0])
+
+
+@kernel
+def shape(x: Read, where: Write):
+    """The mean of the corners of a cell, and its area."""
+    for k in range(2):
+        where[k] = 0.25 * (x[0][k] + x[1][k] + x[2][k] + x[3][k])
+    where[2] = 0.5 * fabs((x[2][0] - x[0][0]) * (x[3][1] - x[1][1]) - (x[3][0] - x[1][0]) * (x[2][1] - x[0][1]))
 
 
 class Airfoil:

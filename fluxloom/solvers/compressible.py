@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,16 +38,19 @@ from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
+from fluxloom.solvers.compressible_given import GivenValues
 from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.values.value import Function, Given, has_values, vector_of
 
 __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
 
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
+Source = Field | Sequence[Given] | Function
 
 FOREVER = 1.0e300
 
@@ -72,7 +75,8 @@ class CompressibleFlow:
         From the wall, for a model of turbulence; halo cells of several ranks included.
     source
         Of mass, momentum and energy (and of the model's variable, times density), per unit of volume and time:
-        ``(nv,)``, ``(owned, nv)``, or a function of the places.
+        ``(nv,)``, ``(owned, nv)``, or a function of the places; or a value in space and time for each component, or a
+        function of places and time.
     rotation
         The mesh turns; velocities are those where one stands still, along axes that turn with it.
     balance
@@ -100,6 +104,8 @@ class CompressibleFlow:
         Of the next explicit step; that of the scheme, unless `pace` has changed it.
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
+    given
+        What boundaries and sources are given that depends on the time.
     passed
         Mass and energy that left through each face of the boundary before this step, and in it; see `keep_balance`.
     limits
@@ -123,14 +129,19 @@ class CompressibleFlow:
         gas: Gas | None = None,
         scheme: CompressibleScheme | None = None,
         distance: Array | None = None,
-        source: Field | None = None,
+        source: Source | None = None,
         rotation: Rotation | None = None,
         balance: Balance | None = None,
         slopes: Family | None = None,
     ) -> None:
         self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
-        self.boundaries = dict(boundaries or {})
+        self.boundaries: Mapping[str, BoundaryCondition] = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
+        if slopes is None and self.scheme.order == 2 and self.scheme.slopes != "faces":
+            raise SolverError(
+                f"slopes: {self.scheme.slopes!r} wants the rows of `fluxloom.fv.node_slopes` beside the scheme: give "
+                "slopes, or make the flow by fluxloom.Compressible"
+            )
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence is not None
         self.components = self.dimension + 2 + self.turbulent
@@ -147,8 +158,8 @@ class CompressibleFlow:
         del found  # what is stored now takes as much again: it goes before the states come
         self._distance(distance)
         self._states()
-        self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
-        self.frozen = False
+        self._with_source(source)
+        self.frozen, self._begun = False, False
         self.passed: Dat | None = None
         self.limits = 0
         self.positivity = Positivity(self)
@@ -167,13 +178,15 @@ class CompressibleFlow:
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
-        self.limits = int(memory["limits"])
+        self.limits, self._begun = int(memory["limits"]), True
+        self.given.prepare(self.time)
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        kinds[cv.cells :], par[cv.cells :], self.formulas = boundary_table(cv, boundaries, self.gas)
+        table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))
+        kinds[cv.cells :], par[cv.cells :], self.formulas = table.kinds, table.rows, table.states
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
         self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
@@ -190,6 +203,7 @@ class CompressibleFlow:
             turning = turns.velocity(cv.centres[cv.cells :])
             together(self.context.comm, lambda: check_turning(cv, boundaries, par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
+        self.given = GivenValues(self, table.changing)
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
         owned, over = elements.owned, self.elements
@@ -284,7 +298,10 @@ class CompressibleFlow:
                      None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
-            self._found[limited] = ahead, [self.right_hand_side(states[k], limited) for k in range(len(stages))]
+            find: list[Sequence[Loop | Reset]] = [
+                [*self.given.loops(k), *self.right_hand_side(states[k], limited)] for k in range(len(stages))
+            ]
+            self._found[limited] = ahead, find
         return self._found[limited]
 
     def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
@@ -338,7 +355,8 @@ class CompressibleFlow:
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context)
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self._begun = 0.0, 0, True
+        self.given.prepare(0.0)
         self.freeze(False)
 
     @property
@@ -396,13 +414,38 @@ class CompressibleFlow:
         whole[: self.volumes.owned] = owned_numbers(what, values, self.volumes, self.components)
         return self.spaces.elements.dat(whole, name)
 
+    def _with_source(self, source: Source | None) -> None:
+        """Take what is gained per unit of volume and time."""
+        what, cv, nv = "source", self.volumes, self.components
+        self.source: Dat | None = None
+        if source is None:
+            return
+        if not has_values(source, nv):
+            self.source = self._with_edges(what, cast(Field, source), 0.0, what)
+            return
+        self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)
+        self.given.over_cells(what, vector_of(source, nv, what), self.source)
+
     def pace(self, cfl: float) -> None:
         """Take a CFL number for the explicit steps from here on, instead of the scheme's."""
         self.cfl = cfl
         self._own.set(cfl=cfl)
 
+    def _require_start(self) -> None:
+        """Raise `SolverError` before `start`: the states are those of no flow, and so is what limiters compare with."""
+        if not self._begun:
+            raise SolverError("the flow has no states yet: call start(values) before its first step")
+
     def iterate(self, count: int = 1) -> None:
-        """Make steps towards a steady flow, each cell with a step of its own."""
+        """Make steps towards a steady flow, each cell with a step of its own.
+
+        Raises
+        ------
+        SolverError
+            Before `start`; if something that is given depends on the time.
+        """
+        self._require_start()
+        self.given.require_steady()
         for _ in range(count):
             (self.positivity.iterate if self.positivity.guarding else self.iteration)()
         self.steps += count
@@ -415,11 +458,14 @@ class CompressibleFlow:
         Raises
         ------
         SolverError
-            If there is none: a state is not finite.
+            If there is none: a state is not finite. Before `start`.
         """
+        self._require_start()
+        self.given.prepare(self.time)
         self.before()
         dt = min(self.cfl * float(self.least.value), longest)
         if not (isfinite(dt) and dt > 0.0):
+            self.given.check()
             self.check()
             text = f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})"
             raise Divergence(text, step=self.steps, time=self.time)
@@ -427,11 +473,14 @@ class CompressibleFlow:
             dt = self.positivity.advance(dt)
         else:
             self.dt.value = dt
+            self.given.prepare(self.time, dt, self.scheme.time.stages)
             self.after()
+            self.given.check()
             if float(self.bad.value):
                 dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
+        self.given.prepare(self.time)  # who looks at residuals has them with the values of now
         return dt
 
     def advance_to(self, time: float) -> None:

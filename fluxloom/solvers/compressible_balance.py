@@ -153,10 +153,17 @@ class FlowBalance:
         flow = self.flow
         return flow.kind, flow.par, flow.face[flow.edge[0]], w[flow.behind[0]]
 
-    def _slopes(self, w: Dat, limited: bool) -> list[Loop | Reset]:
+    def gradients(self, w: Dat) -> list[Loop | Reset]:
+        """Return the loops that find the gradients of some states as `slope` of the flow, whatever its scheme is.
+
+        They set the states of the boundary elements, as the loops of a residual do.
+        """
+        return [*self.sectors.states(w), *self._images(w, always=True), *self._slopes(w, limited=False, always=True)]
+
+    def _slopes(self, w: Dat, limited: bool, always: bool = False) -> list[Loop | Reset]:
         flow, common, slope = self.flow, self.common, self.flow.slope
         loops: list[Loop | Reset] = []
-        if not self.sloped:
+        if not (self.sloped or always):
             return self.vortices.loops(w)
         if flow.open:
             inner = (w[self.inner.pattern], self.inner.entries)
@@ -170,10 +177,10 @@ class FlowBalance:
             return [*loops, self.limits(w, flow.share)]
         return [*loops, Loop(slopes, flow.elements, w, w[self.around], self.weights, slope, **common)]
 
-    def _images(self, w: Dat) -> list[Loop]:
+    def _images(self, w: Dat, always: bool = False) -> list[Loop]:
         """Return the loop that writes the states beyond planes of symmetry, before slopes look at them."""
         flow = self.flow
-        if not self.mirrored or (flow.scheme.order == 1 and not self.viscous):
+        if not self.mirrored or (flow.scheme.order == 1 and not self.viscous and not always):
             return []
         return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self.common)]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import fabs, zeros
+from fluxloom.kernel.intrinsics import fabs, pow, zeros
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_patches import patch_elements
 
@@ -66,6 +67,19 @@ def surface_sums(
     sums[12] += area
 
 
+@kernel
+def surface_means(w: Read, face: Read, sums: Inc, *, d: Const[int], gamma: float, constant: float):
+    """Add ``p A``, ``p_0 A`` with the total pressure, and ``T A`` of the state ``w`` at a boundary face."""
+    square = 0.0
+    for k in range(d):
+        square += w[1 + k] * w[1 + k]
+    p = w[1 + d]
+    mach = square * w[0] / (gamma * p)
+    sums[0] += p * face[d]
+    sums[1] += p * pow(1.0 + 0.5 * (gamma - 1.0) * mach, gamma / (gamma - 1.0)) * face[d]
+    sums[2] += p / (w[0] * constant) * face[d]
+
+
 @dataclass(frozen=True)
 class SurfaceForce:
     """What a flow does to patches at a moment; in two dimensions for a span of 1.
@@ -82,6 +96,8 @@ class SurfaceForce:
         Mass that passes them, out or in, kg/s.
     area
         Of the patches, m^2.
+    mean_pressure, mean_total, mean_temperature
+        Means over the area of pressure, total pressure and temperature at the faces, Pa and K.
     """
 
     pressure: Array
@@ -91,6 +107,9 @@ class SurfaceForce:
     energy: float
     through: float
     area: float
+    mean_pressure: float = nan
+    mean_total: float = nan
+    mean_temperature: float = nan
 
     @property
     def total(self) -> Array:
@@ -148,15 +167,20 @@ class AerodynamicReference:
         return len(self.stream.direction) - 1 if self.up is None else self.up
 
     @property
-    def directions(self) -> tuple[Array, Array]:
-        """Unit vectors of drag and lift, ``(d,)``."""
+    def along(self) -> tuple[Array, Array]:
+        """Vectors of drag and lift, ``(d,)``, of any length."""
         way = np.asarray(self.stream.direction, dtype=np.float64)
         lift = np.zeros_like(way)
         lift[0], lift[self.axis] = -way[self.axis], way[0]
-        size = np.linalg.norm(lift)
-        if not size > 0.0:
+        if not lift.any():
             raise SolverError("reference: the free stream is along the span: there is no direction of lift")
-        return way / np.linalg.norm(way), lift / size
+        return way, lift
+
+    @property
+    def directions(self) -> tuple[Array, Array]:
+        """Unit vectors of drag and lift, ``(d,)``."""
+        way, lift = self.along
+        return way / np.linalg.norm(way), lift / np.linalg.norm(lift)
 
     def of(self, force: SurfaceForce) -> Coefficients:
         """Return the coefficients of a force."""
@@ -200,6 +224,7 @@ class SurfaceForces:
         d, elements = flow.dimension, flow.spaces.elements
         place = elements.dat(flow.volumes.centres, "place")
         self._sums = {name: flow.context.scalar(np.zeros(_SUMS), f"forces.{name}") for name in groups}
+        self._means = {name: flow.context.scalar(np.zeros(3), f"means.{name}") for name in groups}
         loops: list[Loop | Reset] = []
         for name, patches in groups.items():
             point = tuple((points or {}).get(name, ())) or (0.0,) * d
@@ -209,8 +234,11 @@ class SurfaceForces:
             over = patch_elements(flow, patches)
             loops += [
                 Reset(self._sums[name]),
+                Reset(self._means[name]),
                 Loop(surface_sums, over, flow.outflow, flow.face[flow.edge[0]], place, self._sums[name],
                      d=d, p=float(pressure), x=float(x), y=float(y), z=float(z)),
+                Loop(surface_means, over, flow.w, flow.face[flow.edge[0]], self._means[name], d=d,
+                     gamma=flow.gas.gamma, constant=flow.gas.constant),
             ]  # fmt: skip
         self.chain = Chain(loops, name="forces")
 
@@ -223,15 +251,25 @@ class SurfaceForces:
             If one is not finite.
         """
         self.flow.before()
+        self.take()
+        return self.collect()
+
+    def take(self) -> None:
+        """Let the device find the forces from the fluxes that are there, those of `CompressibleFlow.before`."""
         self.chain()
+
+    def collect(self) -> dict[str, SurfaceForce]:
+        """Return what `take` asked for last, as `now` does."""
         return {name: self._of(name, np.asarray(total.value)) for name, total in self._sums.items()}
 
     def _of(self, name: str, sums: Array) -> SurfaceForce:
         if not np.isfinite(sums).all():
             self.flow.check()
             raise SolverError(f"forces on {name}: not finite at step {self.flow.steps}")
-        d = self.flow.dimension
+        d, area = self.flow.dimension, sums[_AREA]
+        means = np.asarray(self._means[name].value) / area if area else np.full(3, nan)
         return SurfaceForce(
             sums[_PRESSURE : _PRESSURE + d].copy(), sums[_FRICTION : _FRICTION + d].copy(),
             sums[_MOMENT : _MOMENT + 3].copy(), *(float(sums[k]) for k in (_MASS, _ENERGY, _THROUGH, _AREA)),
+            *means.tolist(),
         )  # fmt: skip

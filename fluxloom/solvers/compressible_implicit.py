@@ -114,6 +114,7 @@ class SteadySteps:
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit | None = None) -> None:
         self.flow, self.implicit = flow, implicit or Implicit()
+        flow.given.require_steady()
         context, nv, over = flow.context, flow.components, flow.elements
         self.cfl = self.implicit.cfl
         self.cells = flow.volumes.total

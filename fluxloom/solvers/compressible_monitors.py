@@ -1,4 +1,4 @@
-"""What is looked at while gas flows: states at points, and averages in time."""
+"""What is looked at while gas flows: states at points."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_geometry import least_squares
-from fluxloom.fv.flow_averages import average_states
 from fluxloom.fv.flow_samples import sample_states
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_spaces import Rows
-from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePoints, ProbeRecords, Source
 
-__all__ = ["StateAverages", "StateProbes"]
+__all__ = ["StateProbes"]
 
 Array = npt.NDArray[np.float64]
 
@@ -39,11 +36,13 @@ class StateProbes:
         Samples that the device keeps before the host reads them all at once.
     steady
         Whether samples are over steps; otherwise they are over time.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
-    names
-        Of the points.
+    names, columns
+        Of the points that are in the mesh, and of the values at each.
     records
         The samples; their values are ``(n, points, nv)``: density, velocity, pressure, variable of turbulence.
 
@@ -54,11 +53,14 @@ class StateProbes:
     """
 
     def __init__(
-        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False
+        self, flow: CompressibleFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, steady: bool = False,
+        outside: Outside = "error",
     ) -> None:  # fmt: skip
         self.flow, self.steady = flow, steady
-        self._points = ProbePoints(flow.context, flow.volumes, points)
-        self.names = self._points.names
+        self._points = ProbePoints(flow.context, flow.volumes, points, outside)
+        self.names, self.points = self._points.names, self._points.places
+        turbulent = ("nu_tilde",) if flow.turbulent else ()
+        self.columns: tuple[str, ...] = ("rho", *"uvw"[: flow.dimension], "p", *turbulent)
         rows = self._rows()
         source = Source("states", flow.components, lambda found: Loop(
             sample_states, self._points.set, rows.entries, flow.w[rows.pattern], found, nv=flow.components,
@@ -70,9 +72,11 @@ class StateProbes:
         """Return the weights of cells for states at the points; the cell itself comes first in each row."""
         cv, points = self.flow.volumes, self._points
         inner, ways = cv.faces[: cv.interior], cv.ways
+        order = np.argsort(inner, axis=None, kind="stable")
+        ends = np.searchsorted(inner.ravel()[order], [points.cells, points.cells + 1])
         columns, values = [], []
-        for cell, reach in zip(points.cells.tolist(), points.reach, strict=True):
-            side = np.flatnonzero((inner == cell).any(axis=1))
+        for cell, reach, first, last in zip(points.cells.tolist(), points.reach, *ends.tolist(), strict=True):
+            side = np.unique(order[first:last] // 2)
             out = np.where(inner[side, 0] == cell, 1.0, -1.0)
             slope = least_squares(ways[side] * out[:, None], np.zeros(side.size, dtype=np.int64), 1) @ reach
             columns.append(np.concatenate([[cell], inner[side].sum(axis=1) - cell]))
@@ -82,67 +86,3 @@ class StateProbes:
     def sample(self) -> None:
         """Keep what is at the points now."""
         self.records.sample(float(self.flow.steps) if self.steady else self.flow.time)
-
-
-class StateAverages:
-    """Running averages of the primitive states of a flow, and of products of what differs from them.
-
-    A sample is one loop on the device. Averages of velocities are plain ones, not weighted with the density. On
-    several ranks all is collective, and cells are those that a rank owns.
-
-    Parameters
-    ----------
-    flow
-        Whose.
-
-    Attributes
-    ----------
-    weight, samples
-        Of all samples, and how many there are.
-    """
-
-    remembers = ("weight", "samples")
-
-    def __init__(self, flow: CompressibleFlow) -> None:
-        self.flow, nv, d = flow, flow.components, flow.dimension
-        ctx, over = flow.context, flow.elements
-        self.weight, self.samples = 0.0, 0
-        self._mean = ctx.dat(over, name="mean", shape=(nv,))
-        self._moments = ctx.dat(over, name="moments", shape=(nv + d * (d - 1) // 2,))
-        self._share = ctx.scalar(0.0, "share")
-        loop = Loop(average_states, over, flow.w, self._share, self._mean, self._moments, nv=nv, d=d)
-        self._sample = Chain([loop], name="averages")
-
-    def sample(self, weight: float = 1.0) -> None:
-        """Add what the flow is now.
-
-        Raises
-        ------
-        SolverError
-            If the weight is not above 0.
-        """
-        if not (np.isfinite(weight) and weight > 0.0):
-            raise SolverError(f"averages: a sample of weight {weight!r}: a number above 0 is wanted")
-        self.weight += float(weight)
-        self.samples += 1
-        self._share.value = weight / self.weight
-        self._sample()
-
-    def mean(self) -> Array:
-        """Return the means of density, velocity, pressure, and the variable of turbulence, ``(owned, nv)``."""
-        return self._mean.read()[self.flow.spaces.inside]
-
-    def variance(self) -> Array:
-        """Return ``<w'^2>`` of the same, ``(owned, nv)``."""
-        return np.maximum(self._moments.read()[self.flow.spaces.inside][:, : self.flow.components], 0.0)
-
-    def stress(self) -> Array:
-        """Return Reynolds's stresses ``<u_i' u_k'>``, ``(owned, d, d)``."""
-        moments, d = self._moments.read()[self.flow.spaces.inside], self.flow.dimension
-        found = np.empty((len(moments), d, d))
-        rows, columns = np.triu_indices(d, 1)
-        for k in range(d):
-            found[:, k, k] = moments[:, 1 + k]
-        for place, (i, k) in enumerate(zip(rows, columns, strict=True), self.flow.components):
-            found[:, i, k] = found[:, k, i] = moments[:, place]
-        return found

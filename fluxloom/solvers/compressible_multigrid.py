@@ -93,6 +93,7 @@ class MultigridSteps:
         self, flow: CompressibleFlow, multigrid: Multigrid | None = None, coarse: Sequence[Coarse] | None = None
     ) -> None:
         self.flow, self.multigrid = flow, multigrid or Multigrid()
+        flow.given.require_steady()
         if flow.rotation is not None:
             raise SolverError("multigrid: the mesh turns, which coarse levels do not; make explicit or implicit steps")
         how = self.multigrid

@@ -160,6 +160,7 @@ class Positivity:
         loops: list[Loop | Reset] = [] if local else [Reset(flow.bad)]  # of local steps all count until they are read
         for k, (a, b, c) in enumerate(_SSP):
             w, to = states[k], (flow.norm, flow.bad, self._guard)
+            loops += flow.given.loops(k)
             loops += flow.right_hand_side(w, limited=not flow.frozen)
             loops += [step] if k == 0 else []
             loops += [*self._limits(w, k), Reset(flow.norm)]
@@ -219,7 +220,9 @@ class Positivity:
                     if self.back is not None:
                         self.back()
                 flow.dt.value = dt
+                flow.given.prepare(flow.time, dt, _SSP)
                 step()
+                flow.given.check()
                 again = True
                 if not float(flow.bad.value):
                     self._end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import Strategy, is_ours, require_strategy
@@ -19,6 +19,7 @@ from fluxloom.fv.turbulence import TurbulenceModel
 __all__ = ["CompressibleScheme", "FluxLoops", "OverFaces", "SpalartAllmaras", "TurbulenceModel"]
 
 STORAGE = ("float64", "float32")
+SLOPES = ("faces", "green-gauss", "least-squares")
 
 
 class FluxLoops(Strategy, what="loop of fluxes", group="fluxloom.flux_loops"):
@@ -72,6 +73,9 @@ class CompressibleScheme:
     storage
         Of slopes, their weights and the ways to faces: ``"float64"`` or ``"float32"``, which moves less. States, fluxes
         and all sums are float64, and so are normals and areas: the faces of a cell stay closed.
+    slopes
+        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
+        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
 
     Raises
     ------
@@ -88,6 +92,7 @@ class CompressibleScheme:
     turbulence: TurbulenceModel | None = None
     loops: FluxLoops = OverFaces()
     storage: str = "float64"
+    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
 
     def __post_init__(self) -> None:
         require_strategy("flux", self.flux, Flux)
@@ -99,6 +104,9 @@ class CompressibleScheme:
         if self.storage not in STORAGE:
             hint = did_you_mean(self.storage, STORAGE)
             raise SolverError(f"storage: {self.storage!r} is unknown{hint} ({', '.join(STORAGE)})")
+        if self.slopes not in SLOPES:
+            hint = did_you_mean(str(self.slopes), SLOPES)
+            raise SolverError(f"slopes: {self.slopes!r} is unknown{hint} ({', '.join(SLOPES)})")
         if self.order not in (1, 2):
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
         if not (isfinite(self.cfl) and self.cfl > 0.0):

@@ -6,8 +6,9 @@ does far away, a run goes on from states without a circulation of its own, and a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.point_vortex import PointVortex, vortex_states, wall_lift
 from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.values.value import has_values
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
@@ -100,11 +102,11 @@ class FarFieldVortices:
             raise SolverError(f"{what}: it is one of flows in a plane; leave it out in three dimensions")
         if flow.rotation is not None:
             raise SolverError(f"{what}: the mesh turns, and with it the lift; leave it out")
-        if callable(far.state):
-            raise SolverError(f"{what}: the state is a function of places; a uniform stream is wanted")
+        if not isinstance(far.state, FreeStream | Sequence) or has_values(far.state, _PLANE + 2):
+            raise SolverError(f"{what}: the state depends on place or time; a uniform stream is wanted")
         self._check_places(what, name, vortex)
         state = far.state.state(flow.gas, _PLANE) if isinstance(far.state, FreeStream) else far.state
-        rho, u, v, p = (float(x) for x in state)
+        rho, u, v, p = (float(cast(float, x)) for x in state)
         found = _Vortex(rho, u, v, p, vortex, flow.context.scalar(0.0, f"lift.{name}"))
         mach = found.speed / np.sqrt(flow.gas.gamma * p / rho)
         if not 0.0 < mach < 1.0:

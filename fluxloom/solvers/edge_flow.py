@@ -39,9 +39,10 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
+from fluxloom.solvers.edge_loops import EdgeLoops, Field, Reaction, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import stable_step
+from fluxloom.solvers.flow_patches import place_in
 from fluxloom.solvers.flow_types import FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
@@ -173,7 +174,7 @@ class EdgeFlow:
         if more := surplus(self.context.comm, *held.through, not self.floating):
             raise SolverError(
                 f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
-                "patch is an Outflow(), where the flow is free"
+                "patch is an outflow, where the flow is free"
             )
         values = vectors("velocity", velocity, loops.places)
         values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
@@ -348,15 +349,27 @@ class EdgeFlow:
         """
         if not self.steps:
             raise SolverError("force: there was no step yet")
-        known = self.mesh.patches
-        if not patches:
+        found = self.reaction(patches)
+        found.chain()
+        return np.asarray(found.total.value).copy()
+
+    def reaction(self, patches: Sequence[str], about: Sequence[float] = ()) -> Reaction:
+        """Return what finds the force on each point of patches, and its moment about a place. Collective.
+
+        Raises
+        ------
+        SolverError
+            If a patch is none, or named twice.
+        """
+        known, names = self.mesh.patches, tuple(patches)
+        if not names:
             raise SolverError(f"force: name a patch or several ({', '.join(known)})")
-        for name in patches:
+        for k, name in enumerate(names):
             if not isinstance(name, str) or name not in known:
                 raise SolverError(f"force: no patch {name!r}{did_you_mean(str(name), known)} ({', '.join(known)})")
-        chain, total = self.loops.reaction(patches)
-        chain()
-        return np.asarray(total.value).copy()
+            if name in names[:k]:
+                raise SolverError(f"force: patch {name!r} is named twice")
+        return self.loops.reaction(names, place_in(about, self.dimension))
 
     def velocity(self) -> Array:
         """Return the velocity of the points that this rank owns, ``(n, d)``."""

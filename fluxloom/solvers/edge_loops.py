@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import given_values
+from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
@@ -28,10 +31,43 @@ from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
 
-__all__ = ["EdgeLoops", "Field", "vectors"]
+__all__ = ["EdgeLoops", "Field", "Reaction", "vectors"]
 
 Array = npt.NDArray[np.float64]
 Field = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+
+
+_ORIGIN = (0.0, 0.0, 0.0)
+_SUMS = 10
+"""Sums of `fluxloom.fe.edge_flow.load_sums`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reaction:
+    """What the points of patches bear.
+
+    Attributes
+    ----------
+    chain
+        Finds it.
+    total, sums : Global
+        The force, and the sums of `fluxloom.fe.edge_flow.load_sums`.
+    load : Dat
+        The part of each point, ``(d,)``.
+    points : (k,)
+        The points that this rank owns.
+    site : (k, 2 d + 1)
+        Of each its place, and the vector and the size of the area that belongs to it.
+    """
+
+    forgets = ("load",)
+
+    chain: Chain
+    total: Global
+    sums: Global
+    load: Dat
+    points: npt.NDArray[np.int64]
+    site: Array
 
 
 class EdgeLoops:
@@ -73,7 +109,7 @@ class EdgeLoops:
         self._constraints()
         self._system()
         self.subscales = scheme.subscales.build(self)
-        self._forces: dict[tuple[str, ...], tuple[Chain, Global]] = {}
+        self._forces: dict[tuple[tuple[str, ...], tuple[float, float, float]], Reaction] = {}
         self._step()
         self._surveys()
 
@@ -265,23 +301,63 @@ class EdgeLoops:
         """Take note of a step."""
         self.subscales.stepped(dt)
 
-    def reaction(self, patches: tuple[str, ...]) -> tuple[Chain, Global]:
-        """Return the loops that sum what the points of patches bear (see `force_shares`), and the sum. Collective."""
-        if patches in self._forces:
-            return self._forces[patches]
-        name = f"force.{'.'.join(patches)}"
-        total = self.context.scalar(np.zeros(self.dimension), name)
+    def reaction(self, patches: tuple[str, ...], about: tuple[float, float, float] = _ORIGIN) -> Reaction:
+        """Return the loops that sum what the points of patches bear (see `force_shares`), and the sums. Collective."""
+        if (patches, about) in self._forces:
+            return self._forces[patches, about]
+        name, d, ctx = f"force.{'.'.join(patches)}", self.dimension, self.context
+        total, sums = ctx.scalar(np.zeros(d), name), ctx.scalar(np.zeros(_SUMS), f"{name}.sums")
         shares = force_shares(self.mesh.patches, self.boundaries, patches, self.points.size)
-        where = self.context.subset(self.points, shares.points, name)
-        share = self.context.dat(self.points, shares.share, f"{name}.share")
-        push = self.context.dat(self.points, shares.push, f"{name}.push")
-        loop = self.gather(
+        where = ctx.subset(self.points, shares.points, name)
+        share = ctx.dat(self.points, shares.share, f"{name}.share")
+        push = ctx.dat(self.points, shares.push, f"{name}.push")
+        load = ctx.dat(self.points, name=f"{name}.load", shape=(d,))
+        site = np.zeros((self.points.size, 2 * d + 1))
+        site[:, :d] = self.places
+        for patch in (self.mesh.patches[one] for one in patches):
+            site[patch.points, d : 2 * d] += patch.areas
+            site[patch.points, 2 * d] += patch.extents
+        held = self.gather(
             kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
-            self.operators.mass, self.body, self.step_length, share, push, total, over=where,
+            self.operators.mass, self.body, self.step_length, share, push, load, total, over=where,
             transposed=self.scheme.stress.transposed,
         )  # fmt: skip
-        self._forces[patches] = Chain([Reset(total), *self.convection(self.u), loop], name=name), total
-        return self._forces[patches]
+        turning = self._turning(patches, load, total, name)
+        x, y, z = about
+        summed = Loop(
+            kernels.load_sums, where, load, self.shown, self.u, ctx.dat(self.points, site, f"{name}.site"), sums, d=d,
+            x=x, y=y, z=z, name=f"{name}.sums",
+        )  # fmt: skip
+        chain = Chain([Reset(total), Reset(sums), *self.convection(self.u), held, *turning, summed], name=name)
+        found = Reaction(chain, total, sums, load, shares.points, site[shares.points])
+        self._forces[patches, about] = found
+        return found
+
+    def _turning(self, patches: Sequence[str], load: Dat, total: Global, name: str) -> list[Loop]:
+        """Return the loop to what the transposed gradient does on curved walls that move. Collective.
+
+        Where the stress is symmetric, the discrete equations have it.
+        """
+        ctx, d, moving = self.context, self.dimension, dict[str, NoSlip]()
+        for one in patches:
+            if isinstance(wall := self.boundaries[one], NoSlip) and (callable(wall.velocity) or len(wall.velocity)):
+                moving[one] = wall
+        if not moving or self.scheme.stress.transposed:
+            return []
+        area, vectors = np.zeros(self.points.size), np.zeros((self.points.size, d))
+        for patch in (self.mesh.patches[one] for one in moving):
+            area[patch.points] += patch.extents
+            vectors[patch.points] += patch.areas
+        at = np.flatnonzero(area)
+        normals = vectors[at] / np.linalg.norm(vectors[at], axis=1)[:, None]
+        found = wall_curvature(ctx.comm, self.places[at], normals)
+        if not any(ctx.comm.allgather(bool(found.any()))):
+            return []
+        whole = np.zeros((self.points.size, d * d))
+        whole[at] = area[at, None] * found.reshape(-1, d * d)
+        curvature = ctx.dat(self.points, whole, f"{name}.curvature")
+        over, title = ctx.subset(self.points, at, f"{name}.turning"), f"{name}.turning"
+        return [Loop(kernels.turning_friction, over, curvature, self.u, self.nu, load, total, d=d, name=title)]
 
 
 def _viscosity(given: float | Callable[[Array], npt.ArrayLike], places: Array) -> Array:

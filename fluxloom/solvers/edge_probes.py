@@ -13,8 +13,9 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
+from fluxloom.mesh.search import search
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePlaces, ProbeRecords, Source
 
 __all__ = ["EdgeProbes", "SimplexPlaces", "simplices_of"]
 
@@ -61,17 +62,24 @@ def simplices_of(mesh: PointMesh, places: Array) -> tuple[Index, Array, Array]:
     margin = _RIM * np.maximum(high - low, 0.0)
     cells, out = np.full(len(places), -1, dtype=np.int64), np.full(len(places), np.inf)
     weights = np.zeros((len(places), d + 1))
-    for k, place in enumerate(places):
-        near = np.flatnonzero(((place >= low - margin) & (place <= high + margin)).all(axis=1))
-        if not near.size:
-            continue
-        first = corners[near, 0]
-        sides = (corners[near, 1:] - first[:, None]).transpose(0, 2, 1)
-        others = np.linalg.solve(sides, (place - first)[:, :, None])[:, :, 0]
-        found = np.concatenate([1.0 - others.sum(axis=1, keepdims=True), others], axis=1)
-        best = int(found.min(axis=1).argmax())
-        if found[best].min() >= -_RIM:
-            cells[k], weights[k], out[k] = near[best], found[best], -found[best].min()
+    low, high = low - margin, high + margin
+
+    def near_box(rows: Index, least: Array, most: Array) -> Index:
+        """Return those whose boxes touch a box."""
+        return rows[((most >= low[rows]) & (least <= high[rows])).all(axis=1)]
+
+    for rows, known in search(places, np.arange(len(corners)), near_box):
+        for k in rows.tolist():
+            place, near = places[k], near_box(known, places[k], places[k])
+            if not near.size:
+                continue
+            first = corners[near, 0]
+            sides = (corners[near, 1:] - first[:, None]).transpose(0, 2, 1)
+            others = np.linalg.solve(sides, (place - first)[:, :, None])[:, :, 0]
+            found = np.concatenate([1.0 - others.sum(axis=1, keepdims=True), others], axis=1)
+            best = int(found.min(axis=1).argmax())
+            if found[best].min() >= -_RIM:
+                cells[k], weights[k], out[k] = near[best], found[best], -found[best].min()
     return cells, weights, out
 
 
@@ -84,6 +92,8 @@ class SimplexPlaces:
         Of the points.
     points
         Name to coordinates ``(d,)``, m.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
@@ -96,9 +106,11 @@ class SimplexPlaces:
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
     """
 
-    def __init__(self, mesh: PointMesh, points: Mapping[str, Sequence[float]]) -> None:
+    def __init__(
+        self, mesh: PointMesh, points: Mapping[str, Sequence[float]], outside: Outside = "error"
+    ) -> None:
         self.mesh, self._weights = mesh, np.zeros((0, mesh.dimension + 1))
-        self.found = ProbePlaces(mesh.context, points, mesh.dimension, self._find)
+        self.found = ProbePlaces(mesh.context, points, mesh.dimension, self._find, outside)
 
     def _find(self, places: Array) -> tuple[Index, Array]:
         cells, self._weights, out = simplices_of(self.mesh, places)
@@ -108,7 +120,7 @@ class SimplexPlaces:
         """Return the loop over the places of this rank that makes values of those of dats at the corners around."""
         mesh, where = self.mesh, self.found
         to_points = mesh.context.map(where.set, mesh.points, mesh.simplices[where.cells], "probes.points")
-        weight = mesh.context.dat(where.set, self._weights[where.mine], "probes.weights")
+        weight = mesh.context.dat(where.set, self._weights[where.given], "probes.weights")
         corners = (dat[to_points] for dat in dats)
         return Loop(what, where.set, weight, *corners, values, d=mesh.dimension, name="probes.sample")
 
@@ -127,16 +139,28 @@ class EdgeProbes:
         Name to coordinates ``(d,)``, m.
     capacity
         Samples that the device keeps before the host reads them all at once.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Raises
     ------
     SolverError
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+
+    Attributes
+    ----------
+    names, points, columns
+        Of the points that are in the mesh, their coordinates, and the names of the values at each.
+    records
+        The samples.
     """
 
-    def __init__(self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
-        self.flow, places = flow, SimplexPlaces(flow.mesh, points)
+    def __init__(
+        self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256, outside: Outside = "error"
+    ) -> None:
+        self.flow, places = flow, SimplexPlaces(flow.mesh, points, outside)
         self.names, self.points = places.found.names, places.found.places
+        self.columns: tuple[str, ...] = (*"uvw"[: flow.dimension], "p")
 
         def states(values: Dat) -> Loop:
             return places.loop(sample_edges, values, flow.u, flow.p)

@@ -36,7 +36,7 @@ from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES, stable_step
 from fluxloom.solvers.flow_types import SolvedDirectly, check_step
 
-__all__ = ["EdgeTransport", "TransportState"]
+__all__ = ["EdgeTransport", "Scalar", "TransportState"]
 
 Array = npt.NDArray[np.float64]
 Scalar = float | Callable[[Array], npt.ArrayLike]

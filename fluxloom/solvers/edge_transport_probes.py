@@ -10,7 +10,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.solvers.edge_probes import SimplexPlaces
 from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.probe_records import ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbeRecords, Source
 
 __all__ = ["TransportProbes"]
 
@@ -37,15 +37,29 @@ class TransportProbes:
         Name to coordinates ``(d,)``, m.
     capacity
         Samples that the device keeps before the host reads them all at once.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Raises
     ------
     SolverError
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+
+    Attributes
+    ----------
+    names, points, columns
+        Of the points that are in the mesh, their coordinates, and the names of the values at each.
+    records
+        The samples.
     """
 
-    def __init__(self, transport: EdgeTransport, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
-        self.transport, places = transport, SimplexPlaces(transport.mesh, points)
+    columns: tuple[str, ...] = ("scalar",)
+
+    def __init__(
+        self, transport: EdgeTransport, points: Mapping[str, Sequence[float]], capacity: int = 256,
+        outside: Outside = "error",
+    ) -> None:  # fmt: skip
+        self.transport, places = transport, SimplexPlaces(transport.mesh, points, outside)
         self.names, self.points = places.found.names, places.found.places
 
         def scalars(values: Dat) -> Loop:

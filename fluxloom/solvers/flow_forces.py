@@ -15,14 +15,24 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.face_forces import slope_at_walls
+from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.volumes import warps_of
-from fluxloom.fv.wall_forces import cells_behind, outlet_slopes, pressure_slopes, scalar_slope, wall_force
+from fluxloom.fv.wall_curvature import wall_curvature
+from fluxloom.fv.wall_forces import (
+    cells_behind,
+    load_sums,
+    outlet_slopes,
+    pressure_slopes,
+    scalar_slope,
+    turning_friction,
+    wall_force,
+)
 from fluxloom.mesh.warped_faces import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
-from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
+from fluxloom.solvers.flow_patches import patch_elements, patch_numbers, place_in
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows
 from fluxloom.solvers.incompressible import Incompressible
@@ -30,6 +40,9 @@ from fluxloom.solvers.incompressible import Incompressible
 __all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions", "straight_pressure"]
 
 Array = npt.NDArray[np.float64]
+
+_SUMS = 10
+"""Sums of `fluxloom.fv.wall_forces.load_sums`."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,12 @@ class Force:
         What leaves through the patches in a unit of time, ``sum u_s A u_b``; nothing through walls.
     drag, lift
         Coefficients; NaN without a `ForceReference`.
+    moment : (3,)
+        Of pressure and friction about the point that was given; in two dimensions only the last component is not 0.
+    flow, area
+        Volume that leaves through the patches in a unit of time, and their area.
+    mean_pressure, mean_total
+        Means over the area: of the pressure, and of ``p + u^2 / 2``.
     """
 
     time: float
@@ -72,6 +91,11 @@ class Force:
     momentum: Array
     drag: float
     lift: float
+    moment: Array
+    flow: float
+    area: float
+    mean_pressure: float
+    mean_total: float
 
     @property
     def total(self) -> Array:
@@ -109,9 +133,12 @@ class Forces:
 
     ::
 
-        F = sum (p_b n - nu_s (u_b - u_c) / delta) A
+        F = sum (p_b n - nu_s (u_b - u_c) / delta + nu_s K u_b) A
 
-    over the boundary faces, with the outward normal ``n``. On several ranks everything is collective.
+        M = sum (x_b - x_0) x F_b
+
+    over the boundary faces, with the outward normal ``n`` and their centres ``x_b``; on curved walls that move with the
+    curvature ``K`` (`fluxloom.fv.wall_curvature`). On several ranks everything is collective.
 
     Parameters
     ----------
@@ -123,15 +150,20 @@ class Forces:
         For coefficients.
     balance
         Whether they are the terms of the discrete equations, with the pressure of the cell and all of the friction:
-        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off.
+        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off;
+        without ``K u``, which no discrete equation has.
         Else the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of the
         friction the part along the surface counts: of second order for the pressure.
+    about
+        Point that the moment is about, ``(d,)``; the origin by default.
 
     Raises
     ------
     SolverError
-        If a patch does not exist, or the reference does not fit.
+        If a patch does not exist, or the reference or the point does not fit.
     """
+
+    forgets = ("load",)
 
     def __init__(
         self,
@@ -140,8 +172,10 @@ class Forces:
         reference: ForceReference | None = None,
         *,
         balance: bool = False,
+        about: Sequence[float] = (),
     ) -> None:
         self.flow, self.reference, self.balance = flow, reference, balance
+        self.about = place_in(about, flow.dimension)
         self.patches = (patches,) if isinstance(patches, str) else tuple(patches)
         self._directions = None if reference is None else force_directions(reference, flow.dimension)
         ctx, d, elements, cv = flow.context, flow.dimension, flow.spaces.elements, flow.volumes
@@ -149,38 +183,53 @@ class Forces:
         reach = np.zeros((cv.elements, d))
         behind = cv.faces[cv.interior :, 0]
         reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
-        self._against = np.zeros(d)
+        self._against = np.zeros((2, 3))
         if balance and flow.corrections is not None:
             self._against = self._mirrored(reach)
         self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
+        self.load = ctx.dat(flow.elements, name="load", shape=(2 * d + 2,))
+        """Of boundary elements: forces of pressure (times the impulse) and friction, pressure, volume that leaves."""
+        self._means = ctx.scalar(np.zeros(_SUMS), "moments")
+        x, y, z = self.about
+        site = np.zeros((cv.elements, d + 1))
+        site[:, :d], site[cv.cells :, d] = cv.centres, cv.area[cv.interior :]
         self._sums = tuple(ctx.scalar(np.zeros(d), name) for name in ("pressure", "friction", "momentum"))
         sides = elements.rows(boundary_sides(cv), flow.spaces.faces, "force.sides")
         cells = elements.rows(cells_behind(flow.matrices), flow.spaces.cells, "force.cells")
         self._loops = Chain([
-            *(Reset(total) for total in self._sums),
+            *(Reset(total) for total in (*self._sums, self._means)),
             *self._slopes(behind),
             Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
                  flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
-                 flow.u[flow.behind[0]], flow.u, *self._sums, formulas=flow.conditions.formulas, d=d,
+                 flow.u[flow.behind[0]], flow.u, self.load, *self._sums, formulas=flow.conditions.formulas, d=d,
                  tangential=int(not balance)),
             *self._oblique(over),
+            *([] if balance else self._turning(sides)),
+            Loop(load_sums, over, self.load, flow.u, elements.dat(site, "site"), self._means, d=d, x=x, y=y, z=z),
         ], name="forces")  # fmt: skip
+        self._taken = 0.0, 1.0, 0.0
         self._found: list[Force] = []
 
     def _mirrored(self, reach: Array) -> Array:
         """Take the ways to planes of symmetry out of the reach of slopes; return what a uniform force does along them.
 
-        The operators carry no pressure along them, but forces at faces are balanced by one. Collective.
+        The operators carry no pressure along them, but forces at faces are balanced by one: its force and moment,
+        ``(2, 3)``. Collective.
         """
         flow, cv, buoyancy = self.flow, self.flow.volumes, self.flow.scalars.buoyancy
         mirrors, normals = flow.matrices.mirrors, cv.normals[cv.interior :]
         along = np.einsum("ij,ij->i", reach[cv.cells :], normals) * mirrors
         reach[cv.cells :] -= along[:, None] * normals
-        found = np.zeros(cv.dimension)
+        found = np.zeros((2, 3))
         if buoyancy is not None and buoyancy.uniform.any():
             mine = patch_numbers(flow, self.patches) - cv.cells
             lift = along * np.einsum("ij,j->i", normals, buoyancy.uniform)
-            found = (lift[:, None] * cv.areas[cv.interior :])[mine].sum(axis=0)
+            push, arm = (lift[:, None] * cv.areas[cv.interior :])[mine], np.zeros((mine.size, 3))
+            found[0, : cv.dimension] = push.sum(axis=0)
+            arm[:, : cv.dimension] = cv.centres[cv.cells + mine]
+            whole = np.zeros_like(arm)
+            whole[:, : cv.dimension] = push
+            found[1] = np.cross(arm - np.array(self.about), whole).sum(axis=0)
         return flow.context.comm.reduce(found, "sum")
 
     def _slopes(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
@@ -205,6 +254,26 @@ class Forces:
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         return straight_pressure(flow, near, self._slope, "force.gradient")
 
+    def _turning(self, sides: Rows) -> list[Loop]:
+        """Return the loop to what the transposed gradient does on curved walls that move. Collective."""
+        flow, cv, d = self.flow, self.flow.volumes, self.flow.dimension
+        moving = [
+            name for name in self.patches
+            if isinstance(wall := flow.boundaries.get(name), NoSlip) and (callable(wall.velocity) or len(wall.velocity))
+        ]  # fmt: skip
+        if not moving:
+            return []
+        numbers = patch_numbers(flow, moving)
+        found = wall_curvature(flow.context.comm, cv.centres[numbers], cv.normals[numbers - cv.cells + cv.interior])
+        if not any(flow.context.comm.allgather(bool(found.any()))):
+            return []
+        whole = np.zeros((cv.elements, d * d))
+        whole[numbers] = found.reshape(-1, d * d)
+        return [Loop(
+            turning_friction, patch_elements(flow, moving), flow.spaces.elements.dat(whole, "curvature"), sides.entries,
+            flow.nus[sides.pattern], flow.u, self.load, self._sums[1], d=d,
+        )]  # fmt: skip
+
     def _oblique(self, over: Subset) -> list[Loop]:
         """Return the loops to what two-point derivatives lack in friction and momentum."""
         flow, known = self.flow, self.flow.corrections
@@ -215,7 +284,7 @@ class Forces:
         sides, cells, oblique = oblique_sides(flow, linear)
         return [*g.of(flow.u), Loop(
             oblique_force, over, sides.entries, oblique, flow.normal, flow.nus[sides.pattern], flow.us[sides.pattern],
-            known.moment[sides.pattern], g.mean[cells.pattern], *self._sums[1:], d=d,
+            known.moment[sides.pattern], g.mean[cells.pattern], self.load, *self._sums[1:], d=d,
             tangential=int(not self.balance),
         ), *self._warped(linear, sides, cells, oblique, g.mean)]  # fmt: skip
 
@@ -232,8 +301,48 @@ class Forces:
         some = flow.context.subset(flow.elements, np.sort(flow.spaces.elements.local(at)), "warped")
         return [Loop(
             warped_force, some, sides.entries, oblique, flow.spaces.elements.dat(whole, "force.warps"), flow.u,
-            g[cells.pattern], self._slope[cells.pattern], self._sums[0], self._sums[2], d=flow.dimension,
+            g[cells.pattern], self._slope[cells.pattern], self.load, self._sums[0], self._sums[2], d=flow.dimension,
         )]  # fmt: skip
+
+    def take(self) -> None:
+        """Let the device find the force of now; it does not wait for it."""
+        self._loops()
+        self._taken = self.flow.time, self.flow.impulse, self._acting
+
+    @property
+    def _acting(self) -> float:
+        buoyancy = self.flow.scalars.buoyancy
+        return 0.0 if buoyancy is None or not self._against.any() else float(buoyancy.acting.value)
+
+    def collect(self) -> Force:
+        """Return what `take` asked for last.
+
+        Raises
+        ------
+        SolverError
+            If it is not finite.
+        """
+        time, impulse, acting = self._taken
+        d = self.flow.dimension
+        pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
+        sums = np.asarray(self._means.value, dtype=np.float64)
+        turned = sums[:3]
+        if acting:
+            pressure = pressure + self._against[0, :d] * acting
+            turned = turned + self._against[1] * acting
+        pressure = pressure / impulse
+        if not np.isfinite([*pressure, *friction]).all():
+            raise SolverError(f"forces on {', '.join(self.patches)}: not finite at time {time:.6g}; take dt smaller")
+        drag = lift = float("nan")
+        if self.reference is not None and self._directions is not None:
+            scale = 2.0 / (self.reference.speed**2 * self.reference.area)
+            drag, lift = (float(scale * (pressure + friction) @ way) for way in self._directions)
+        flow, mean, square, area = sums[6:].tolist()
+        mean /= area * impulse
+        return Force(
+            time, pressure, friction, momentum, drag, lift, turned / impulse + sums[3:6], flow, area, mean,
+            mean + square / area,
+        )  # fmt: skip
 
     def now(self) -> Force:
         """Return the force now.
@@ -243,20 +352,8 @@ class Forces:
         SolverError
             If it is not finite.
         """
-        self._loops()
-        pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
-        if self._against.any() and self.flow.scalars.buoyancy is not None:
-            pressure = pressure + self._against * float(self.flow.scalars.buoyancy.acting.value)
-        pressure = pressure / self.flow.impulse
-        if not np.isfinite([*pressure, *friction]).all():
-            raise SolverError(
-                f"forces on {', '.join(self.patches)}: not finite at time {self.flow.time:.6g}; take dt smaller"
-            )
-        drag = lift = float("nan")
-        if self.reference is not None and self._directions is not None:
-            scale = 2.0 / (self.reference.speed**2 * self.reference.area)
-            drag, lift = (float(scale * (pressure + friction) @ way) for way in self._directions)
-        return Force(self.flow.time, pressure, friction, momentum, drag, lift)
+        self.take()
+        return self.collect()
 
     def sample(self) -> Force:
         """Return the force now, and keep it for `series`."""

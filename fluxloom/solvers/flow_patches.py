@@ -13,7 +13,7 @@ from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
-__all__ = ["Patched", "patch_elements", "patch_numbers"]
+__all__ = ["Patched", "patch_elements", "patch_numbers", "place_in"]
 
 
 class Patched(Protocol):
@@ -48,3 +48,12 @@ def patch_elements(flow: Patched, patches: str | Sequence[str]) -> Subset:
     """Return the boundary elements of one or several patches, see `patch_numbers`. Collective."""
     names = patches if isinstance(patches, str) else "+".join(patches)
     return flow.context.subset(flow.elements, flow.spaces.elements.local(patch_numbers(flow, patches)), names)
+
+
+def place_in(about: Sequence[float], dimension: int) -> tuple[float, float, float]:
+    """Return the point that moments are about in space, by default the origin; raise `SolverError` if it is none."""
+    point = tuple(float(x) for x in about) or (0.0,) * dimension
+    if len(point) != dimension or not np.isfinite(point).all():
+        raise SolverError(f"point: {dimension} coordinates are wanted, not {list(about)}")
+    x, y, z = (*point, 0.0)[:3]
+    return x, y, z

@@ -21,7 +21,7 @@ from fluxloom.solvers.flow_scalar import FlowScalar
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows, Space
 from fluxloom.solvers.incompressible import Incompressible
-from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
+from fluxloom.solvers.probe_records import Outside, ProbePoints, ProbeRecords, Source
 
 __all__ = ["ProbeSeries", "Probes"]
 
@@ -90,17 +90,30 @@ class Probes:
         Name to coordinates ``(d,)``.
     capacity
         Samples that the device keeps before the host reads them all at once.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Raises
     ------
     SolverError
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+
+    Attributes
+    ----------
+    names, points, columns
+        Of the points that are in the mesh, their coordinates, and the names of the values at each.
+    records
+        The samples.
     """
 
-    def __init__(self, flow: Incompressible, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
+    def __init__(
+        self, flow: Incompressible, points: Mapping[str, Sequence[float]], capacity: int = 256,
+        outside: Outside = "error",
+    ) -> None:  # fmt: skip
         self.flow = flow
-        self._points = ProbePoints(flow.context, flow.volumes, points)
+        self._points = ProbePoints(flow.context, flow.volumes, points, outside)
         self.names, self.points = self._points.names, self._points.places
+        self.columns: tuple[str, ...] = (*"uvw"[: flow.dimension], "p", *flow.scalars.all)
         self._scale = flow.context.scalar(1.0, "scale")
         found = flow.matrices.velocity_gradient()
         self._weights = _weights(self._points, found, flow.spaces.elements, "probes.weights")

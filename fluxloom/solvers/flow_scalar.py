@@ -80,11 +80,14 @@ class ScalarFlux:
         ``-sum u_s A theta_b``.
     area
         ``sum A``; a length in two dimensions.
+    mean
+        Of the scalar over the area.
     """
 
     diffusive: float
     convective: float
     area: float
+    mean: float
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,8 @@ class FlowScalar:
     SolverError
         If a number is out of range or a boundary does not fit.
     """
+
+    forgets = ("entering",)
 
     def __init__(self, flow: CarryingFlow, scalar: Scalar) -> None:
         self.what = f"scalar {scalar.name!r}"
@@ -234,7 +239,9 @@ class FlowScalar:
     # ------------------------------------------------------------------------------ values
     def _surveys(self) -> None:
         flow, ctx = self.flow, self.flow.context
-        self._sums, self._flux = ctx.scalar(np.zeros(2), "content"), ctx.scalar(np.zeros(3), "flux")
+        self._sums, self._flux = ctx.scalar(np.zeros(2), "content"), ctx.scalar(np.zeros(4), "flux")
+        self.entering = ctx.dat(flow.elements, name=f"{self.scalar.name}.entering")
+        """What diffuses in through boundary elements, of the patches that `flux` was asked for last."""
         self._low, self._high = ctx.scalar(NOTHING_YET, "least"), ctx.scalar(-NOTHING_YET, "largest")
         content = Loop(scalar_content, flow.elements, self.theta, flow.weight, self._sums, self._low, self._high)
         resets = [Reset(self._sums), Reset(self._low, NOTHING_YET), Reset(self._high, -NOTHING_YET)]
@@ -277,13 +284,14 @@ class FlowScalar:
             over = patch_elements(flow, patch)
             self._fluxes[patch] = Loop(
                 scalar_flux, over, sides.entries, self.alpha[sides.pattern], flow.us[sides.pattern],
-                self.theta[flow.behind[0]], self.theta, self._flux, name=f"{self.scalar.name}.flux",
+                self.theta[flow.behind[0]], self.theta, self.entering, self._flux, name=f"{self.scalar.name}.flux",
             )  # fmt: skip
-        self._flux.value = np.zeros(3)
+        self._flux.value = np.zeros(4)
         self._fluxes[patch]()
         if self.corrections is not None:
-            self.corrections.add_flux(patch, patch_elements(flow, patch), self._flux)
-        return ScalarFlux(*(float(v) for v in self._flux.value))
+            self.corrections.add_flux(patch, patch_elements(flow, patch), self.entering, self._flux)
+        diffusive, convective, area, total = (float(v) for v in self._flux.value)
+        return ScalarFlux(diffusive, convective, area, total / area if area else float("nan"))
 
 
 class FlowScalars:

@@ -96,7 +96,7 @@ class ScalarCorrections:
         """Return the loop that takes the corrections out of cells."""
         return [self.corrections.sums(self.flux, self.scalar.theta, 1)]
 
-    def add_flux(self, patch: str, over: Subset, total: Global) -> None:
+    def add_flux(self, patch: str, over: Subset, entering: Dat, total: Global) -> None:
         """Add what two-point derivatives lack to what enters through a patch, some boundary elements, now."""
         scalar, flow = self.scalar, self.flow
         if patch not in self._chains:
@@ -105,7 +105,7 @@ class ScalarCorrections:
             sides, cells, oblique = oblique_sides(flow, self.linear)
             loop = Loop(
                 oblique_scalar_flux, over, sides.entries, oblique, scalar.alpha[sides.pattern],
-                flow.us[sides.pattern], self._now.mean[cells.pattern], total, d=flow.dimension,
+                flow.us[sides.pattern], self._now.mean[cells.pattern], entering, total, d=flow.dimension,
             )  # fmt: skip
             self._chains[patch] = Chain([*self._now.of(scalar.theta), loop], name=f"{self.name}.oblique")
         self._chains[patch]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
@@ -16,8 +16,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.linalg.status import Status
 
 __all__ = [
-    "FlowState", "PressureSolver", "Profile", "ScalarAverage", "SolvedDirectly", "check_step", "finite_vector",
-    "surplus", "symmetric",
+    "FlowState", "PressureSolver", "SolvedDirectly", "check_step", "finite_vector", "surplus",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -53,55 +52,6 @@ class FlowState:
     kinetic_energy: float
     momentum: Array
     imbalance: float
-
-
-@dataclass(frozen=True)
-class ScalarAverage:
-    """Averages of a scalar, ``n`` cells or places.
-
-    Attributes
-    ----------
-    mean, variance : (n,)
-        ``<theta>`` and ``<theta'^2>``.
-    flux : (n, d)
-        ``<u' theta'>``.
-    """
-
-    mean: Array
-    variance: Array
-    flux: Array
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Averages in time and over all cells with one coordinate, ``n`` places.
-
-    Attributes
-    ----------
-    coordinate, volume : (n,)
-        Where, ascending, and the volume of the cells there.
-    velocity : (n, d)
-        ``<u>``.
-    stress : (n, d, d)
-        ``<u_i' u_k'>``, of what differs from ``velocity`` here: in time and from cell to cell.
-    pressure, pressure_variance : (n,)
-        ``<p>`` and ``<p'^2>``, kinematic.
-    scalars
-        Name to averages.
-    """
-
-    coordinate: Array
-    volume: Array
-    velocity: Array
-    stress: Array
-    pressure: Array
-    pressure_variance: Array
-    scalars: Mapping[str, ScalarAverage]
-
-    @property
-    def rms(self) -> Array:
-        """``sqrt <u_i'^2>``, ``(n, d)``."""
-        return np.sqrt(np.maximum(np.einsum("nii->ni", self.stress), 0.0))
 
 
 class PressureSolver(Protocol):
@@ -170,11 +120,4 @@ def finite_vector(what: str, value: Sequence[float], d: int) -> Array:
         found = np.zeros(0)
     if found.shape != (d,) or not np.isfinite(found).all():
         raise SolverError(f"{what}: {d} finite numbers are wanted, not {value!r}")
-    return found
-
-def symmetric(values: Array, d: int) -> Array:
-    """Return matrices ``(n, d, d)`` of their upper triangles ``(n, d (d + 1) / 2)``."""
-    found = np.empty((len(values), d, d))
-    for m, (i, k) in enumerate(zip(*np.triu_indices(d), strict=True)):
-        found[:, i, k] = found[:, k, i] = values[:, m]
     return found

@@ -388,6 +388,24 @@ class LatticeBoltzmann:
             raise SolverError(f"force_on({name!r}): a step measures the force, and none has been done since the start")
         return found
 
+    def torque_on(self, name: str) -> npt.NDArray[np.float64]:
+        """Return the torque of the fluid on a body or a side in the last step, ``(1,)``, or in space ``(3,)``.
+
+        It is about the ``center`` of a wall, slowest axis first, and of an immersed body about its own centre.
+
+        Raises
+        ------
+        SolverError
+            If nothing of that name measures a torque, or no step has been done.
+        """
+        if self.immersed is not None and name in self.immersed.names:
+            found = self.immersed.torque_on(name)
+        else:
+            found = self.conditions.torque_on(name, () if self.immersed is None else self.immersed.names)
+        if not self.steps:
+            raise SolverError(f"torque_on({name!r}): a step measures it, and none has been done since the start")
+        return found
+
     def set_force(self, force: Sequence[float]) -> None:
         """Change the force that acts everywhere; in the next step the mean of the old and the new one acts.
 
@@ -438,6 +456,7 @@ class LatticeBoltzmann:
         Divergence
             Naming the step.
         """
+        self.conditions.check_given()
         if not np.all(np.isfinite(self.totals())):
             stiff = "" if self.immersed is None else self.immersed.softer
             raise Divergence(

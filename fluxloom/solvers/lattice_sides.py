@@ -62,6 +62,23 @@ class Conditions:
         """Return what runs before a step."""
         return [step for part in self.parts.values() for step in part.loops(parity)]
 
+    @property
+    def changing(self) -> bool:
+        """Whether conditions set values that change in time."""
+        return any(part.timed for part in self.parts.values())
+
+    def prepare(self, step: int) -> None:
+        """Say that a step is next: those before it are so many."""
+        for part in self.parts.values():
+            for one in part.timed:
+                one.prepare(step)
+
+    def check_given(self) -> None:
+        """Raise `SolverError` where a value that changes in time was wrong in the last steps. Collective."""
+        for part in self.parts.values():
+            for one in part.timed:
+                one.check()
+
     def begin(self, parity: int) -> None:
         """Do what comes once, before the first step from new populations."""
         for part in self.parts.values():
@@ -98,6 +115,20 @@ class Conditions:
                 f"no force is measured on {name!r}, a {type(given).__name__}: {what} (measured on: {there})"
             )
         return np.asarray(part.force.value, dtype=np.float64)
+
+    def torque_on(self, name: str, others: Sequence[str] = ()) -> npt.NDArray[np.float64]:
+        """Return the torque of the fluid on a side or a body in the last step, about the centre of its wall.
+
+        Raises
+        ------
+        SolverError
+            If nothing of that name measures a torque; ``others`` as in `force_on`.
+        """
+        self.force_on(name, others)
+        torque = self.parts[name].torque
+        if torque is None:
+            raise SolverError(f"no torque is measured on {name!r}: give its wall a center=..., which it is about")
+        return np.asarray(torque.value, dtype=np.float64)
 
     def set_force(self, force: Sequence[float]) -> None:
         """Let all conditions know of another force that acts everywhere."""

@@ -125,8 +125,10 @@ class Steps:
         """Do some steps."""
         last = self.done + count
         while self.done < last:
-            odd = self.done % 2
-            two = not odd and self.done + 2 <= last
+            odd, changing = self.done % 2, self._conditions.changing
+            two = not odd and self.done + 2 <= last and not changing
+            if changing:
+                self._conditions.prepare(self.done)
             self.chain(BOTH if two else odd)()
             self.done += 2 if two else 1
 

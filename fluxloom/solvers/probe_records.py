@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,13 @@ from fluxloom.fv.flow_samples import keep_sample, locate
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_spaces import Rows, Space
 
-__all__ = ["ProbePlaces", "ProbePoints", "ProbeRecords", "Source"]
+__all__ = ["Outside", "ProbePlaces", "ProbePoints", "ProbeRecords", "Source"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+
+Outside = Literal["error", "leave out"]
+"""What becomes of points outside of the mesh."""
 
 _LARGEST = 4096
 """Samples of one block: each sample passes over its block."""
@@ -59,20 +63,25 @@ class ProbePlaces:
     find
         Of places ``(n, d)``: the number of the cell of each on this rank, and how far out of it the place is; infinite
         where this rank has none.
+    outside
+        Whether points outside of the mesh are an error, or left out.
 
     Attributes
     ----------
     names, places
-        Of all points, and their coordinates ``(n, d)``.
+        Of all points that are in the mesh, and their coordinates ``(n, d)``.
     mine, cells
         Numbers of those of this rank, and the cells that they are in.
+    given
+        What numbers those of this rank had among the places that `find` was asked for.
     set
         The points as a set.
 
     Raises
     ------
     SolverError
-        If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+        If a point lies outside the mesh and may not, or all do; if one is not finite or has the wrong number of
+        coordinates, or there are none.
     """
 
     def __init__(
@@ -81,16 +90,22 @@ class ProbePlaces:
         points: Mapping[str, Sequence[float]],
         dimension: int,
         find: Callable[[Array], tuple[Index, Array]],
+        outside: Outside = "error",
     ) -> None:
-        self.context, self.names = context, tuple(points)
-        self.places = _places(points, dimension)
-        cells, out = find(self.places)
+        names, places = tuple(points), _places(points, dimension)
+        cells, out = find(places)
         every = np.array(context.comm.allgather(out))
-        if (lost := np.flatnonzero(~np.isfinite(every.min(axis=0)))).size:
-            k = int(lost[0])
-            raise SolverError(f"probe {self.names[k]!r} at {tuple(self.places[k].tolist())} is not in the mesh")
-        self.mine = np.flatnonzero(every.argmin(axis=0) == context.comm.rank).astype(np.int64)
-        self.cells = cells[self.mine]
+        inside = np.isfinite(every.min(axis=0))
+        if outside == "error" and not inside.all():
+            k = int(np.argmin(inside))
+            raise SolverError(f"probe {names[k]!r} at {tuple(places[k].tolist())} is not in the mesh")
+        if not inside.any():
+            raise SolverError(f"none of {len(names):,} points is in the mesh")
+        kept = np.flatnonzero(inside)
+        self.context, self.names, self.places = context, tuple(names[k] for k in kept.tolist()), places[kept]
+        self.mine = np.flatnonzero(every.argmin(axis=0)[kept] == context.comm.rank).astype(np.int64)
+        self.given = kept[self.mine]
+        self.cells = cells[self.given]
         self.set = self.share(1, "probes")
 
     def share(self, each: int, name: str) -> Set:
@@ -104,9 +119,12 @@ class ProbePlaces:
 class ProbePoints(ProbePlaces):
     """Where points are among control volumes: each belongs to the rank that owns its cell; see `ProbePlaces`."""
 
-    def __init__(self, context: Context, volumes: ControlVolumes, points: Mapping[str, Sequence[float]]) -> None:
+    def __init__(
+        self, context: Context, volumes: ControlVolumes, points: Mapping[str, Sequence[float]],
+        outside: Outside = "error",
+    ) -> None:  # fmt: skip
         self.volumes = volumes
-        super().__init__(context, points, volumes.dimension, lambda places: locate(volumes, places))
+        super().__init__(context, points, volumes.dimension, lambda places: locate(volumes, places), outside)
 
     @property
     def reach(self) -> Array:

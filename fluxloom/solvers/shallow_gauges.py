@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,41 @@ from fluxloom.mesh.bind import Mesh
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.solvers.shallow_water import ShallowWater
 
-__all__ = ["Gauges", "locate"]
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import Outside
+
+__all__ = ["GaugeRecords", "Gauges", "locate"]
 
 _NEAREST = 24
+
+
+class GaugeRecords:
+    """Samples of gauges, which the host keeps: reading them is all that a sample is."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def add(self, time: float, values: FloatArray) -> None:
+        """Keep values ``(gauges, 4)`` at a time."""
+        self._times.append(time)
+        self._values.append(values)
+
+    def values(self, first: int = 0) -> tuple[FloatArray, FloatArray]:
+        """Return times ``(n,)`` and values ``(n, gauges, 4)``, from the sample with the number ``first`` on.
+
+        Raises
+        ------
+        SolverError
+            If there is none.
+        """
+        if not 0 <= first < len(self._times):
+            raise SolverError(f"gauges: there is no sample yet from number {first} on: call sample() after steps")
+        return np.array(self._times[first:]), np.array(self._values[first:])
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._times: list[float] = []
+        self._values: list[FloatArray] = []
 
 
 class Gauges:
@@ -31,16 +64,33 @@ class Gauges:
         Whose water it is.
     points
         Name to coordinates ``(x, y)``.
+    outside
+        Whether points outside of the mesh are an error, or left out.
+
+    Attributes
+    ----------
+    names, columns
+        Of the points that are in the mesh, and of the values at each.
+    records
+        The samples.
 
     Raises
     ------
     SolverError
-        If a point lies in no cell of any rank.
+        If a point lies in no cell of any rank and may not, or all do; if one has not two coordinates.
     """
 
-    def __init__(self, solver: ShallowWater, points: Mapping[str, Sequence[float]]) -> None:
-        self.names = tuple(points)
-        places = np.array([points[name] for name in self.names], dtype=np.float64).reshape(-1, 2)
+    columns: tuple[str, ...] = ("depth", "elevation", "velocity_x", "velocity_y")
+
+    def __init__(
+        self, solver: ShallowWater, points: Mapping[str, Sequence[float]], outside: Outside = "error"
+    ) -> None:
+        for name, point in points.items():
+            if len(point) != 2:
+                raise SolverError(f"gauge {name!r}: 2 coordinates are wanted, not {point!r}")
+        self._solver, self.records = solver, GaugeRecords()
+        names = tuple(points)
+        places = np.array([points[name] for name in names], dtype=np.float64).reshape(-1, 2)
         context, mesh = solver.context, solver.mesh
         cells, distances = locate(mesh, places)
         # A point on a side lies in two cells, maybe of two ranks: the nearest centroid counts, then the lower number.
@@ -48,9 +98,14 @@ class Gauges:
         numbers = np.append(cell_numbers(mesh), absent)[cells]
         found = context.comm.allgather(list(zip(distances.tolist(), numbers.tolist(), strict=True)))
         chosen = np.array([min(ranks)[1] for ranks in zip(*found, strict=True)], dtype=np.int64)
-        if (chosen == absent).any():
-            k = int(np.argmax(chosen == absent))
-            raise SolverError(f"gauge {self.names[k]!r} at ({places[k, 0]:g}, {places[k, 1]:g}) is not in the mesh")
+        lost = chosen == absent
+        if lost.any() and outside == "error":
+            k = int(np.argmax(lost))
+            raise SolverError(f"gauge {names[k]!r} at ({places[k, 0]:g}, {places[k, 1]:g}) is not in the mesh")
+        if lost.all() and names:
+            raise SolverError(f"none of {len(names):,} points is in the mesh")
+        self.names = tuple(name for name, out in zip(names, lost.tolist(), strict=True) if not out)
+        cells, numbers, chosen = cells[~lost], numbers[~lost], chosen[~lost]
         mine = numbers == chosen
         # A cell has one row, whatever number of gauges is in it: that of the first.
         _, first, same = np.unique(chosen, return_index=True, return_inverse=True)
@@ -70,6 +125,10 @@ class Gauges:
         self._values.value = np.zeros(4 * len(self.names))
         self._probe()
         return np.asarray(self._values.value, dtype=np.float64).reshape(-1, 4)[self._rows]
+
+    def sample(self) -> None:
+        """Keep what is at the gauges now."""
+        self.records.add(self._solver.time, self.read())
 
 
 def locate(mesh: Mesh, points: FloatArray) -> tuple[npt.NDArray[np.int64], FloatArray]:

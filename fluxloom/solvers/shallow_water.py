@@ -87,6 +87,8 @@ class ShallowWater:
 
     Attributes
     ----------
+    peak
+        As it was given.
     drawn
         What comes in through outflows at the start, m^3/s: nothing says how much that is later.
 
@@ -121,7 +123,7 @@ class ShallowWater:
         self.mesh, self.context = mesh, mesh.context
         self.scheme = scheme if scheme is not None else ShallowScheme()
         self.boundaries = dict(boundaries or {})
-        self._schedule, self._fused, self._peak, self._film = schedule, fused, peak, film
+        self._schedule, self._fused, self.peak, self._film = schedule, fused, peak, film
         self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
         self._declare(dtype, layout)
         self.zb.write(self._values(bed, "bed"))
@@ -203,7 +205,7 @@ class ShallowWater:
         self._highest = Loop(highest, cells, self.u, self.zb, self.top, eps=film, schedule=self._schedule)
         self._time_scale = Loop(time_scale, cells, self.u, shape, self._ahead, **common)
         self._survey = Loop(survey, cells, self.u, self.zb, shape, self._before, self._sums, self._most, **bare)
-        last = [self._highest] if self._peak else []
+        last = [self._highest] if self.peak else []
         self._boundary_loops = (first[-1], second[-1])
         # A call ends one step and begins the next: then only one global has to be reset, and at the start of the chain.
         self.loops: tuple[Loop, ...] = (*second, self._correct, *last, *first, self._predict)
@@ -254,7 +256,7 @@ class ShallowWater:
         """Set everything that follows from the state at the start."""
         self.time, self.steps = 0.0, 0
         self.top.write(np.full(self.mesh.cells.size, DRY))
-        if self._peak:
+        if self.peak:
             self._highest()
         self._rescale()
         self._inflow.value = 0.0
@@ -310,11 +312,14 @@ class ShallowWater:
         Raises
         ------
         SolverError
-            If the time has passed already, or the step shrinks to nothing; names the cell with the largest speed.
+            If the time has passed already, a series of a boundary ends before, or the step shrinks to nothing; names
+            the cell with the largest speed.
         """
         if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
         finest = self._tables.finest
+        for moment in (self.time, time):
+            self._tables.check(moment)
         while self.time < time:
             spacing, stop = 1.0, time
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
@@ -367,7 +372,7 @@ class ShallowWater:
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""
         self.zb.write(self.zb.read() + self._values(rise, "rise"))
-        if self._peak:
+        if self.peak:
             self._highest()
 
     # --------------------------------------------------------------------------------------- results
@@ -403,7 +408,7 @@ class ShallowWater:
 
     def highest_surface(self) -> FloatArray:
         """Return the highest surface that each cell has had; NaN where it was always dry."""
-        if not self._peak:
+        if not self.peak:
             raise SolverError("the highest surface was not kept; build the solver with peak=True")
         top = self.top.read().astype(np.float64)
         return np.where(top > 0.5 * DRY, top, np.nan)
@@ -425,7 +430,7 @@ class ShallowWater:
         """
         depth, bed = self.depth(), self.zb.read().astype(np.float64)
         found = {"depth": depth, "velocity": self.velocity(), "elevation": depth + bed, "bed": bed}
-        if self._peak:
+        if self.peak:
             top = self.highest_surface()
             found["highest"] = np.where(np.isnan(top), bed, top)
         return found

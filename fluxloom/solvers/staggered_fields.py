@@ -146,17 +146,33 @@ class StaggeredFields:
         return found
 
     def vorticity(self) -> Array:
-        """Return the vorticity in the middle of cells, ``(*shape,)``: its magnitude in three dimensions."""
+        """Return the vorticity in the middle of cells: ``(cells,)`` in the plane, else ``(cells, 3)``."""
+        whole, d = self.u.read(), self.box.dimension
+
+        def across(a: int, b: int) -> Array:
+            """Return ``du_b / dx_a - du_a / dx_b``."""
+            return self._of_edges(self._slope(whole[..., b], a) - self._slope(whole[..., a], b), a, b)
+
+        if d == 2:
+            return across(0, 1)
+        return np.stack([across(1, 2), across(2, 0), across(0, 1)], axis=1)
+
+    def velocity_gradient(self) -> Array:
+        """Return ``du_i / dx_j`` in the middle of cells, ``(cells, d, d)``: across them, else means of their edges."""
         whole, box, d = self.u.read(), self.box, self.box.dimension
-        square, single = np.zeros(box.shape), np.zeros(box.shape)
-        for a in range(d):
-            for b in range(a + 1, d):
-                first, second = d - 1 - a, d - 1 - b
-                edges = self._slope(whole[..., b], a) - self._slope(whole[..., a], b)
-                edges = edges + np.roll(edges, -1, axis=first)
-                single = 0.25 * (edges + np.roll(edges, -1, axis=second))[box.interior]
-                square += single**2
-        return single if d == 2 else np.sqrt(square)
+        found = np.empty((box.cells, d, d))
+        for i in range(d):
+            up = np.roll(whole[..., i], -1, axis=d - 1 - i) - whole[..., i]
+            found[:, i, i] = (up / box.along(i, box.stored(i, box.widths(i))))[box.interior].ravel()
+            for j in (j for j in range(d) if j != i):
+                found[:, i, j] = self._of_edges(self._slope(whole[..., i], j), i, j)
+        return found
+
+    def _of_edges(self, values: Array, a: int, b: int) -> Array:
+        """Return the means over the four edges of a cell that lie across two axes, ``(cells,)``."""
+        d = self.box.dimension
+        values = values + np.roll(values, -1, axis=d - 1 - a)
+        return 0.25 * (values + np.roll(values, -1, axis=d - 1 - b))[self.box.interior].ravel()
 
     def _slope(self, values: Array, axis: int) -> Array:
         """Return differences to the lower neighbours along an axis over their distances."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fluxloom.app.balance import equal_shares, measured_shares
-from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.crew import crew_of
 from fluxloom.app.rank_loops import rows_of_ranks
 from fluxloom.app.summary import overall
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.airfoil import airfoil_part
 from fluxloom.mesh.airfoil import AirfoilMesh
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.airfoil_options import AirfoilOptions

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.balance import measured_shares
-from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.crew import crew_of
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
+from fluxloom.flows.airfoil import airfoil_part
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps

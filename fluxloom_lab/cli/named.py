@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from fluxloom.app.cli.console import JsonOption, Session, facts
+from fluxloom.app.cli.console import Invocation, JsonOption, facts, invocation
 from fluxloom.comm import detect
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
@@ -43,7 +43,7 @@ class Call:
     subject: Any
     given: dict[str, Any]
     json_file: Path | None
-    session: Session
+    session: Invocation
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,12 @@ def _command(named: Named, name: str) -> Any:
                     f"(fluxloom {named.verb} {name} --help shows those it has)"
                 ) from None
 
-    def command(session: typer.Context, json_file: Path | None = None, **given: Any) -> None:
-        here = session.obj if isinstance(session.obj, Session) else Session()
-        if status := named.run(Call(name, subject, given, json_file, here)):
+    def command(json_file: Path | None = None, **given: Any) -> None:
+        if status := named.run(Call(name, subject, given, json_file, invocation())):
             raise typer.Exit(status)
 
-    parameters = [Parameter("session", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context), *_options(subject)]
-    parameters.append(Parameter("json_file", Parameter.KEYWORD_ONLY, default=None, annotation=JsonOption))
+    last = Parameter("json_file", Parameter.KEYWORD_ONLY, default=None, annotation=JsonOption)
+    parameters = [*_options(subject), last]
     command.__signature__ = Signature(parameters)
     command.__annotations__ = {item.name: item.annotation for item in parameters}
     about = cleandoc(type(subject).__doc__ or "").partition("\n\nAttributes\n")[0].replace("``", "")

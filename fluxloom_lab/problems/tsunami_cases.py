@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.shallow_boundary import Incident, Series
+from fluxloom.fv.shallow_boundary import Incident
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin
 
 __all__ = ["ISLAND_RUNUP", "Beach", "beach", "dam_break", "island", "lake_at_rest", "parabolic_basin"]
@@ -175,7 +176,7 @@ def island(context: Context, around: int = 48, along: int = 80, height: float = 
     def bed(x: FloatArray, y: FloatArray) -> FloatArray:
         return np.minimum(0.625, np.maximum(0.0, (3.6 - np.hypot(x, y)) / 4.0)) - depth
 
-    sides = {"west": Incident(Series(times, wave)), "east": Incident()}
+    sides = {"west": Incident(TimeSeries(times=times, outside="hold", numbers=wave)), "east": Incident()}
     water = ShallowWater(mesh, bed, 0.0, scheme=ShallowScheme(manning=0.013), boundaries=sides, film=5e-4)
     water.advance_to(18.0)
     x, y = mesh.centroids.read().T

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.cases.airfoil import airfoil_part
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.airfoil import airfoil_part
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.mesh.distribute import RankedMesh, distribute
 from fluxloom.run.gathering import gathered

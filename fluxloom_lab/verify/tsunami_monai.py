@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.dsl.context import Context
-from fluxloom.fv.shallow_boundary import Level, Series
+from fluxloom.fv.shallow_boundary import Level
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.values.tables import TimeSeries, read_raster
 from fluxloom_lab.verify.base import Check, Tell
 
 __all__ = ["BED", "FOLDER", "GAUGES", "RUNUP", "WAVE", "Monai", "monai", "monai_checks"]
@@ -154,7 +154,7 @@ def monai(context: Context, folder: Path, columns: int = 160, end: float = 25.0)
         When a file is not there or is not what it should be.
     """
     depth = read_raster(folder / BED)
-    wave = Level(Series(*read_series(folder / WAVE)), _WALL_FROM)
+    wave = Level(TimeSeries(str(folder / WAVE), outside="hold"), _WALL_FROM)
     mesh = bind(_monai_mesh(columns), context)
     water = ShallowWater(
         mesh, lambda x, y: -depth(x, y), scheme=ShallowScheme(manning=0.01), boundaries={"xmin": wave}, film=_FILM

@@ -11,7 +11,7 @@ import pytest
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.solvers.compressible import CompressibleFlow
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -24,7 +24,7 @@ def build(name: str, **keys: Any) -> CompressibleFlow:
     given = case.model_dump()
     given["mesh"]["blade_row"] |= COARSE | keys
     runner = application.build(CompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     return runner.flow.solver
 
 

@@ -14,7 +14,7 @@ import pytest
 from fluxloom.app.cases.incompressible import IncompressibleCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "cavity.toml"
@@ -22,7 +22,7 @@ MARCHI = (-0.2140417, 0.1795728, -0.2538030)
 """Least u on the vertical centreline, largest and least v on the horizontal one."""
 
 
-def run(n: int, dt: float, end: float) -> FlowRun[IncompressibleRun]:
+def run(n: int, dt: float, end: float) -> FlowRun[Incompressible]:
     """Return the example on ``n x n`` cells, at a time."""
     case, application = load_case(CASE)
     tables = case.model_dump()
@@ -30,13 +30,13 @@ def run(n: int, dt: float, end: float) -> FlowRun[IncompressibleRun]:
     tables["time"]["dt"] = dt
     changed = IncompressibleCase.model_validate(tables)
     runner = application.build(changed, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, IncompressibleRun)
+    assert isinstance(runner.flow, Incompressible)
     for _ in range(round(end / dt)):
         runner.advance()
     return runner
 
 
-def extremes(runner: FlowRun[IncompressibleRun], n: int) -> tuple[float, float, float]:
+def extremes(runner: FlowRun[Incompressible], n: int) -> tuple[float, float, float]:
     """Return what `MARCHI` has; the centrelines lie between two cells."""
     fields = runner.fields()
     u, v = fields["u"].reshape(n, n), fields["v"].reshape(n, n)

@@ -13,7 +13,7 @@ import pytest
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.mesh import read_data
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
@@ -25,18 +25,18 @@ SHARED = EXAMPLES.parents[1] / "shared" / "data" / "naca0012" / "mesh_NACA0012_i
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "compressible"' in path.read_text("utf-8"))
 
 
-def build(name: str, **tables: dict[str, Any]) -> FlowRun[CompressibleRun]:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[Compressible]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(CompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     return runner
 
 
-def finished(runner: FlowRun[CompressibleRun], folder: Path, steps: int = 3000) -> FlowRun[CompressibleRun]:
+def finished(runner: FlowRun[Compressible], folder: Path, steps: int = 3000) -> FlowRun[Compressible]:
     """Return a runner at its end, or after some steps, with its history and tables."""
     runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.solver.steps < steps:
@@ -45,7 +45,7 @@ def finished(runner: FlowRun[CompressibleRun], folder: Path, steps: int = 3000) 
     return runner
 
 
-def last(runner: FlowRun[CompressibleRun], *names: str) -> list[float]:
+def last(runner: FlowRun[Compressible], *names: str) -> list[float]:
     return [float(runner.history.column(name)[-1]) for name in names]
 
 
@@ -59,6 +59,28 @@ def test_correct(name: str) -> None:
     case, application = load_case(EXAMPLES / f"{name}.toml")
     assert application.name == "compressible"
     assert case.case.name == name
+
+
+@pytest.mark.parametrize(
+    ("cells", "foot", "most"), [(30, 2.773, 20.65), pytest.param(120, 2.779, 21.36, marks=pytest.mark.long)]
+)
+def test_double_mach(cells: int, foot: float, most: float, tmp_path: Path) -> None:
+    """The roof's shock is where the formula puts it; foot of the Mach stem and greatest density are pinned."""
+    runner = build("double_mach", mesh={"nx": 16 * cells // 5, "ny": cells})
+    flow = finished(runner, tmp_path).flow.solver
+    assert flow.time == 0.2
+    centres = flow.volumes.centres[: flow.volumes.cells].round(9)
+    density = flow.states()[np.lexsort((centres[:, 0], centres[:, 1])), 0].reshape(cells, -1)
+    x, y = np.unique(centres[:, 0]), np.unique(centres[:, 1])
+
+    def shock(row: int) -> float:
+        """Return where the density falls below 4, on the right."""
+        k = int(np.flatnonzero(density[row] > 4.0)[-1])
+        return float(np.interp(-4.0, -density[row, k : k + 2], x[k : k + 2]))
+
+    assert shock(-1) == pytest.approx(1.0 / 6.0 + (y[-1] + 20.0 * 0.2) / np.sqrt(3.0), abs=1.0 / cells)
+    assert shock(0) == pytest.approx(foot, abs=0.01)
+    assert density.max() == pytest.approx(most, rel=0.02)
 
 
 def test_sod(tmp_path: Path) -> None:
@@ -173,7 +195,7 @@ def test_triangles_of_su2(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     drag, lift = last(finished(runner, tmp_path), "airfoil.drag", "airfoil.lift")
     assert 0.3285 < lift < 0.36
     assert drag == pytest.approx(0.0224, rel=0.05)

@@ -16,7 +16,7 @@ import pytest
 from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.edge_probes import simplices_of
@@ -31,7 +31,7 @@ _POINTS_COARSE, _POINTS = 230, 3411
 """Of the meshes that the numbers below are pinned on: another version of Gmsh may make others."""
 
 
-def build(name: str, **tables: dict[str, Any]) -> FlowRun[EdgeFlowRun]:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[EdgeFlow]:
     """Return an example with some keys changed; a table within a table is given whole."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
@@ -39,11 +39,11 @@ def build(name: str, **tables: dict[str, Any]) -> FlowRun[EdgeFlowRun]:
         for key, value in keys.items():
             given[table][key] = given[table][key] | value if isinstance(value, dict) else value
     runner = application.build(EdgeFlowCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, EdgeFlowRun)
+    assert isinstance(runner.flow, EdgeFlow)
     return runner
 
 
-def finished(runner: FlowRun[EdgeFlowRun], folder: Path, steps: int = 10**9) -> FlowRun[EdgeFlowRun]:
+def finished(runner: FlowRun[EdgeFlow], folder: Path, steps: int = 10**9) -> FlowRun[EdgeFlow]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.solver.steps < steps:
@@ -52,14 +52,14 @@ def finished(runner: FlowRun[EdgeFlowRun], folder: Path, steps: int = 10**9) -> 
     return runner
 
 
-def along(runner: FlowRun[EdgeFlowRun], places: np.ndarray) -> np.ndarray:
+def along(runner: FlowRun[EdgeFlow], places: np.ndarray) -> np.ndarray:
     """Return the velocity at places."""
     cells, weights, _ = simplices_of(runner.flow.solver.mesh, places)
     corners = runner.flow.solver.velocity()[runner.flow.solver.mesh.simplices[cells]]
     return np.einsum("nj,njk->nk", weights, corners)
 
 
-def extremes(runner: FlowRun[EdgeFlowRun]) -> tuple[float, float, float]:
+def extremes(runner: FlowRun[EdgeFlow]) -> tuple[float, float, float]:
     """Return what `MARCHI` has."""
     s, half = np.linspace(0.001, 0.999, 999), np.full(999, 0.5)
     u = along(runner, np.stack([half, s], axis=1))[:, 0]
@@ -67,7 +67,7 @@ def extremes(runner: FlowRun[EdgeFlowRun]) -> tuple[float, float, float]:
     return float(u.min()), float(v.max()), float(v.min())
 
 
-def reattachment(runner: FlowRun[EdgeFlowRun]) -> float:
+def reattachment(runner: FlowRun[EdgeFlow]) -> float:
     """Return where the flow comes back to the floor, in heights of the step."""
     x, height = np.linspace(0.02, 9.0, 3000), 0.005
     u = along(runner, np.stack([x, np.full(x.size, height - 0.5)], axis=1))[:, 0]

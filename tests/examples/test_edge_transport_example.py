@@ -14,7 +14,7 @@ import pytest
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.flows.transport import Transport
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -23,13 +23,13 @@ PEAK = 1.0 / (4 * np.pi * 1e-3 * 2.5 * np.pi)
 """Of the exact hill at the end, 10.13."""
 
 
-def finished(folder: Path, **mesh: Any) -> FlowRun[EdgeTransportRun]:
+def finished(folder: Path, **mesh: Any) -> FlowRun[Transport]:
     """Return the example at its end, on another mesh where one is given."""
     case, application = load_case(EXAMPLE)
     given = case.model_dump()
     given["mesh"] |= mesh
     runner = application.build(EdgeTransportCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, EdgeTransportRun)
+    assert isinstance(runner.flow, Transport)
     runner.begin(ResultFolder(folder))
     while not runner.finished:
         runner.advance()
@@ -37,7 +37,7 @@ def finished(folder: Path, **mesh: Any) -> FlowRun[EdgeTransportRun]:
     return runner
 
 
-def off(runner: FlowRun[EdgeTransportRun]) -> float:
+def off(runner: FlowRun[Transport]) -> float:
     """Return the root of the mean square of the error at the end, over that of the exact hill."""
     x, y = runner.flow.solver.places.T
     age = 4e-3 * 2.5 * np.pi

@@ -14,7 +14,7 @@ from scipy.integrate import trapezoid
 from fluxloom.app.cases.incompressible import IncompressibleCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -22,18 +22,18 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "incompressible"' in path.read_text("utf-8"))
 
 
-def build(name: str, **tables: dict[str, Any]) -> FlowRun[IncompressibleRun]:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[Incompressible]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(IncompressibleCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, IncompressibleRun)
+    assert isinstance(runner.flow, Incompressible)
     return runner
 
 
-def finished(runner: FlowRun[IncompressibleRun], folder: Path, steps: int = 10**9) -> FlowRun[IncompressibleRun]:
+def finished(runner: FlowRun[Incompressible], folder: Path, steps: int = 10**9) -> FlowRun[Incompressible]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.solver.steps < steps:

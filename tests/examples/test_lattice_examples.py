@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")
 
 
-def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> FlowRun[LatticeRun]:
+def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> FlowRun[Lattice]:
     """Return an example, some keys of which are changed, after some steps or at its end."""
     case, application = load_case(EXAMPLES / f"lattice_{name}.toml")
     given = case.model_dump()

@@ -11,8 +11,9 @@ from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.fv.shallow_boundary import Level
+from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "monai.toml"
@@ -26,10 +27,10 @@ def data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def build(threads: int) -> FlowRun[TsunamiRun]:
+def build(threads: int) -> FlowRun[ShallowWater]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     return runner
 
 
@@ -45,8 +46,9 @@ def test_start(data: Path) -> None:
     assert boundary.series.values.max() == pytest.approx(0.0161886)
     assert solver.mesh.cells.total == 27_252
     assert solver.zb.read().min() == pytest.approx(-0.13535, abs=1e-3)
-    assert runner.flow.files.rows[-1][0] == pytest.approx(0.5)
-    assert np.abs(runner.flow.files.rows[-1][1][:, 1]).max() < 1e-6
+    gauges = next(monitor for monitor in runner.monitors if isinstance(monitor, Gauges))
+    assert gauges.memory["rows"][-1][0] == pytest.approx(0.5)
+    assert np.abs(gauges.memory["rows"][-1][2::4]).max() < 1e-6
     assert solver.survey().surface == pytest.approx(0.0, abs=1e-4)
 
 
@@ -70,8 +72,9 @@ def test_runup(data: Path) -> None:
     assert found is not None
     assert found[0] == pytest.approx(0.0801, rel=2e-3)
     assert np.hypot(found[1] - 5.1575, found[2] - 1.88) < 0.03
-    times, values = runner.flow.files.series()
-    crest = values[:, runner.flow.files.gauges.names.index("gauge9"), 1]
+    gauges = next(monitor for monitor in runner.monitors if isinstance(monitor, Gauges))
+    rows = gauges.memory["rows"]
+    times, crest = rows[:, 0], rows[:, gauges.names.index("gauge9.elevation")]
     assert crest.max() == pytest.approx(0.0454, rel=0.1)
     assert times[int(np.argmax(crest))] == pytest.approx(16.85, abs=0.1)
     assert abs(runner.flow.solver.survey().defect) < 1e-12

@@ -11,7 +11,7 @@ import pytest
 from fluxloom.app.cases.staggered import StaggeredCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.staggered import Staggered
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -19,18 +19,18 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("staggered_cavity", "staggered_channel")
 
 
-def build(name: str, **tables: dict[str, Any]) -> FlowRun[StaggeredRun]:
+def build(name: str, **tables: dict[str, Any]) -> FlowRun[Staggered]:
     """Return an example with some keys changed."""
     case, application = load_case(EXAMPLES / f"{name}.toml")
     given = case.model_dump()
     for table, keys in tables.items():
         given[table] |= keys
     runner = application.build(StaggeredCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, StaggeredRun)
+    assert isinstance(runner.flow, Staggered)
     return runner
 
 
-def finished(runner: FlowRun[StaggeredRun], folder: Path, steps: int = 10**9) -> FlowRun[StaggeredRun]:
+def finished(runner: FlowRun[Staggered], folder: Path, steps: int = 10**9) -> FlowRun[Staggered]:
     """Return a runner at its end, or after some steps, with its history."""
     runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.solver.steps < steps:

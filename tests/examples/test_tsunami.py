@@ -9,16 +9,17 @@ import pytest
 
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
+from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "tsunami.toml"
 
 
-def run(threads: int, iterations: int) -> FlowRun[TsunamiRun]:
+def run(threads: int, iterations: int) -> FlowRun[ShallowWater]:
     case, application = load_case(CASE)
     runner = application.build(case, Context("cpu", threads=threads, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     for _ in range(iterations):
         runner.advance()
     return runner
@@ -40,7 +41,8 @@ def test_runup() -> None:
     found = runner.flow.runup()
     assert found is not None
     assert found[0] == pytest.approx(2.65867, rel=1e-3)
-    times, values = runner.flow.files.series()
-    offshore = values[:, runner.flow.files.gauges.names.index("offshore"), 1]
+    gauges = next(monitor for monitor in runner.monitors if isinstance(monitor, Gauges))
+    rows = gauges.memory["rows"]
+    times, offshore = rows[:, 0], rows[:, gauges.names.index("offshore.elevation")]
     assert times[int(np.argmax(offshore))] == pytest.approx(125.0, abs=15.0)
     assert abs(runner.flow.solver.survey().defect) < 1e-12

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fluxloom.run.results import folder as result_folder
 from tests.faults.cases import CASES
 from tests.faults.conftest import process, tree
 
@@ -94,7 +95,7 @@ def test_a_refused_run_leaves_the_folder_as_it_was(solver: str, run: Any) -> Non
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_disk_without_room_is_refused(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.run.results.folder.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr(result_folder.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     assert run(write(solver), "-o", "out", *end(solver)) == 2
     assert "free some space" in run.said
     assert not Path("out").exists()

@@ -17,6 +17,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.run import failure
 from tests.faults.cases import CASES
 from tests.faults.test_kept import record, write
 
@@ -67,9 +68,9 @@ def ended(case: Path, ranks: int, broken: dict[int, Exception], where: str, patc
         job = Job(comm, request)
         march = job._march
 
-        def marched(runner: Any, *arguments: Any) -> Any:
-            Broken(runner, broken.get(comm.rank), where)
-            return march(runner, *arguments)
+        def marched(session: Any, *arguments: Any) -> Any:
+            Broken(session.run, broken.get(comm.rank), where)
+            return march(session, *arguments)
 
         patch.setattr(job, "_march", marched)
         try:
@@ -129,7 +130,7 @@ def test_a_mistake_of_ours_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that failed leaves a true record, also in the place of the first."""
-    monkeypatch.setattr("fluxloom.run.failure._PATIENCE", 0.3)
+    monkeypatch.setattr(failure, "_PATIENCE", 0.3)
     monkeypatch.setattr("tests.faults.test_ranks.Broken.slow", 2.0)
     errors = ended(write("airfoil", 8), 2, {1: SolverError("lost")}, "before", monkeypatch)
     assert str(errors[1]) == "lost"

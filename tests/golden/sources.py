@@ -19,6 +19,9 @@ from fluxloom.dsl.checking import LoopChecker
 from fluxloom.dsl.maps import Argument
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.values.given_on import GivenOn
+from fluxloom.values.tables import TimeSeries
+from fluxloom.values.value import value_of
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .fake import FakeItems
@@ -252,6 +255,16 @@ def formulas(dialect: str) -> list[Group]:
     ])  # fmt: skip
 
 
+def given(dialect: str) -> list[Group]:
+    """The loop of given values: formulas written as text, a series, a function of the host, weights."""
+    ctx = context(dialect)
+    places, weights = np.zeros((4, 3)), np.ones((4, 4))
+    pulse = TimeSeries(times=(0.0, 1.0), numbers=(0.0, 1.0))
+    formula = value_of("2 * y * sin(3 * t) + (1 if x < t and not z % 0.5 > 0.2 else max(x, t)**2.5)")
+    values = [value_of("0 * t") + 3.0, formula, pulse * formula, value_of(lambda x, t: t * x[:, 0])]
+    return alone(GivenOn(ctx, ctx.set(4, "faces"), places, values, "inlet", weights=weights).loops()[0])
+
+
 def ring(dialect: str) -> tuple[fl.Grid, Argument]:
     """A periodic lattice and what a kernel changes through both of its directions, each component through its own."""
     ctx = context(dialect)
@@ -337,6 +350,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "checked": lambda: checked(dialect),
         "legs": lambda: legs(dialect),
         "strategies": lambda: formulas(dialect),
+        "given": lambda: given(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }
 

@@ -9,13 +9,14 @@ import pytest
 
 from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
+from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
+from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.node_slopes import NODE_SLOPES
 from fluxloom.mesh import box3d
 from fluxloom.mesh.dual import dual
@@ -77,7 +78,8 @@ def polyhedra(tmp_path: Path) -> Path:
 def domain_of(comm: Comm, table: FlowMeshTable, shares: list[float] | None = None, method: str = "auto") -> FlowDomain:
     """Return the domain of a case with all sides as boundaries."""
     partition = PartitionTable(method=method)  # type: ignore[arg-type]
-    return flow_volumes(table, partition, Context("cpu", comm=comm, threads=1, tuning=False), SIDES, "slip", shares)
+    context = Context("cpu", comm=comm, threads=1, tuning=False)
+    return flow_volumes(flow_domain(table, partition, shares), context, SIDES)
 
 
 def numbers_of(domain: FlowDomain) -> np.ndarray:
@@ -120,7 +122,8 @@ def test_every_rank_hears_what_is_wrong(polyhedra: Path) -> None:
     def sides(comm: Comm) -> None:
         context = Context("cpu", comm=comm, threads=1, tuning=False)
         table = FlowMeshTable(nx=4, ny=4, sectors=[["xmin", "ymax"]], axis_point=[0.3, 0.4])
-        flow_volumes(table, PartitionTable(), context, ("xmax", "ymin"), "slip")
+        with by_key():
+            flow_volumes(flow_domain(table, PartitionTable()), context, ("xmax", "ymin"))
 
     with pytest.raises(CaseError, match=r"mesh\.sectors: the patches 'xmin' and 'ymax'"):
         run_threads(2, sides)
@@ -136,7 +139,7 @@ def run(comm: Comm, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and states of the cells of this rank after the steps of a case."""
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", comm=comm, threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     for _ in range(case.run.iterations):
         runner.advance()
     shared = runner.flow.solver.volumes.shared

@@ -36,7 +36,7 @@ BOUNDARIES: dict[str, BoundaryCondition] = {
 def test_tables_of_ranks_are_parts_of_the_whole() -> None:
     mesh = box3d(5, 4, 3)
     one = control_volumes(mesh)
-    kinds, rows, _ = boundary_table(one, BOUNDARIES, Gas())
+    kinds, rows, *_ = boundary_table(one, BOUNDARIES, Gas())
 
     def local(comm: Comm) -> tuple[Array, Array, Array, int]:
         cv = shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))

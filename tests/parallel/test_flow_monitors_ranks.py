@@ -11,6 +11,8 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
@@ -19,10 +21,10 @@ from fluxloom.linalg import Stop
 from fluxloom.mesh import box2d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 SIDES: dict[str, Any] = {"xmin": Inflow((1.0, 0.1)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
@@ -45,18 +47,18 @@ def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
     """Return what all ranks know after some steps."""
     flow = flow_of(comm, scheme)
     flow.initialise((1.0, 0.0))
-    statistics, probes = Statistics(flow), Probes(flow, POINTS, capacity=3)
+    probes = Probes(flow, POINTS, capacity=3)
+    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
     forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), balance=True)
     for _ in range(4):
         flow.step(0.01)
-        statistics.sample()
+        statistics.sample(0.01)
         probes.sample()
         forces.sample()
     profile, series, scalar = statistics.profile("y", bins=4), probes.series(), flow.scalars["T"]
     content, flux = scalar.content(), scalar.flux("ymin")
     found = {
-        "profile": np.column_stack([profile.coordinate, profile.volume, profile.velocity, profile.rms, profile.pressure,
-                                    profile.scalars["T"].mean, profile.scalars["T"].flux]),
+        "profile": np.column_stack([profile.coordinate, profile.volume, *profile.columns.values()]),
         "velocity": series.velocity, "pressure": series.pressure, "scalar": series.scalars["T"],
         "force": np.concatenate([forces.series().pressure, forces.series().friction]),
         "balance": np.concatenate([balance.now().total, balance.now().momentum]),

@@ -11,9 +11,6 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_fields import look_at
-from fluxloom.app.cases.lattice_observers import MovieObserver
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
@@ -22,6 +19,9 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.lattice import Lattice
+from fluxloom.flows.lattice_fields import look_at
+from fluxloom.monitors.film import Film
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import find_lost, gathered
 from fluxloom.run.results.folder import ResultFolder
@@ -66,7 +66,7 @@ def case_of(name: str, **tables: Values) -> LatticeCase:
     return LatticeCase.model_validate(given)
 
 
-def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> FlowRun[LatticeRun]:
+def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> FlowRun[Lattice]:
     """Return a case at its start."""
     schedule = Schedule(deterministic="global")
     return LatticeApplication().build(case, Context(device, threads=1, comm=comm, tuning=False, schedule=schedule))
@@ -76,7 +76,7 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     """Run a case to its end, and return what a rank knows of it."""
     runner = build(comm, case, device)
     runner.begin(ResultFolder(folder if comm.rank == 0 else None))
-    while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+    while not runner.finished and runner.flow.steps < case.run.iterations:
         runner.advance()
     fields = gathered(comm, runner.flow.part, runner.fields())
     runner.finish(pictures=pictures)
@@ -85,7 +85,7 @@ def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, dev
     lost = find_lost(comm, runner.flow.part, {"cells": lost_cell})
     return {
         "fields": fields, "files": list(written), "rows": np.array(runner.history.rows), "lost": lost,
-        "summary": dict(runner.summary()), "partition": runner.partition, "residual": runner.residual(),
+        "summary": dict(runner.summary()), "partition": runner.flow.partition, "residual": runner.residual(),
         "bound": dict(runner.flow.bound(12.0)), "loops": {report.name for report in runner.flow.reports()},
     }  # fmt: skip
 
@@ -240,7 +240,7 @@ def test_lost_on_all_ranks() -> None:
 # ------------------------------------------------------------------------------- beside the next steps
 
 
-def delayed(runner: FlowRun[LatticeRun]) -> threading.Event:
+def delayed(runner: FlowRun[Lattice]) -> threading.Event:
     """Keep what works beside the steps waiting until an event is set."""
     event, pool = threading.Event(), runner.flow.beside._pool
     assert pool is not None
@@ -274,7 +274,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     pressure = np.frombuffer(data[8 : 8 + 4 * fields.pressure.size], "<f4")
     np.testing.assert_array_equal(pressure, fields.pressure.astype(np.float32).ravel())
     assert np.abs(pressure - wanted[9][0].pressure.ravel()).max() > 0
-    movie = next(one.movie for one in runner.monitors if isinstance(one, MovieObserver))
+    movie = next(one.movie for one in runner.monitors if isinstance(one, Film))
     assert movie is not None
     kept = movie.pictures[1]
     movie.add(fields.vorticity, ~fields.fluid)
@@ -285,8 +285,9 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     assert probes["time"] == pytest.approx([step * runner.flow.units.dt for step in (3, 6, 9, 12)])
     for step, row in zip((3, 6, 9), probes, strict=False):
         seen = wanted[step][0]
-        for place, (y, x) in (("near", (2, 2)), ("far", (16, 26))):
-            expected = [*seen.velocity[y, x], seen.pressure[y, x]]
+        for place, (y, x) in (("near", (1, 1)), ("far", (15, 25))):  # so much of the way to the next cell: 0.9, 0.7
+            fields = np.concatenate([seen.velocity, seen.pressure[..., None]], axis=2)[y : y + 2, x : x + 2]
+            expected = np.einsum("y,x,yxk->k", [0.3, 0.7], [0.1, 0.9], fields)
             assert [row[f"{place}{what}"] for what in "uvp"] == pytest.approx(expected, rel=1e-6, abs=1e-9)
     for step, row in zip((4, 8), runner.history.rows[1:], strict=False):
         expected = wanted[step][1] | wanted[step][2]
@@ -298,10 +299,11 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
     folder, one = alone("cylinder")
 
     def late(comm: Comm) -> None:
-        runner = build(comm, case_of("cylinder"))
+        case = case_of("cylinder")
+        runner = build(comm, case)
         runner.flow.beside._ahead = 3
         runner.begin(ResultFolder(tmp_path if comm.rank == 0 else None))
-        while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+        while not runner.finished and runner.flow.steps < case.run.iterations:
             runner.advance()
             steps = runner.flow.solver.steps
             assert bool(runner.flow.beside._waiting) == (steps % 7 < 3 or steps % 8 < 3)

@@ -255,7 +255,7 @@ def test_errors_before_ranks_start(case: Path, capfd: pytest.CaptureFixture[str]
         (("--ranks", "cpu:1*60000"), "60,000 ranks on the "),
         (("--ranks", "reference*2"), "the device reference runs on one rank only"),
         (("--ranks", "cpu*2", "--threads", "2"), "--threads and --ranks both say what to run on"),
-        (("--ranks", "cpu*2", "--transport", "tcp"), 'run.transport: unknown value "tcp"'),
+        (("--ranks", "cpu*2", "--set", "run.transport=tcp"), 'run.transport: unknown value "tcp"'),
         (("--device", "cpu:2"), "device 'cpu:2': cpu has no choice behind a colon"),
     ):
         assert main(["run", "airfoil", "-o", str(case.parent / "out"), *words]) == 2
@@ -324,7 +324,7 @@ def test_failed_starts_leave_what_was_written(
     with monkeypatch.context() as patch:
         patch.setattr("fluxloom.app.job.available_memory", lambda: 1000)
         assert main(["run", str(case), "-o", str(out), "-n", "30"]) == 2
-    done = call(["run", case, "-o", out, "-n", 30, "--ranks", "cpu:1*2", "--transport", "nccl"])
+    done = call(["run", case, "-o", out, "-n", 30, "--ranks", "cpu:1*2", "--set", "run.transport=nccl"])
     assert done.returncode == 2
     assert "transport 'nccl' carries messages between GPUs, but no rank has one" in done.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -19,7 +19,7 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.shallow_boundary import Incident, Level, Outflow, Series
+from fluxloom.fv.shallow_boundary import Incident, Level, Outflow
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
@@ -27,6 +27,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.gathering import gathered
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.values.tables import TimeSeries
 from tests.parallel.launch import mpiexec
 
 FloatArray = npt.NDArray[np.float64]
@@ -102,9 +103,9 @@ def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
         comm, data, lambda x, y: island(x, y) + 0.05 * x, lambda x, y: np.where(x < 0.5, 0.4, 0.0),
         scheme=ShallowScheme(order=order, manning=0.03), schedule=SCHEDULE, fused=fused,
         boundaries={
-            "xmin": Level(Series(times, 0.4 + 0.1 * np.sin(20.0 * times)), until=0.4),
+            "xmin": Level(TimeSeries(times=times, outside="hold", numbers=0.4 + 0.1 * np.sin(20.0 * times)), until=0.4),
             "xmax": Outflow(),
-            "ymin": Incident(Series(times, 0.05 * times)),
+            "ymin": Incident(TimeSeries(times=times, outside="hold", numbers=0.05 * times)),
         },
     )  # fmt: skip
     gauges = Gauges(flow, {"a": (0.3, 0.5), "b": (1.75, 0.5), "same as b": (1.75, 0.5), "on a node": (1.0, 0.5)})
@@ -292,7 +293,7 @@ def test_bed_from_the_file_of_the_mesh(tmp_path: Path, shares: str) -> None:
 
     def runs(comm: Comm) -> Found:
         runner = TsunamiApplication().build(case, fl.Context("cpu", threads=1, comm=comm))
-        part, report = runner.flow.part, runner.partition
+        part, report = runner.flow.part, runner.flow.partition
         assert part is not None
         assert report is not None
         assert runner.flow.cells == data.n_cells == part.total

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.lattice_bodies import immersed_of
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
-from fluxloom.core.errors import CaseError, Divergence, SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.immersed import Elastic, ImmersedBody, circle
@@ -23,6 +21,7 @@ from fluxloom.lbm.immersed.deltas import Delta, Peskin, Roma
 from fluxloom.lbm.immersed.springs import check_springs, strain_on_step
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from tests.lattice_cases import immersed_of
 from tests.lattice_names import immersed
 
 VISCOSITY = 0.04
@@ -136,8 +135,8 @@ def case_of(stiffness: float, **others: Any) -> LatticeCase:
 def test_cases_say_how_stiff_a_body_may_be() -> None:
     """What the message calls safe is; shorter steps and the other delta function help as it says."""
     case = case_of(1e4)
-    with pytest.raises(CaseError) as caught:
-        immersed_of(case, units_of(case))
+    with pytest.raises(SolverError) as caught:
+        immersed_of(case)
     words = str(caught.value).split()
     assert words[0] == "body.ring.stiffness:"
     safe, shorter = float(words[words.index("stiffness") + 1]), float(words[words.index("times") - 1])
@@ -145,7 +144,7 @@ def test_cases_say_how_stiff_a_body_may_be() -> None:
 
     def strain(case: LatticeCase) -> float:
         units = units_of(case)
-        boundary = immersed_of(case, units)
+        boundary = immersed_of(case)
         assert boundary is not None
         (body,) = boundary.bodies
         return strain_on_step(body, boundary.forcing.delta, units.lattice_viscosity)[0]

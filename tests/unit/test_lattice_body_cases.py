@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
-from fluxloom.app.cases.lattice_run import LatticeRun
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed import Elastic, Free
 from fluxloom.lbm.labels import labels_of
@@ -26,6 +24,7 @@ from fluxloom.lbm.shapes import Sphere
 from fluxloom.lbm.surface import Surface
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
+from tests.lattice_cases import immersed_of, solids_of
 
 trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("manifold3d")
@@ -53,7 +52,7 @@ def load(tables: dict[str, Any], body: dict[str, Any], **others: Any) -> Lattice
     return case
 
 
-def run(case: LatticeCase, folder: Path, steps: int) -> FlowRun[LatticeRun]:
+def run(case: LatticeCase, folder: Path, steps: int) -> FlowRun[Lattice]:
     """Return a case after some steps."""
     runner = LatticeApplication().build(case, Context("reference"))
     runner.begin(ResultFolder(folder))
@@ -76,7 +75,7 @@ def test_a_surface_is_the_box_that_it_is(brick: dict[str, Any]) -> None:
     found = []
     for table in (brick, {"shape": "box", "low": LOW, "high": HIGH}):
         case = load(SPACE, table)
-        (body,) = bodies_of(case, units_of(case))
+        (body,) = solids_of(case)
         box = Box(case.mesh.shape, (True,) * 3)
         labels = labels_of(box, [body.shape])
         found.append((labels, find_links(box, D3Q19, labels, [body.shape], [])[1]))
@@ -94,7 +93,7 @@ def test_implicit_bodies() -> None:
     for name, table in (("whole", formula), ("half", formula | {"low": [-0.3] * 3, "high": [0.3, 0.3, 0.05]})):
         case = load(SPACE, table)
         units = units_of(case)
-        (body,) = bodies_of(case, units)
+        (body,) = solids_of(case)
         shapes[name] = body.shape
     ball = Sphere(units.place([0.0, 0.0, 0.05]), 2.1)
     box = Box(case.mesh.shape, (True,) * 3)
@@ -112,7 +111,7 @@ def test_surfaces_that_spin(brick: dict[str, Any]) -> None:
     """The velocity of the surface is that of the table and of the spin about the middle of the box round it."""
     case = load(SPACE, brick | {"spin": [0.3, -0.2, 0.5], "velocity": [0.1, 0.0, 0.2], "condition": "bounce-back"})
     units = units_of(case)
-    (body,) = bodies_of(case, units)
+    (body,) = solids_of(case)
     assert isinstance(body.shape, Surface)
     assert body.shape.volume * units.dx**3 == pytest.approx(np.prod(np.subtract(HIGH, LOW)), rel=1e-5)
     assert not body.condition.interpolated
@@ -127,7 +126,7 @@ def test_an_endless_cylinder_spins() -> None:
     drum = {"shape": "cylinder", "center": [0.1, 0.0, 0.0], "diameter": 0.4, "axis": "y", "spin": [0.0, 3.0, 0.0]}
     case = load(SPACE, drum)
     units = units_of(case)
-    (body,) = bodies_of(case, units)
+    (body,) = solids_of(case)
     moved = body.condition.velocity(np.array([units.place([0.1, 0.3, 0.2])]))[0, ::-1] * units.speed
     assert moved == pytest.approx([0.6, 0.0, 0.0])
 
@@ -136,7 +135,7 @@ def test_immersed_surfaces(brick: dict[str, Any]) -> None:
     """Markers lie on the surface, as many as it has cells, and move as it spins."""
     case = load(SPACE, brick | {"condition": "immersed", "spin": [0.0, 0.0, 0.5]})
     units = units_of(case)
-    boundary = immersed_of(case, units)
+    boundary = immersed_of(case)
     assert boundary is not None
     markers = boundary.bodies[0].markers
     places = np.stack(units.points(markers.positions), axis=1)
@@ -188,7 +187,7 @@ def test_a_free_ball() -> None:
     ball = {"shape": "sphere", "center": [0.1, 0.0, 0.0], "diameter": 0.6, "condition": "immersed", "motion": "free"}
     case = load(SPACE, ball | {"density": 7.5, "gravity": [0.0, 0.0, -9.0]})
     units = units_of(case)
-    boundary = immersed_of(case, units)
+    boundary = immersed_of(case)
     assert boundary is not None
     motion = boundary.bodies[0].motion
     assert isinstance(motion, Free)
@@ -209,7 +208,7 @@ def test_elastic_bodies(tmp_path: Path) -> None:
         mesh = {"nx": 12, "ny": 12, "spacing": spacing, "origin": [-0.6, -0.6]}
         case = load(PLANE, DISK | table, mesh=mesh)
         units = units_of(case)
-        boundary = immersed_of(case, units)
+        boundary = immersed_of(case)
         assert boundary is not None
         (body,) = boundary.bodies
         assert isinstance(body.motion, Elastic)

@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
-from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
-from fluxloom.app.cases.lattice_observers import frequency
-from fluxloom.app.cases.lattice_run import LatticeRun
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.collisions import BGK, MRT, TRT, Collision, Cumulant, Regularised
+from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image
 from fluxloom.run.movies import Movie
 from fluxloom.run.results.folder import ResultFolder
+from tests.lattice_cases import immersed_of, particle_places
 
 CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"},
@@ -37,7 +35,7 @@ CHANNEL: dict[str, Any] = {
     },
     "body": {"disk": {"shape": "circle", "center": [1.5, 1.0], "diameter": 0.5}},
     "forces": {"disk": {}},
-    "history": {"every": 5},
+    "history": {"every": 2},
     "time": {"look": 5},
 }  # fmt: skip
 
@@ -57,12 +55,12 @@ def load(**changes: Any) -> LatticeCase:
     return case
 
 
-def build(**changes: Any) -> FlowRun[LatticeRun]:
+def build(**changes: Any) -> FlowRun[Lattice]:
     """Return a case that is ready to run."""
     return LatticeApplication().build(load(**changes), Context("reference"))
 
 
-def steps(runner: FlowRun[LatticeRun], count: int) -> None:
+def steps(runner: FlowRun[Lattice], count: int) -> None:
     """Advance."""
     for _ in range(count):
         runner.advance()
@@ -134,7 +132,7 @@ def test_wrong_tables(changes: dict[str, Any], message: str) -> None:
         ({"initial": {"velocity_z": "1"}}, "initial.velocity_z: the mesh has 2 dimensions"),
         ({"body": {"a": CHANNEL["body"]["disk"] | {"center": [9.0, 1.0]}}, "forces": None}, "body.a: .*outside"),
         ({"body": {"a": CHANNEL["body"]["disk"] | {"shape": "sphere"}}, "forces": None}, "body.a.shape: 'sphere'"),
-        ({"forces": {"dusk": {}}}, "forces.dusk.of: .*did you mean 'disk'"),
+        ({"forces": {"dusk": {}}}, "forces.dusk: .*did you mean 'disk'"),
         ({"lattice": {"name": "D3Q19"}}, "lattice.name: D3Q19 has 3 dimensions"),
         (
             {"particles": {"count": 500, "diameter": 0.5, "density": 2.0, "gravity": [0.0, -1.0]}},
@@ -249,24 +247,12 @@ def test_movie(tmp_path: Path) -> None:
         Movie(tmp_path / "a.avi", 0.0, 1.0)
 
 
-def test_frequency() -> None:
-    """That of the last half, noise or not; none of what does not oscillate."""
-    t = np.linspace(0.0, 40.0, 2001)
-    noise = 0.05 * np.sin(97.0 * t)
-    found = frequency(t, np.where(t < 15.0, 5.0, 0.3) + 0.5 * np.sin(2 * np.pi * 0.4 * t) + noise)
-    assert found is not None
-    assert found[0] == pytest.approx(0.4, rel=0.01)
-    assert found[1] == pytest.approx(0.5, rel=0.15)
-    assert frequency(t, np.exp(-t)) is None
-    assert frequency(t, np.ones_like(t)) is None
-
-
 def test_prescribed() -> None:
     """The pose of a prescribed motion is that of the formulas, in cells and steps, x last."""
     disk = CHANNEL["body"]["disk"]
     moves = {"condition": "immersed", "motion": "prescribed", "position_x": "0.25 * sin(t)", "angle": "3 * t"}
     case = load(body={"disk": disk | moves})
-    units, boundary = units_of(case), immersed_of(case, units_of(case))
+    units, boundary = units_of(case), immersed_of(case)
     assert boundary is not None
     motion = boundary.bodies[0].motion
     pose = motion.pose(80.0)  # pyright: ignore[reportAttributeAccessIssue]
@@ -280,12 +266,12 @@ def test_particles() -> None:
     """Particles are where they may be, apart from each other; the seed decides."""
     table = {"count": 3, "diameter": 0.4, "density": 2.0, "gravity": [0.0, -1.0], "low": [2.0, 0.0], "high": [4.0, 2.0]}
     case = load(particles=table)
-    places = particle_places(case, units_of(case))
+    places = particle_places(case)
     distances = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(3, 1)]
     assert distances.min() >= 0.4 / 0.125 + 2.0
     assert places[:, 1].min() >= 2.0 / 0.125 - 0.5 + 1.6
     other = load(particles=table | {"seed": 1})
-    assert not np.allclose(places, particle_places(other, units_of(other)))
+    assert not np.allclose(places, particle_places(other))
 
 
 @pytest.mark.parametrize("cells", [7, 8])
@@ -296,7 +282,7 @@ def test_probes_may_be_at_both_ends_of_the_box(cells: int) -> None:
     mesh = {"nx": cells, "ny": cells, "spacing": 1.0 / cells}
     case = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": points})
     runner = LatticeApplication().build(case, Context("cpu", threads=1))
-    assert any(isinstance(one, ProbesObserver) for one in runner.monitors)
+    assert any(isinstance(one, Probes) for one in runner.monitors)
     beyond = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": {"a": [1.001, 0.5]}})
     with pytest.raises(FluxloomError, match="probes"):
         LatticeApplication().build(beyond, Context("cpu", threads=1))
@@ -323,7 +309,7 @@ def test_an_immersed_body_that_links_lead_through_is_refused() -> None:
         body = {"shape": "box", "low": [0.77, 0.4], "high": [0.77 + thick, 0.6], "condition": "immersed"}
         case = load(body={"plate": body}, forces={})
         if refused:
-            with pytest.raises(CaseError, match=r"body\.plate: \d+ links between cells lead through the body"):
-                immersed_of(case, units_of(case))
+            with pytest.raises(SolverError, match=r"body\.plate: \d+ links between cells lead through the body"):
+                immersed_of(case)
         else:
-            assert immersed_of(case, units_of(case)) is not None
+            assert immersed_of(case) is not None

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 
@@ -36,14 +36,14 @@ BODIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def build(device: str = "reference", **changes: Any) -> FlowRun[LatticeRun]:
+def build(device: str = "reference", **changes: Any) -> FlowRun[Lattice]:
     """Return the case, ready to run, with some tables replaced."""
     case, _ = parse_case(Document(Path("case.toml"), BODIES | changes, {}))
     assert isinstance(case, LatticeCase)
     return LatticeApplication().build(case, Context(device, threads=1 if device == "cpu" else 0, tuning=False))
 
 
-def advance(runner: FlowRun[LatticeRun], count: int) -> None:
+def advance(runner: FlowRun[Lattice], count: int) -> None:
     for _ in range(count):
         runner.advance()
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_run import LatticeRun
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
+from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.boundaries import AntiBounceBack, Pressure, Velocity, ZouHe
 from fluxloom.run.flow_run import FlowRun
 
@@ -26,7 +26,7 @@ INLET: dict[str, Any] = {"type": "velocity", "velocity": [1.0, 0.0]}
 OUTLET: dict[str, Any] = {"type": "pressure"}
 
 
-def build(**boundary: Any) -> FlowRun[LatticeRun]:
+def build(**boundary: Any) -> FlowRun[Lattice]:
     """Return a box of 8 by 3 cells of the size 1/8, with steps of 1/160."""
     tables = {
         "case": {"name": "box", "solver": "lattice"},
@@ -111,7 +111,25 @@ def test_table_of_the_guide() -> None:
 def test_script_of_the_guide() -> None:
     """It runs, and there is drag from the first look on."""
     names: dict[str, Any] = {}
-    exec(compile(guide("In a script", "python"), str(GUIDE), "exec"), names)
+    exec(compile(guide("On the lattice", "python"), str(GUIDE), "exec"), names)
     assert names["flow"].steps == 400
     assert len(names["drag"]) == 4
     assert min(names["drag"]) > 0
+
+
+def test_flow_of_the_guide() -> None:
+    """The script in physical units runs, and has drag and a torque."""
+    names: dict[str, Any] = {}
+    exec(compile(guide("In a script", "python"), str(GUIDE), "exec"), names)
+    assert names["disk"].steps == 200
+    assert names["forces"].cd > 1.0
+    assert np.isfinite(names["forces"].moment[2])
+
+
+def test_values_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of values in space and time are correct."""
+    (tmp_path / "pressure.csv").write_text("t,p\n0,0\n1,2\n")
+    monkeypatch.chdir(tmp_path)
+    tables = tomllib.loads(guide("Values in space and time", "toml"))
+    for name, table in tables["boundary"].items():
+        assert LatticeBoundaryTable.model_validate(table).type, name

@@ -67,7 +67,7 @@ def test_a_case_with_a_film(tmp_path: Path) -> None:
     assert isinstance(case, LatticeCase)
     runner = LatticeApplication().build(case, Context("reference"))
     runner.begin(ResultFolder(tmp_path))
-    while not runner.finished and runner.flow.steps < runner.flow.case.run.iterations:
+    while not runner.finished and runner.flow.steps < case.run.iterations:
         runner.advance()
     runner.finish(pictures=False)
     assert "speed.mp4" in runner.folder.written

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.lattice_bodies import immersed_of
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Wall
@@ -33,6 +31,7 @@ from fluxloom_lab.verify.lbm_published import CHANNEL
 from fluxloom_lab.verify.lbm_space import decay, enstrophy
 from fluxloom_lab.verify.lbm_storage import stored_cavity
 from fluxloom_lab.verify.registry import verifications
+from tests.lattice_cases import immersed_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -132,7 +131,7 @@ def test_markers_inside_in_a_case() -> None:
     for retract in 0.0, 0.35:
         tables["body"]["cylinder"]["retract"] = retract
         changed = LatticeCase.model_validate(tables)
-        boundary = immersed_of(changed, units_of(changed))
+        boundary = immersed_of(changed)
         assert boundary is not None
         places = boundary.bodies[0].markers.positions
         markers.append(float(np.linalg.norm(places - places.mean(axis=0), axis=1).max()))

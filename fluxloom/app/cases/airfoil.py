@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable, common_monitors
+from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, run_of
 from fluxloom.app.cases.start_tables import StartTable, started
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
-from fluxloom.core.activity import activity
-from fluxloom.core.errors import MeshError
-from fluxloom.core.layout import Layout
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.gas_watch import airfoil_watch
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
-from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
+from fluxloom.flows.airfoil import Airfoil
+from fluxloom.monitors.forces import Reference
+from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.monitor import Monitor
-from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
-from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+from fluxloom.solvers.airfoil import AirfoilConstants
 
-__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRun", "airfoil_part", "airfoil_run", "mesh_sizes"]
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
+
+__all__ = ["AirfoilApplication", "AirfoilCase", "mesh_sizes"]
 
 _DEFAULTS = AirfoilConstants()
-_WINDOW = (-0.5, 1.5, -0.75, 0.75)
 
 
 class AirfoilMeshTable(Table):
@@ -97,10 +82,26 @@ class AirfoilHistoryTable(HistoryTable):
 class AirfoilCase(FlowCase):
     """A case file of the Airfoil solver."""
 
+    scaled = True
+
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
     initial: StartTable = StartTable()
     history: AirfoilHistoryTable = AirfoilHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+def _references(constants: AirfoilConstants) -> References:
+    """Return what coefficients refer to: the free stream along x, with pressure and density 1, and the chord."""
+    rho, u, _, _ = constants.far_field
+
+    def found(table: ForcesTable) -> Reference:
+        """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
+
+        drag, lift = table.drag or Reference.drag, table.lift or Reference.lift
+        return Reference(table.speed or u, table.area or 1.0, table.length or 1.0, rho, drag, lift)
+
+    return found
 
 
 def mesh_sizes(i: int, j: int) -> dict[str, int]:
@@ -112,164 +113,6 @@ def mesh_sizes(i: int, j: int) -> dict[str, int]:
         "edges": 2 * cells - 2 * i - j,
         "boundary_edges": 4 * i + 2 * j,
     }
-
-
-def airfoil_part(
-    context: Context, i: int, j: int, method: Partition = "auto", shares: Sequence[float] | None = None
-) -> AirfoilMesh | RankedMesh:
-    """Return what a rank needs of the mesh: everything on a rank alone, else its part, made from slices.
-
-    Parameters
-    ----------
-    context
-        Has the ranks; on several of them this is collective.
-    i, j
-        As in `fluxloom.mesh.airfoil.airfoil_mesh`.
-    method, shares
-        As `fluxloom.mesh.distribute.distribute` takes them.
-    """
-    comm = context.comm
-    if comm.size == 1:
-        return airfoil_mesh(i, j)
-    return distribute(airfoil_slice(i, j, comm.rank, comm.size), comm, method=method, shares=shares)
-
-
-class AirfoilRun(Flow):
-    """The Airfoil solver, ready to advance.
-
-    Parameters
-    ----------
-    solver
-        In its initial state.
-    constants
-        Gas and scheme.
-    """
-
-    def __init__(self, solver: Airfoil, constants: AirfoilConstants) -> None:
-        self.solver, self.constants, self.context = solver, constants, solver.context
-
-    @property
-    def cells(self) -> int:
-        """Number of cells, of all ranks."""
-        return self.solver.cells.total
-
-    @property
-    def part(self) -> Part | None:
-        """The part of the cells that this rank has; None on a rank alone."""
-        return self.solver.cells.part
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """The five loops."""
-        return self.solver.loops
-
-    @property
-    def chain(self) -> Chain | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """One iteration."""
-        return self.solver.chain
-
-    @property
-    def steps(self) -> int:
-        """Iterations since the flow began."""
-        return self.solver.iterations
-
-    def start_from(self, start: Start) -> None:
-        """Start from density, velocity and pressure of another result, over those of its free stream."""
-        solver, cells = self.solver, self.solver.cells
-        mesh = MeshData(solver.x.read().astype(np.float64), {"quad": solver.c2n.table[: cells.size]})
-        if not start.held({"run.flow.solver.q": solver.q}, "mesh"):
-            names = ("density", "u", "v", "pressure")
-            found = start.at(cell_geometry(mesh)[1], names, bounded=True)
-            rho, u, v, p = (found[name] for name in names)
-            energy = p / (self.constants.gamma - 1.0) + 0.5 * rho * (u * u + v * v)
-            solver.q.write(np.stack([rho, rho * u, rho * v, energy], axis=1))
-        _, solver.iterations = start.clock
-
-    def advance(self, until: Until) -> float:
-        """Run one iteration, two sub-steps; return the root mean square change of the last one."""
-        self.solver.iterate()
-        return self.solver.rms()
-
-    def columns(self) -> dict[str, float]:
-        """Return the iteration and the root mean square change."""
-        return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return density, velocity, pressure, energy and Mach number in the owned cells."""
-        with np.errstate(all="ignore"):
-            return self.solver.fields()
-
-    def summary(self, until: Until) -> Sequence[tuple[str, str]]:
-        """Return the residual and the extremes of pressure and Mach number."""
-        fields, comm = self.fields(), self.context.comm
-        values = [fields[name] for name in ("pressure", "mach")]
-        low = comm.reduce(np.array([v.min(initial=np.inf) for v in values]), "min")
-        high = comm.reduce(np.array([v.max(initial=-np.inf) for v in values]), "max")
-        return (
-            ("residual", f"{self.solver.rms():.10e}"),
-            ("pressure", f"{low[0]:.4f} to {high[0]:.4f} (free stream 1)"),
-            ("Mach number", f"{low[1]:.4f} to {high[1]:.4f} (free stream {self.constants.mach:.4g})"),
-        )
-
-    def pictures(self, name: str) -> Sequence[Picture]:
-        """Return pressure and Mach number around the section."""
-        where = f"NACA 0012 at Mach {self.constants.mach:.3g} (iteration {self.steps:,})"
-        return (
-            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdBu_r", 1.0),
-            Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
-        )
-
-    def panels(self, columns: Sequence[str]) -> tuple[str, Sequence[HistoryPanel]]:
-        """Return the residual."""
-        return "iteration", [HistoryPanel("root mean square change", ("residual",), logarithmic=True)]
-
-    def watch(self, table: GuardLimits, until: Until) -> Watch:
-        """Return what guards look at. Collective."""
-        return airfoil_watch(self.solver, self.constants.gamma, table)
-
-    def advice(self) -> str:
-        """Return what to change when the solution is lost."""
-        return f"lower flow.cfl (now {self.constants.cfl:.3g}) or raise flow.eps (now {self.constants.eps:.3g})"
-
-
-def airfoil_run(
-    context: Context, mesh: AirfoilMesh | RankedMesh, constants: AirfoilConstants, schedule: Schedule, *,
-    fused: bool = True, layout: Layout | None = None, shape: tuple[int, int] | None = None, name: str = "airfoil",
-    monitors: Sequence[Monitor] = (),
-) -> FlowRun[AirfoilRun]:  # fmt: skip
-    """Return the Airfoil solver, ready to be run. Collective.
-
-    Parameters
-    ----------
-    context
-        Where it runs.
-    mesh
-        The mesh; on several ranks this rank's part, which is not kept.
-    constants
-        Gas and scheme.
-    schedule
-        For every loop.
-    fused
-        Whether loops may be fused.
-    layout
-        Of values with several components.
-    shape
-        The integers that a mesh in parts was made with; without them the whole mesh is not there.
-    name, monitors
-        As of `FlowRun`.
-    """
-    solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
-    kept = None if isinstance(mesh, RankedMesh) else mesh
-
-    def whole() -> MeshData:
-        """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""
-        if kept is not None:
-            return kept.to_mesh_data()
-        if shape is None:
-            raise MeshError("the mesh was given in parts without the integers it was made with: the whole is not known")
-        return airfoil_mesh(*shape).to_mesh_data()
-
-    return FlowRun(AirfoilRun(solver, constants), name, Until(), whole, monitors, partition=solver.partition)
 
 
 class AirfoilApplication:
@@ -293,16 +136,14 @@ class AirfoilApplication:
             rows=tuple((name.replace("_", " "), f"{count:,}") for name, count in sizes.items()),
         )
 
-    def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[AirfoilRun]:
+    def build(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[Airfoil]:
         """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
-        flow, shape = case.flow, (case.mesh.i, case.mesh.j)
-        constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
-        with activity("making the mesh", " x ".join(str(count) for count in shape)):
-            mesh = airfoil_part(context, *shape, case.partition.method, shares or case.partition.given)
-        schedule = parse_schedule(case.run.schedule)
-        run = airfoil_run(
-            context, mesh, constants, schedule, fused=case.run.fused, shape=shape, name=case.case.name,
-            monitors=common_monitors(case),
+        gas = case.flow
+        constants = AirfoilConstants(gas.gamma, gas.cfl, gas.eps, gas.mach)
+        flow = Airfoil(
+            (case.mesh.i, case.mesh.j), context, constants=constants,
+            schedule=parse_schedule(case.run.schedule), fused=case.run.fused, method=case.partition.method,
+            shares=shares or case.partition.given,
         )  # fmt: skip
-        started(case, case.initial, run.flow)
-        return run
+        started(case, case.initial, flow)
+        return run_of(case, flow, Until(), (), _references(constants), 1.0)

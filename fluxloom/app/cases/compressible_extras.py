@@ -1,33 +1,14 @@
-"""Tables of compressible flow for what is looked at and kept: coefficients, values on patches."""
+"""Tables of compressible flow for what is looked at: values on patches."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from fluxloom.app.tables import Table
 
-__all__ = ["CoefficientsTable", "SurfaceTable"]
-
-
-class CoefficientsTable(Table):
-    """``[forces.NAME]``: drag, lift and moment of patches; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    area, length
-        What coefficients refer to; in two dimensions the area is a length.
-    point
-        That the moment is about, a coordinate a dimension; the origin by default.
-    """
-
-    patches: list[str] = Field(default=[])
-    area: Annotated[float, Field(gt=0)] = 1.0
-    length: Annotated[float, Field(gt=0)] = 1.0
-    point: Annotated[list[float], Field(max_length=3)] = Field(default=[])
+__all__ = ["SurfaceTable"]
 
 
 class SurfaceTable(Table):

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 from fluxloom.app.cases.wall_motion import Listed
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.core.errors import SolverError
+from fluxloom.flows.compressible_steps import Explicit
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 
@@ -42,6 +44,11 @@ class MarchTable(Table):
     ramp: Annotated[int, Field(ge=0, le=10**9)] = 0
     cfl_start: Annotated[float, Field(ge=0, le=1e6)] = 0.0
 
+    @property
+    def explicit(self) -> Explicit:
+        """Explicit steps, in time where there is an end."""
+        return Explicit(self.cfl, not self.end, self.cfl_start, self.ramp)
+
     @model_validator(mode="after")
     def _consistent(self) -> MarchTable:
         if self.end and self.drop:
@@ -54,11 +61,10 @@ class MarchTable(Table):
         for key in self.changed(("ramp", "cfl_start")):
             if self.integrator != "explicit":
                 raise ValueError(f'{key} is of integrator = "explicit", not "{self.integrator}"')
-        if bool(self.ramp) != bool(self.cfl_start):
-            given, missing = ("ramp", "cfl_start") if self.ramp else ("cfl_start", "ramp")
-            raise ValueError(f"{given} is there but {missing} is not: give both, or neither")
-        if self.cfl_start > self.cfl:
-            raise ValueError(f"cfl_start ({self.cfl_start:g}) is more than cfl ({self.cfl:g}), to which it grows")
+        try:
+            _ = self.explicit
+        except SolverError as error:
+            raise ValueError(str(error)) from None
         if self.integrator == "implicit" and self.changed(("cfl",)):
             raise ValueError('cfl is of explicit steps: with integrator = "implicit" give implicit.cfl')
         return self

@@ -1,85 +1,82 @@
-"""What a case of compressible flow looks at while it runs, and at its end: forces, patches, snapshots."""
+"""What a case of compressible flow looks at while it runs, and at its end: mass, patches, averages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
-from fluxloom.app.cases.flow_averages import SampleObserver
-from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
-from fluxloom.core.errors import CaseError, SolverError, did_you_mean
+from fluxloom.app.cases.compressible_extras import SurfaceTable
+from fluxloom.app.cases.flow_monitors import ForcesTable, References, wall_reference
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.files import write_table
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
+from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
+
+if TYPE_CHECKING:
+    from fluxloom.monitors.forces import Reference
 
 __all__ = [
-    "AveragesObserver", "BalanceObserver", "SurfaceObserver", "probes_observer",
+    "MassBalance", "references_of", "surface_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
 _COMPONENTS = "uvw"
-_WHOLE = " all patches"
+_WHOLE = "all patches"
 _NOTHING = 1e-12
 """Part of the mass that passes all patches which is rounding."""
-"""Name of the group of all patches; no table can have it."""
 
 
-class BalanceObserver(Monitor):
-    """Forces on the patches of each table, and what flows through all patches together.
+def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> References:
+    """Return what coefficients refer to: the free stream, where their table says nothing else.
 
     Parameters
     ----------
     flow, stream
         The flow, and what it is far away.
-    tables
-        ``[forces.NAME]``.
     up
         Axis from the lower to the upper side.
-
-    Raises
-    ------
-    CaseError
-        If a patch does not exist, a point does not fit, or the free stream is at rest.
     """
+    gas = flow.gas
 
-    def __init__(
-        self, flow: CompressibleFlow, stream: FreeStream, tables: Mapping[str, CoefficientsTable], up: int
-    ) -> None:  # fmt: skip
-        self._references: dict[str, AerodynamicReference] = {}
-        key = ""
-        try:
-            for name, table in tables.items():
-                key = f"forces.{name}"
-                self._references[name] = AerodynamicReference(stream, flow.gas, table.area, table.length, up)
-            key = "forces"
-            groups = {name: table.patches or [name] for name, table in tables.items()}
-            points = {name: table.point for name, table in tables.items()}
-            self._forces = SurfaceForces(
-                flow, groups | {_WHOLE: list(flow.volumes.patches)}, pressure=stream.pressure, points=points
-            )  # fmt: skip
-        except SolverError as error:
-            raise CaseError(f"{key}: {error}") from None
-        self._flow, self._last = flow, -1
-        self._found: dict[str, SurfaceForce] = {}
+    def found(table: ForcesTable) -> Reference:
+        """Return the reference of a table."""
+        from fluxloom.monitors.forces import Reference
 
-    def now(self) -> dict[str, SurfaceForce]:
-        """Return the forces of the present step."""
-        if self._last != self._flow.steps:
-            self._found, self._last = self._forces.now(), self._flow.steps
+        area, length = table.area or 1.0, table.length or 1.0
+        drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
+        if not (table.speed and drag and lift):
+            far = AerodynamicReference(stream, gas, area, length, up)
+            if not (drag or lift):
+                pitch = (0.0, 1.0, 0.0) if far.axis == 2 else (0.0, 0.0, -1.0)
+            along, across = (tuple(way.tolist()) for way in far.along)
+            drag, lift = drag or along, lift or across
+        speed, density = table.speed or stream.speed(gas), stream.density(gas)
+        pressure = None if table.speed else stream.dynamic_pressure(gas)
+        return Reference(speed, area, length, density, drag, lift, pitch, pressure)
+
+    return found
+
+
+class MassBalance(Monitor):
+    """What flows through all patches together."""
+
+    def __init__(self, run: Compressible) -> None:
+        self._run, self._last = run, -1
+        self._forces = SurfaceForces(run.solver, {_WHOLE: list(run.patches)})
+        self._found: SurfaceForce | None = None
+
+    def now(self) -> SurfaceForce:
+        """Return what passes in the present step. Collective."""
+        if self._found is None or self._last != self._run.steps:
+            self._run.fluxes()
+            self._forces.take()
+            self._found, self._last = self._forces.collect()[_WHOLE], self._run.steps
         return self._found
-
-    def coefficients(self) -> dict[str, Coefficients]:
-        """Return the coefficients of each table."""
-        now = self.now()
-        return {name: reference.of(now[name]) for name, reference in self._references.items()}
 
     @property
     def imbalance(self) -> float:
@@ -87,26 +84,19 @@ class BalanceObserver(Monitor):
 
         1 where nothing enters, -1 where nothing leaves.
         """
-        whole = self.now()[_WHOLE]
+        whole = self.now()
         return 2.0 * whole.mass / (whole.through + abs(whole.mass)) if whole.through > 0.0 else 0.0
 
     def columns(self) -> dict[str, float]:
-        """Return coefficients and the imbalance of mass."""
-        found: dict[str, float] = {}
-        for name, values in self.coefficients().items():
-            found |= {f"{name}.drag": values.drag, f"{name}.lift": values.lift, f"{name}.moment": values.moment}
-        return found | {"mass_imbalance": self.imbalance}
+        """Return the imbalance."""
+        return {"mass_imbalance": self.imbalance}
 
     def summary(self) -> Sequence[tuple[str, str]]:
-        """Return coefficients and the imbalance, a row each."""
-        rows = [
-            (name, f"drag {values.drag:.6g}, lift {values.lift:.6g}, moment {values.moment:.6g}")
-            for name, values in self.coefficients().items()
-        ]
-        whole = self.now()[_WHOLE]
-        if whole.through > 0.0:
-            rows.append(("mass", f"{whole.mass:.3e} leaves in all, {_share(whole.mass, whole.through)}"))
-        return tuple(rows)
+        """Return the imbalance in words."""
+        whole = self.now()
+        if not whole.through > 0.0:
+            return ()
+        return (("mass", f"{whole.mass:.3e} leaves in all, {_share(whole.mass, whole.through)}"),)
 
 
 def _share(mass: float, through: float) -> str:
@@ -118,117 +108,19 @@ def _share(mass: float, through: float) -> str:
     return f"{mass / max(enters, leaves):.2e} of {more}"
 
 
-def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
-    """Return what writes the states at points to ``probes.csv``, over steps of a ``steady`` flow or over time."""
-    from fluxloom.solvers.compressible_monitors import StateProbes
-
-    probes = StateProbes(flow, table.points, BLOCK, steady)
-    return ProbesObserver(flow, probes, "step" if steady else "time", _names(flow), table.every)
-
-
 def _names(flow: CompressibleFlow) -> list[str]:
     """Return the names of the primitive variables."""
     return ["rho", *_COMPONENTS[: flow.dimension], "p", *(["nu_tilde"] if flow.turbulent else [])]
 
 
-class AveragesObserver(SampleObserver):
-    """Averages of the states over time, samples count with the time since the look before; of ``steady`` flow alike."""
+def surface_of(table: SurfaceTable, stream: FreeStream, references: References) -> Monitor:
+    """Return what writes the tables of ``[surface]``: one a patch, one a cut."""
+    from fluxloom.monitors.walls import Walls
 
-    def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
-        super().__init__(flow, table.every)
-        self._flow, self._table, self._steady = flow, table, steady
-        from fluxloom.solvers.compressible_monitors import StateAverages
-
-        self.averages = StateAverages(flow)
-
-    def _sample(self) -> None:
-        flow = self._flow
-        if (flow.steps if self._steady else flow.time) >= self._table.start:
-            self.averages.sample(1.0 if self._steady else flow.time - self._before)
-        self._before = flow.time
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means, root mean squares, and Reynolds's shear stresses."""
-        if not self.averages.samples:
-            return {}
-        names, d = _names(self._flow), self._flow.dimension
-        mean, rms, stress = self.averages.mean(), np.sqrt(self.averages.variance()), self.averages.stress()
-        found = {f"{name}_mean": mean[:, k].copy() for k, name in enumerate(names)}
-        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(names)}
-        pairs = [(i, k) for i in range(d) for k in range(i + 1, d)]
-        return found | {_COMPONENTS[i] + _COMPONENTS[k]: stress[:, i, k].copy() for i, k in pairs}
-
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return how much has been averaged."""
-        found = self.averages
-        over = "" if self._steady else f", over a time of {found.weight:.6g}"
-        return (("averages", f"{found.samples:,} samples{over}"),)
-
-
-class SurfaceObserver(Monitor):
-    """Pressure and friction along patches, in tables at the end of the run.
-
-    Raises
-    ------
-    CaseError
-        If a patch does not exist, or a mesh in two dimensions is to be cut.
-    """
-
-    def __init__(
-        self, flow: CompressibleFlow, stream: FreeStream, table: SurfaceTable, mesh: Callable[[], MeshData]
-    ) -> None:  # fmt: skip
-        known = flow.volumes.patches
-        for name in table.patches:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise CaseError(f"surface.patches: no patch {name!r}{hint} (patches: {', '.join(known) or 'none'})")
-        if table.cuts and flow.dimension != 3:
-            raise CaseError("surface.cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
-        self._flow, self._stream, self._table, self._mesh = flow, stream, table, mesh
-        self.curves: dict[str, tuple[Array, Array]] = {}
-        """Places along x and pressure coefficients of each patch or cut, on rank 0, after `finish`."""
-
-    def finish(self) -> None:
-        """Write the tables."""
-        for name in self._table.patches:
-            columns = self._columns([name])
-            self.folder.write(f"surface_{name}.csv", lambda path, columns=columns: write_table(path, columns))
-            if self.folder.here and self._flow.dimension == 2:
-                self._keep(name, columns)
-        if self._table.cuts:
-            self._cut()
-
-    def _columns(self, patches: Sequence[str]) -> dict[str, Array]:
-        gas = self._flow.gas
-        from fluxloom.solvers.compressible_surface import patch_values
-
-        values = patch_values(self._flow, patches)
-        return values.columns(self._stream, self._stream.dynamic_pressure(gas), viscous=gas.viscosity is not None)
-
-    def _keep(self, name: str, columns: Mapping[str, Array]) -> None:
-        if "cp" in columns:
-            self.curves[name] = columns["x"], columns["cp"]
-
-    def draw(self, name: str) -> None:
-        """Draw the pressure coefficients, upwards where they are negative."""
-        if not self.curves:
-            return
-        from fluxloom.run.pictures import draw_curves
-
-        names = "x", "pressure coefficient"
-        self.folder.write("pressure.png", lambda path: draw_curves(path, self.curves, names, name, upside_down=True))
-
-    def _cut(self) -> None:
-        """Write a table for each cut."""
-        table, columns = self._table, self._columns(self._table.patches)
-        if not self.folder.here:
-            return
-        centres = np.stack([columns[name] for name in "xyz"], axis=1)
-        from fluxloom.solvers.compressible_surface import cut_patches
-
-        for station in table.cuts:
-            cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
-            found = {name: values[cut.face] for name, values in columns.items()}
-            found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
-            self.folder.write(f"cut_{table.axis}_{station:g}.csv", lambda path, found=found: write_table(path, found))
-            self._keep(f"{table.axis} = {station:g}", found)
+    walls = Walls(
+        "surface", table.patches, wall_reference(references), pressure=stream.pressure, axis=table.axis,
+        cuts=table.cuts, tables={f"surface_{name}": [name] for name in table.patches}, cut="cut",
+        picture="pressure.png",
+    )  # fmt: skip
+    walls.table = "surface"
+    return walls

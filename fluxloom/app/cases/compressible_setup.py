@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_tables import (
-    FORMULA_KEYS,
+    SOURCE_KEYS,
+    STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
+    FluctuationTable,
     FreeStreamTable,
     InitialTable,
 )
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.flows.compressible_given import START_NAMES, Start, normals_of
 from fluxloom.fv.compressible_boundary import (
     BoundaryCondition,
     FarField,
@@ -35,25 +38,22 @@ from fluxloom.fv.compressible_boundary import (
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.compressible_patches import State
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import Along
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "boundaries_of", "check_symmetry", "free_stream_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "boundaries_of", "free_stream_of", "rotation_of", "scheme_of", "source_of", "start_of", "up_of",
 ]  # fmt: skip
 
 _SPACE = 3
-_STREAMS = ("far-field", "supersonic-inlet")
-"""Boundaries that take the free stream where they have no state of their own."""
 _ACROSS = 1e-6
 """Cosine of the angle between a direction and the normal of a plane along it, at most."""
-_ALONG = 1e-9
-"""Sine of the angle between two directions that are one."""
 
 SEA_LEVEL = 101325.0
 """Pressure of the standard atmosphere at the level of the sea, Pa."""
@@ -92,17 +92,20 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
         If angles do not fit the dimension.
     """
     try:
-        found = FreeStream.at_angles(
-            table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
-            up=up,
-        )  # fmt: skip
+        found = _stream_of(table, dimension, up).at(0.0)
     except SolverError as error:
         raise CaseError(f"flow: {error}") from None
     if not table.reynolds:
-        return found
+        return replace(found, nu_tilde=table.turbulence)
     assert gas.viscosity is not None
     density = table.reynolds * float(gas.viscosity.at(table.temperature)) / (found.speed(gas) * table.length)
-    return FreeStream(found.mach, density * gas.constant * found.temperature, found.temperature, found.direction)
+    return replace(found, pressure=density * gas.constant * found.temperature, nu_tilde=table.turbulence)
+
+
+def _stream_of(table: FreeStreamTable, dimension: int, up: int, pressure: float = SEA_LEVEL) -> FreeStreamInTime:
+    """Return the free stream of a case at any time; where it says no pressure, with this one."""
+    numbers = {key: value_of(getattr(table, key) or (pressure if key == "pressure" else 0.0)) for key in STREAM_KEYS}
+    return FreeStreamInTime(**numbers, dimension=dimension, up=up)
 
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
@@ -112,6 +115,24 @@ def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
         return replace(scheme, limiter=replace(limiter, length=flow.length))
     return scheme
+
+
+def source_of(case: CompressibleCase, dimension: int) -> tuple[Value, ...] | None:
+    """Return what the gas gains of each component; None: nothing.
+
+    Raises
+    ------
+    CaseError
+        If a component does not fit the dimension.
+    """
+    table = case.source
+    if table is None:
+        return None
+    for key in table.changed(SOURCE_KEYS[1 + dimension : -1]):
+        raise CaseError(f"source.{key}: the mesh has {dimension} dimensions; leave it out")
+    keys = (*SOURCE_KEYS[: 1 + dimension], SOURCE_KEYS[-1])
+    turbulence = [0.0] if case.scheme.value.turbulence is not None else []
+    return tuple(value_of(one) for one in (*(getattr(table, key) for key in keys), *turbulence))
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -131,7 +152,9 @@ def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
     return Rotation(tuple(table.rate), tuple(table.centre) or (0.0, 0.0, 0.0))
 
 
-def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, BoundaryCondition]:
+def boundaries_of(
+    case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int, up: int
+) -> dict[str, BoundaryCondition]:
     """Return what is beyond each patch.
 
     Raises
@@ -139,108 +162,98 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
     CaseError
         If a vector or a state does not fit the dimension.
     """
-    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.value.turbulence is not None else 0.0
     turns = rotation_of(case, dimension)
+    moving = _stream_of(case.flow, dimension, up, stream.pressure) if case.flow.in_time else None
     return {
-        name: _boundary(table, f"boundary.{name}", stream, nut, dimension, turns)
+        name: _boundary(
+            table, f"boundary.{name}", _beyond(table, f"boundary.{name}", moving, stream, gas), dimension, turns
+        )
         for name, table in case.boundary.items()
-    }
+    }  # fmt: skip
+
+
+def _beyond(
+    table: BoundaryTable, key: str, moving: FreeStreamInTime | None, stream: FreeStream, gas: Gas
+) -> State | None:  # fmt: skip
+    """Return the state that a table gives, with what fluctuates; None: it is the stream of the flow."""
+    d = len(stream.direction)
+    state: Any = tuple(table.state) or moving
+    if table.state:
+        _checked_state(f"{key}.state", table.state, d)
+    if table.fluctuation is None or table.type == "velocity-inlet":
+        return state
+    if isinstance(state, FreeStreamInTime):
+        state = state.states_in_time(gas, d)
+    elif state is None:
+        state = tuple(stream.state(gas, d).tolist())
+    return (state[0], *_fluctuating(table.fluctuation, key, state[1:-1], d), state[-1])
+
+
+def _fluctuating(table: FluctuationTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
+    """Return velocities with what fluctuates about them."""
+    about = table.value
+    if not about.mean:
+        if any(isinstance(part, Value) for part in mean):
+            raise CaseError(f"{key}.fluctuation: give mean, the velocity that carries the eddies: {key} has formulas")
+        about = replace(about, mean=tuple(mean))
+    try:
+        return tuple(value_of(part) + more for part, more in zip(mean, about.parts(d), strict=True))
+    except SolverError as error:
+        raise CaseError(f"{key}.fluctuation: {error}") from None
 
 
 def _boundary(
-    table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int, rotation: Rotation | None
+    table: BoundaryTable, key: str, state: State | None, d: int, rotation: Rotation | None
 ) -> BoundaryCondition:  # fmt: skip
     if (own := member_of(table)) is not None:
         return own
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
-    if table.motion():
-        turning = Along(given_velocity(table, key, d))
+    if moves := bool(table.motion()):
+        turning = velocity_values(table, key, d)
     check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
-    if table.state:
-        _checked_state(f"{key}.state", table.state, d)
-    if rotation is not None and table.type in ("far-field", "supersonic-inlet") and not table.state:
-        _checked_wind(key, stream, rotation)
-    state, way = tuple(table.state) or stream, tuple(table.direction)
+    way = tuple(table.direction)
+    if table.type == "velocity-inlet" and table.fluctuation is not None:
+        velocity = _fluctuating(table.fluctuation, key, velocity, d)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], BoundaryCondition]] = {
-        "slip": lambda: SlipWall(turning),
+        "slip": lambda: SlipWall(turning, moves),
         "symmetry": SymmetryPlane,
-        "wall": lambda: NoSlipWall(table.temperature, turning),
-        "far-field": lambda: FarField(state, nut, vortex),
-        "supersonic-inlet": lambda: SupersonicInlet(state, nut),
+        "wall": lambda: NoSlipWall(table.temperature, turning, table.heat_flux, moves),
+        "far-field": lambda: FarField(state, vortex=vortex),
+        "supersonic-inlet": lambda: SupersonicInlet(state),
         "supersonic-outlet": SupersonicOutlet,
-        "total-inlet": lambda: TotalInlet(table.pressure or 0.0, table.temperature or 0.0, way, nut),
-        "velocity-inlet": lambda: VelocityInlet(velocity, table.density, table.temperature, nut),
-        "mass-inlet": lambda: MassFlowInlet(table.mass_flux or 0.0, table.temperature or 0.0, way, nut),
-        "outlet": lambda: PressureOutlet(table.pressure or 0.0, nut),
+        "total-inlet": lambda: TotalInlet(table.pressure or 0.0, table.temperature or 0.0, way),
+        "velocity-inlet": lambda: VelocityInlet(velocity, table.density, table.temperature),
+        "mass-inlet": lambda: MassFlowInlet(table.mass_flux or 0.0, table.temperature or 0.0, way),
+        "outlet": lambda: PressureOutlet(table.pressure or 0.0),
     }
     return made[table.type]()
-
-
-def _checked_wind(key: str, stream: FreeStream, rotation: Rotation) -> None:
-    """Raise `CaseError` where a free stream would turn with the mesh."""
-    way = np.zeros(3)
-    way[: len(stream.direction)] = stream.direction
-    size = float(np.linalg.norm(way) * np.linalg.norm(rotation.vector))
-    if stream.mach and np.linalg.norm(np.cross(way, rotation.vector)) > _ALONG * size:
-        raise CaseError(
-            f"{key}: the free stream is not along the axis of rotation, and would turn with the mesh; set flow.mach to "
-            "0, or its direction along the axis"
-        )
-
-
-def check_symmetry(case: CompressibleCase, stream: FreeStream, volumes: ControlVolumes, comm: Comm) -> None:
-    """Raise `CaseError` where the free stream crosses a plane of symmetry. Collective."""
-    uses = [table for table in case.boundary.values() if table.type in _STREAMS and not table.state]
-    initial = case.initial
-    starts = not initial.left and len(initial.changed(FORMULA_KEYS[1:4])) < volumes.dimension
-    if not stream.mach or not (uses or starts):
-        return
-    way = np.asarray(stream.direction) / np.linalg.norm(stream.direction)
-    for name, table in case.boundary.items():
-        if table.type != "symmetry" or name not in volumes.patches:
-            continue
-        across = np.abs(_normals(volumes, name) @ way).max(initial=0.0)
-        if max(comm.allgather(float(across))) > _ACROSS:
-            raise CaseError(
-                f"boundary.{name}: the free stream {np.round(way, 6).tolist()} has a component across this plane of "
-                f"symmetry; change flow.alpha, flow.beta or flow.up, or take another type for {name}"
-            )
-
-
-def _normals(volumes: ControlVolumes, name: str) -> Array:
-    """Return the unit normals of a patch."""
-    span, offset = volumes.patches[name], volumes.interior - volumes.cells
-    return volumes.normals[span.start + offset : span.stop + offset]
 
 
 def _flat_across(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> bool:
     """Return whether planes of symmetry, or periodic ones, are across ``z`` and none across ``y``. Collective."""
     planes = [name for name, table in case.boundary.items() if table.type == "symmetry" and name in volumes.patches]
     shift = volumes.wrapped.shift
-    ways = [shift / np.linalg.norm(shift, axis=1)[:, None], *(_normals(volumes, name) for name in planes)]
+    ways = [shift / np.linalg.norm(shift, axis=1)[:, None], *(normals_of(volumes, name) for name in planes)]
     here = np.abs(np.concatenate(ways)).max(axis=0, initial=0.0)
     _, y, z = np.max(comm.allgather(here), axis=0)
     return bool(z > 1.0 - _ACROSS and y < _ACROSS)
 
 
-def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> Callable[[Array], Array]:
-    """Return the states at the start as a function of places ``(n, d)``.
+def start_of(case: CompressibleCase, dimension: int) -> Start:
+    """Return the states at the start: two states, or formulas by name; those that are left out are of the free stream.
 
     Raises
     ------
     CaseError
-        If states or formulas do not fit the dimension; when called, where density or pressure are not positive.
+        If states or formulas do not fit the dimension.
     """
-    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.value.turbulence is not None else []
-    flow = _sides(case.initial, dimension) if case.initial.left else _formulas(case.initial, gas, stream, dimension)
-
-    def states(places: Array) -> Array:
-        return np.concatenate([flow(places), np.broadcast_to(nut, (len(places), len(nut)))], axis=1)
-
-    return states
+    table = case.initial
+    if table.left:
+        return _sides(table, dimension)
+    return {key: one for key in START_NAMES if (one := getattr(table, key)) is not None}
 
 
 def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:
@@ -251,32 +264,11 @@ def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:
     return lambda places: np.where(places[:, axis : axis + 1] < table.at, left, right)
 
 
-def _formulas(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Callable[[Array], Array]:
-    uniform = stream.state(gas, d)
-    keys = [FORMULA_KEYS[0], *FORMULA_KEYS[1 : 1 + d], FORMULA_KEYS[-1]]
-    for key in table.changed(FORMULA_KEYS):
-        if key not in keys:
-            raise CaseError(f"initial.{key}: the mesh has {d} dimensions; leave it out")
-    given = {key: formula(text, f"initial.{key}", ("x", "y", "z")[:d]) for key in keys if (text := getattr(table, key))}
-
-    def states(places: Array) -> Array:
-        found = np.tile(uniform, (len(places), 1))
-        for k, key in enumerate(keys):
-            if key in given:
-                found[:, k] = given[key](*places.T)
-        for key in ("density", "pressure"):
-            values = found[:, keys.index(key)]
-            if (values <= 0.0).any():
-                where = places[values.argmin()].round(6).tolist()
-                raise CaseError(f"initial.{key}: above 0 is wanted, not {values.min():g} at {where}")
-        return found
-
-    return states
-
-
-def _checked_state(key: str, given: list[float], d: int) -> Array:
+def _checked_state(key: str, given: list[Any], d: int) -> Array:
     if len(given) != d + 2:
         raise CaseError(f"{key}: density, {d} velocities and pressure are wanted, {d + 2} numbers, not {len(given)}")
+    if any(isinstance(one, Value) for one in given):
+        return np.zeros(0)
     if given[0] <= 0.0 or given[-1] <= 0.0:
         raise CaseError(f"{key}: density and pressure have to be above 0, not {given[0]:g} and {given[-1]:g}")
     return np.array(given)

@@ -3,60 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from math import isfinite
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.core.errors import did_you_mean
+from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.values.fluctuation import Fluctuation
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
     "BOUNDARY_KEYS",
-    "FORMULA_KEYS",
+    "SOURCE_KEYS",
+    "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
+    "FluctuationTable",
     "FreeStreamTable",
     "GasTable",
     "InitialTable",
     "SchemeTable",
+    "SourceTable",
 ]  # fmt: skip
 
-FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
+STREAM_KEYS = ("mach", "pressure", "temperature", "alpha", "beta")
+"""What a free stream has that may depend on the time."""
 
 BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
     "symmetry": ((), ()),
-    "wall": ((), ("temperature", "velocity")),
-    "far-field": ((), ("state", "vortex", "centre")),
-    "supersonic-inlet": ((), ("state",)),
+    "wall": ((), ("temperature", "heat_flux", "velocity")),
+    "far-field": ((), ("state", "vortex", "centre", "fluctuation")),
+    "supersonic-inlet": ((), ("state", "fluctuation")),
     "supersonic-outlet": ((), ()),
     "total-inlet": (("pressure", "temperature"), ("direction",)),
-    "velocity-inlet": (("velocity",), ("temperature", "density")),
+    "velocity-inlet": (("velocity",), ("temperature", "density", "fluctuation")),
     "mass-inlet": (("mass_flux", "temperature"), ("direction",)),
     "outlet": (("pressure",), ()),
 }
 """For each type of a boundary the keys that it needs, and those that it may have."""
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-Vector = Annotated[list[float], Field(max_length=3)]
-State = Annotated[list[float], Field(max_length=5)]
+InSpace = Annotated[Any, ValueKey(variables=("x", "y", "z"), optional=True, blank=True)]
+InFlow = Annotated[Any, ValueKey()]
+Vector = Annotated[list[InFlow], Field(max_length=3)]
+Sides = Annotated[list[float], Field(max_length=5)]
+State = Annotated[list[InFlow], Field(max_length=5)]
 Positive = Annotated[float, Field(gt=0)]
 Optional = Annotated[float, Field(ge=0)]
-Given = Annotated[float | None, Field(ge=0)]
+Given = Annotated[Any, ValueKey(ge=0, optional=True)]
 """None: it is not given; 0.0 is a value."""
+Heat = Annotated[Any, ValueKey(optional=True)]
+InTime = Annotated[Any, ValueKey(variables=("t",))]
+AtLeast0 = Annotated[Any, ValueKey(ge=0, variables=("t",))]
+Above0 = Annotated[Any, ValueKey(gt=0, variables=("t",))]
+Angle = Annotated[Any, ValueKey(ge=-180, le=180, variables=("t",))]
 
 
 _SPACE = 3
@@ -78,13 +91,12 @@ def _vector_or_mesh(given: Any) -> Any:
     """Check a velocity."""
     if given == "mesh":
         return given
-    numbers = [v for v in given if type(v) in (int, float) and isfinite(v)] if isinstance(given, list) else []
-    if not isinstance(given, list) or len(numbers) < len(given) or len(given) > _SPACE:
-        raise ValueError(f'must be finite numbers, one a dimension, or "mesh", got {given!r}')
-    return [float(v) for v in numbers]
+    if not isinstance(given, list) or len(given) > _SPACE:
+        raise ValueError(f'must be a number, a formula or a table for each dimension, or "mesh", got {given!r}')
+    return [ValueKey().checked(one) for one in given]
 
 
-WallVelocity = Annotated[list[float] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
+WallVelocity = Annotated[list[InFlow] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
 
 
 class GasTable(strategy_table(Gas)):
@@ -101,6 +113,8 @@ class GasTable(strategy_table(Gas)):
 
 class FreeStreamTable(Table):
     """``[flow]``: the uniform flow far away; gas at rest by default.
+
+    Of formulas in t the start, forces and pictures take the values at t = 0, boundaries those of each stage of a step.
 
     Attributes
     ----------
@@ -121,12 +135,12 @@ class FreeStreamTable(Table):
         Variable of the model of Spalart and Allmaras over the kinematic viscosity.
     """
 
-    mach: Optional = 0.0
-    alpha: Annotated[float, Field(ge=-180, le=180)] = 0.0
-    beta: Annotated[float, Field(ge=-180, le=180)] = 0.0
+    mach: AtLeast0 = 0.0
+    alpha: Angle = 0.0
+    beta: Angle = 0.0
     up: Literal["", "y", "z"] = ""
-    pressure: Optional = 0.0
-    temperature: Positive = 288.15
+    pressure: AtLeast0 = 0.0
+    temperature: Above0 = 288.15
     reynolds: Optional = 0.0
     length: Positive = 1.0
     turbulence: Optional = 3.0
@@ -137,20 +151,20 @@ class FreeStreamTable(Table):
             raise ValueError("give only one of pressure and reynolds: the other follows")
         if self.reynolds and not self.mach:
             raise ValueError("reynolds needs a mach above 0")
+        for key in ("mach", "temperature"):
+            if self.reynolds and isinstance(getattr(self, key), Value):
+                raise ValueError(f"reynolds needs a number for {key}: give the pressure instead of it")
         return self
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it depends on the time."""
+        return any(value_of(getattr(self, key)).in_time for key in STREAM_KEYS)
 
 
 class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
-    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has.
+    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has."""
 
-    Attributes
-    ----------
-    slopes
-        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
-        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
-    """
-
-    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
     order: Literal[1, 2] = 2
     moved = MappingProxyType({
         "entropy_fix": "flux", "cutoff": "flux",
@@ -174,33 +188,40 @@ class InitialTable(StartTable):
     axis, at
         Which the plane is across, and where.
     density, velocity_x, velocity_y, velocity_z, pressure
-        Instead: formulas in x, y and z; those that are left out are of the free stream.
+        Instead: numbers, formulas in x, y and z, or tables; those that are left out are of the free stream.
     """
 
-    left: State = Field(default=[])
-    right: State = Field(default=[])
+    left: Sides = Field(default=[])
+    right: Sides = Field(default=[])
     axis: Literal["x", "y", "z"] = "x"
     at: float = 0.0
-    density: InSpace = ""
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    pressure: InSpace = ""
+    density: InSpace = None
+    velocity_x: InSpace = None
+    velocity_y: InSpace = None
+    velocity_z: InSpace = None
+    pressure: InSpace = None
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
-        self.alone("left", *FORMULA_KEYS)
+        self.alone("left", *START_NAMES)
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(FORMULA_KEYS)):
+        if self.left and (extra := self.changed(START_NAMES)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
         return self
 
 
+class FluctuationTable(strategy_table(Fluctuation)):
+    """``fluctuation = { intensity = 2.0, length = 0.01 }``; see `fluxloom.values.fluctuation.Fluctuation`."""
+
+
 class BoundaryTable(MotionTable):
     """``[boundary.PATCH]``: what is beyond a patch of the mesh; every patch that is not periodic needs one.
+
+    Pressures, temperatures, densities, velocities, directions, states and fluxes are numbers, formulas in x, y, z and
+    t, or tables (docs/guide/values.md).
 
     Attributes
     ----------
@@ -211,12 +232,16 @@ class BoundaryTable(MotionTable):
         Density, velocities and pressure beyond a far field or an inlet; by default the free stream.
     pressure, temperature
         Of an outlet; at rest, of a total inlet or a mass inlet; of a wall that is not adiabatic; of gas that enters.
+    heat_flux
+        Of a wall instead of the temperature: heat that it gives to the gas, W/m^2.
     density
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
         Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
     velocity_x, velocity_y, velocity_z, spin, spin_centre
-        Of a wall instead: formulas in x, y and z, or its angular velocity, rad/s, and a place on the axis.
+        Of a wall instead: formulas in x, y, z and t, or its angular velocity, rad/s, and a place on the axis.
+    fluctuation
+        Of gas that enters: synthetic turbulence about its velocity.
     direction
         Of gas that enters; by default against the normal.
     mass_flux
@@ -233,14 +258,16 @@ class BoundaryTable(MotionTable):
     velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
     mass_flux: Given = None
+    heat_flux: Heat = None
+    fluctuation: FluctuationTable | None = None
     vortex: list[str] = Field(default=[])
     centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
         needed, allowed = BOUNDARY_KEYS[self.type]
-        keys = ("state", "pressure", "temperature", "density", "velocity", "direction", "mass_flux", "vortex", "centre")
-        given = self.changed(keys)
+        given = self.changed([key for pair in BOUNDARY_KEYS.values() for keys in pair for key in keys])
+        given = [*dict.fromkeys(given)]
         for key in given:
             if key not in needed + allowed:
                 known = ", ".join(needed + allowed)
@@ -258,13 +285,40 @@ class BoundaryTable(MotionTable):
             raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):
             raise ValueError('type = "velocity-inlet" needs one of temperature and density')
+        if "heat_flux" in given and "temperature" in given:
+            raise ValueError("give only one of temperature and heat_flux")
         if "centre" in given and not self.vortex:
             raise ValueError("centre is there but vortex is not: name the patches that lift, or leave centre out")
         return self
 
 
+SOURCE_KEYS = ("mass", "momentum_x", "momentum_y", "momentum_z", "energy")
+
+
+class SourceTable(Table):
+    """``[source]``: what the gas gains per unit of volume and time; nothing by default.
+
+    Attributes
+    ----------
+    mass
+        kg/(m^3 s).
+    momentum_x, momentum_y, momentum_z
+        A force, N/m^3; the work that it does is not added to the energy.
+    energy
+        W/m^3.
+    """
+
+    mass: InFlow = 0.0
+    momentum_x: InFlow = 0.0
+    momentum_y: InFlow = 0.0
+    momentum_z: InFlow = 0.0
+    energy: InFlow = 0.0
+
+
 class CompressibleCase(FlowCase):
     """A case file of compressible flow."""
+
+    scaled = True
 
     gas: GasTable = GasTable()
     flow: FreeStreamTable = FreeStreamTable()
@@ -276,10 +330,8 @@ class CompressibleCase(FlowCase):
     implicit: ImplicitTable | None = None
     multigrid: MultigridTable | None = None
     rotation: RotationTable | None = None
-    forces: dict[str, CoefficientsTable] = Field(default={})
+    source: SourceTable | None = None
     surface: SurfaceTable = SurfaceTable()
-    probes: ProbesTable = ProbesTable()
-    statistics: AveragesTable = AveragesTable()
 
     @property
     def divided(self) -> str:
@@ -292,8 +344,6 @@ class CompressibleCase(FlowCase):
         """Refuse what would otherwise be passed over."""
         viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
-        if walls and not viscous:
-            raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
         if self.scheme.value.turbulence is not None and not (viscous and walls):

@@ -11,38 +11,30 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_domain import edge_domain
-from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
-    check_balance,
     initial_velocity,
     velocity_noise,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
-from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.flow_start import flow_boundary
+from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
-from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import strategy_of
-from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.fv.given import sliding
+from fluxloom.flows.points import flow_points
 from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
+from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
@@ -74,7 +66,7 @@ class EdgeFlowApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlowRun]:
+    def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlow]:
         """Build the mesh, the operators and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
@@ -83,34 +75,21 @@ class EdgeFlowApplication:
             For other cells than triangles or tetrahedra, a patch without a table or a table without a patch,
             velocities that do not fit the mesh or let more in than out, and what the preconditioner refuses.
         """
-        time = case.time
-        domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
-        _check_turning(case, domain.mesh)
-        solver = _solver(case, domain.mesh)
-        _check_walls(case, solver)
-        found = solver.loops.boundary
-        check_balance(context.comm, *found.through, bool(found.outlet.any()))
-        check_start(solver.initialise(initial_velocity(case.initial, solver.dimension)), case.pressure)
-        flow = EdgeFlowRun(solver, StepLengths(time.dt, time.courant))
-        started(case, case.initial, flow, velocity_noise(case.initial, solver.dimension))
-        if time.dt:
-            solver.prepare(time.dt)
-        else:
-            check_step(bool(np.isfinite(solver.stable_step(time.courant))))
-        until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
-
-
-def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
-    """Return the solver of a case. Collective."""
-    pressure, d = case.pressure, mesh.dimension
-    check_length("fluid.force", len(case.fluid.force), d)
-    with explained("mesh", pressure.named):
-        return EdgeFlow(
-            mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
-            scheme=_scheme(case), model=case.les.model,
-            stop=pressure.value, preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
-        )  # fmt: skip
+        time, pressure = case.time, case.pressure
+        with by_key(_TYPES):
+            domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
+        d = domain.points.dimension
+        check_length("fluid.force", len(case.fluid.force), d)
+        with by_key(other=pressure.named, of_mesh="mesh", iterations="pressure.iterations", dt="time.dt"):
+            flow = EdgeFlow(
+                domain, context, viscosity=_viscosity(case.fluid, d), boundaries=_boundaries(case.boundary, d),
+                start=initial_velocity(case.initial, d), force=tuple(case.fluid.force), scheme=_scheme(case),
+                steps=StepLengths(time.dt, time.courant), model=case.les.model, stop=pressure.value,
+                preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
+            )  # fmt: skip
+        started(case, case.initial, flow, velocity_noise(case.initial, d))
+        with by_key(dt="time.dt"):
+            return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _scheme(case: EdgeFlowCase) -> EdgeScheme:
@@ -145,39 +124,3 @@ def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, Ed
     }
 
 
-def _check_turning(case: EdgeFlowCase, mesh: PointMesh) -> None:
-    """Raise `CaseError` where a wall whose velocity a function gives moves along its normal. Collective."""
-    for name, table in case.boundary.items():
-        patch, found = mesh.patches.get(name), ""
-        if table.type != "wall" or not table.motion() or patch is None:
-            continue
-        velocity = given_velocity(table, f"boundary.{name}", mesh.dimension)
-        try:
-            sliding(f"boundary.{name}", velocity(mesh.coordinates[patch.points]), patch.areas)
-        except SolverError as error:
-            found = str(error)
-        if wrong := next(filter(None, mesh.context.comm.allgather(found)), ""):
-            raise CaseError(wrong)
-
-
-def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
-    """Raise `CaseError` where a wall moves along its normal. Collective."""
-    for name, table in case.boundary.items():
-        if table.type != "wall" or not any(table.velocity):
-            continue
-        velocity, patch = np.array(table.velocity), solver.mesh.patches[name]
-        through = passes(patch.areas @ velocity, np.linalg.norm(velocity) * patch.size)
-        if any(solver.context.comm.allgather(through)):
-            raise slides_only(name, table.velocity)
-
-
-def _monitors(case: EdgeFlowCase, solver: EdgeFlow) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(EdgeForcesObserver(solver, name, table))
-    if case.probes.points:
-        with explained("probes"):
-            found.append(edge_probes_observer(solver, case.probes))
-    return found

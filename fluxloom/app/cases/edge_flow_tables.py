@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
-from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
@@ -127,8 +126,6 @@ class EdgeFlowCase(FlowCase):
     time: EdgeTimeTable = EdgeTimeTable()
     scheme: EdgeSchemeTable = EdgeSchemeTable()
     les: LesTable = LesTable()
-    forces: dict[str, ForceColumnsTable] = Field(default={})
-    probes: ProbesTable = ProbesTable()
 
     @property
     def divided(self) -> str:

@@ -9,27 +9,21 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, run_of
-from fluxloom.app.cases.flow_start import explained
-from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import strategy_of
-from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.flows.points import flow_points
+from fluxloom.flows.transport import Transport
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.edge_transport_probes import TransportProbes
+from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
 
@@ -60,7 +54,7 @@ class EdgeTransportApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[EdgeTransportRun]:
+    def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[Transport]:
         """Build the mesh, the operators and the loops, and set the scalar. Collective.
 
         Raises
@@ -69,33 +63,24 @@ class EdgeTransportApplication:
             For other cells than triangles or tetrahedra, a patch without a table or a table without a patch, numbers
             and formulas that do not fit the mesh, and a step that has no bound.
         """
-        time = case.time
-        domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
-        solver = _solver(case, domain.mesh)
-        if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
-            raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
-        flow = EdgeTransportRun(solver, StepLengths(time.dt, time.courant))
+        time, table = case.time, case.transport
+        with by_key(_TYPES):
+            domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
+        d = domain.points.dimension
+        given = {
+            name: None if patch.value is None else _field(patch.value, f"boundary.{name}.value", d)
+            for name, patch in case.boundary.items()
+        }
+        with by_key(other="transport", of_mesh="mesh", scalar="initial.scalar", dt="time.dt"):
+            flow = Transport(
+                domain, context, velocity=_velocity(table, d), boundaries=given,
+                diffusivity=_field(table.diffusivity, "transport.diffusivity", d),
+                source=_field(table.source, "transport.source", d),
+                start=_field(case.initial.scalar, "initial.scalar", d), scheme=strategy_of(EdgeScheme, case.scheme),
+                bounded=case.scheme.bounded, steps=StepLengths(time.dt, time.courant),
+            )  # fmt: skip
         started(case, case.initial, flow)
-        until = Until(time.end, time.steady)
-        return run_of(case, flow, until, domain.whole, _monitors(case, solver), domain.partition)
-
-
-def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
-    """Return the solver of a case with the scalar of its start. Collective."""
-    table, d = case.transport, mesh.dimension
-    given = {
-        name: _field(patch.value, f"boundary.{name}.value", d)
-        for name, patch in case.boundary.items()
-        if patch.value is not None
-    }
-    with explained("mesh", "transport"):
-        solver = EdgeTransport(
-            mesh, _velocity(table, d), _field(table.diffusivity, "transport.diffusivity", d), given,
-            source=_field(table.source, "transport.source", d), scheme=strategy_of(EdgeScheme, case.scheme),
-            bounded=case.scheme.bounded,
-        )  # fmt: skip
-    solver.initialise(_field(case.initial.scalar, "initial.scalar", d))
-    return solver
+        return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _velocity(table: TransportTable, d: int) -> tuple[float, ...] | Callable[[Array], Array]:
@@ -116,13 +101,3 @@ def _field(given: float | str, key: str, d: int) -> Scalar:
         return given
     values = formula(given, key, ("x", "y", "z")[:d])
     return lambda places: values(*places.T)
-
-
-def _monitors(case: EdgeTransportCase, solver: EdgeTransport) -> list[Monitor]:
-    """Return what the case looks at. Collective."""
-    table = case.probes
-    if not table.points:
-        return []
-    with explained("probes"):
-        probes = TransportProbes(solver, table.points, BLOCK)
-    return [ProbesObserver(solver, probes, "time", ["scalar"], table.every)]

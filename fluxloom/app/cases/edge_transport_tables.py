@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
@@ -112,7 +112,6 @@ class EdgeTransportCase(FlowCase):
     boundary: dict[str, TransportBoundaryTable] = Field(default={})
     time: EdgeTimeTable = EdgeTimeTable()
     scheme: TransportSchemeTable = TransportSchemeTable()
-    probes: ProbesTable = ProbesTable()
 
     @model_validator(mode="after")
     def _supported(self) -> EdgeTransportCase:

@@ -11,12 +11,9 @@ from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
 from fluxloom.app.cases.wall_motion import given_velocity
-from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.solvers.flow_types import surplus
 
-__all__ = ["check_balance", "initial_velocity", "velocity_noise"]
+__all__ = ["initial_velocity", "velocity_noise"]
 
 Array = npt.NDArray[np.float64]
 
@@ -30,12 +27,3 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
 def velocity_noise(table: InitialVelocityTable, d: int) -> Callable[[Array], Array] | None:
     """Return the noise of the initial velocity, a function of places; None: there is none."""
     return None if not table.noise else lambda places: table.noise * place_noise(places, d, table.seed)
-
-
-def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
-    """Raise if more flows in than out and there is no outflow. Collective."""
-    if more := surplus(comm, net, scale, outflow):
-        raise CaseError(
-            f"boundary: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no patch has "
-            'type = "outflow", where the flow is free'
-        )

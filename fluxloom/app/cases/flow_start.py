@@ -1,28 +1,18 @@
-"""What cases of incompressible flow do alike before the first step: boundaries, what is refused, errors by key."""
+"""What cases of incompressible flow have alike: boundaries, and errors by key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-import numpy.typing as npt
-
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, KrylovTable
+from fluxloom.app.cases.incompressible_tables import GivenVelocityTable
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.linalg.status import Status
 
-__all__ = ["check_start", "check_step", "explained", "flow_boundary", "passes", "slides_only"]
-
-Array = npt.NDArray[np.float64]
-
-_ALONG = 1e-3
-"""Part of ``|u| A`` that may pass a wall: files with coordinates in single precision have normals of few digits."""
-
+__all__ = ["explained", "flow_boundary"]
 
 @contextmanager
 def explained(key: str, other: str = "") -> Iterator[None]:
@@ -63,31 +53,3 @@ def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Bo
             return NoSlip(formulas if table.motion() else tuple(table.velocity))
         return Inflow(tuple(table.velocity) if table.velocity else formulas)
     return Outflow() if kind == "outflow" else Symmetry()
-
-
-def passes(through: Array, size: Array) -> bool:
-    """Return whether more passes faces, ``u . n A``, than rounding makes of ``|u| A``, ``size``."""
-    return bool((np.abs(through) > _ALONG * size).any())
-
-
-def slides_only(name: str, velocity: object) -> CaseError:
-    """Return the error of a wall that moves along its normal."""
-    return CaseError(
-        f"boundary.{name}.velocity: a wall slides along itself, and {velocity} has a part along "
-        'its normal; type = "inflow" lets fluid through'
-    )
-
-
-def check_start(status: Status, table: KrylovTable) -> None:
-    """Raise `CaseError` unless the initial velocity has no divergence."""
-    if not status.converged:
-        raise CaseError(
-            f"pressure.iterations: {table.iterations} do not suffice to make the initial velocity free of "
-            "divergence; raise them or choose another pressure.preconditioner"
-        )
-
-
-def check_step(bounded: bool) -> None:
-    """Raise `CaseError` where the largest stable step is wanted, and there is none."""
-    if not bounded:
-        raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")

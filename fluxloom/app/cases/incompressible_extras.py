@@ -1,4 +1,4 @@
-"""Tables of incompressible flow for what is carried and looked at: scalars, forces, averages."""
+"""Tables of incompressible flow for what is carried and looked at: scalars, averages."""
 
 from __future__ import annotations
 
@@ -7,80 +7,14 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
-__all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+__all__ = ["ScalarBoundaryTable", "ScalarTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-Vector = Annotated[list[float], Field(max_length=3)]
 Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
-Steps = Annotated[int, Field(ge=0, le=10**9)]
-
-
-class ForceColumnsTable(Table):
-    """``[forces.NAME]``: what the flow does to patches; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    speed, area
-        What coefficients refer to, ``C = 2 F / (U^2 A)``; without them there are the components of the force.
-    drag, lift
-        Directions of the coefficients; by default x and y.
-    """
-
-    patches: list[str] = Field(default=[])
-    speed: Annotated[float, Field(ge=0)] = 0.0
-    area: Annotated[float, Field(ge=0)] = 0.0
-    drag: Vector = Field(default=[])
-    lift: Vector = Field(default=[])
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ForceColumnsTable:
-        if bool(self.speed) != bool(self.area):
-            raise ValueError("give both of speed and area, above 0, or neither")
-        if not self.speed and (extra := self.changed(("drag", "lift"))):
-            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
-        return self
-
-
-class ForcesTable(ForceColumnsTable):
-    """``[forces.NAME]`` of the finite volumes.
-
-    Attributes
-    ----------
-    form
-        ``"surface"``: the pressure is carried to the wall; ``"balance"``: the terms of the discrete equations.
-    """
-
-    form: Literal["surface", "balance"] = "surface"
-
-
-class StatisticsTable(AveragesTable):
-    """``[statistics]``: averages over time, as fields and as a profile.
-
-    Attributes
-    ----------
-    every, start
-        Steps between two samples, 0: no averages; time of the first one.
-    profile
-        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
-    bins
-        Equal intervals along it; 0: each coordinate of cells is a place of its own.
-    """
-
-    profile: Literal["", "x", "y", "z"] = ""
-    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> StatisticsTable:
-        if self.bins and not self.profile:
-            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
-        return self
 
 
 class ScalarBoundaryTable(Table):

@@ -1,109 +1,18 @@
-"""What a case of incompressible flow looks at while it runs: forces, probes, averages, scalars."""
+"""What a case of incompressible flow looks at while it runs: averages, scalars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_averages import AveragesObserver
-from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
-from fluxloom.app.cases.incompressible_extras import ForceColumnsTable, ForcesTable, StatisticsTable
-from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = [
-    "FlowAveragesObserver",
-    "ForceColumns",
-    "ForcesObserver",
     "ScalarObserver",
-    "force_reference",
-    "probes_observer",
 ]
-
-Array = npt.NDArray[np.float64]
-
-_AXES = "xyz"
-
-
-class ForceColumns(Monitor):
-    """The force on some patches, or its coefficients, as columns.
-
-    Parameters
-    ----------
-    name
-        Of the columns.
-    reference
-        For coefficients; None: there are components of the force.
-    """
-
-    def __init__(self, name: str, reference: ForceReference | None) -> None:
-        self.name, self.reference = name, reference
-
-    def _values(self) -> tuple[Array, tuple[float, float]]:
-        """Return the force, and drag and lift coefficients where there is a reference."""
-        raise NotImplementedError
-
-    def columns(self) -> dict[str, float]:
-        """Return coefficients, or components of the force."""
-        force, (drag, lift) = self._values()
-        if self.reference is not None:
-            return {f"{self.name}.drag": drag, f"{self.name}.lift": lift}
-        return {f"{self.name}.force_{_AXES[k]}": float(value) for k, value in enumerate(force)}
-
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return what `columns` has, in one row."""
-        parts = [f"{key.removeprefix(f'{self.name}.')} {value:.7g}" for key, value in self.columns().items()]
-        return ((self.name, ", ".join(parts)),)
-
-
-def force_reference(table: ForceColumnsTable) -> ForceReference | None:
-    """Return what the coefficients of a table refer to; None where it wants components."""
-    return ForceReference(table.speed, table.area, table.drag, table.lift) if table.speed else None
-
-
-class ForcesObserver(ForceColumns):
-    """The force of finite volumes on some patches."""
-
-    def __init__(self, flow: Incompressible, name: str, table: ForcesTable) -> None:
-        super().__init__(name, force_reference(table))
-        self._forces = Forces(flow, table.patches or [name], self.reference, balance=table.form == "balance")
-
-    def now(self) -> Force:
-        """Return the force now."""
-        return self._forces.now()
-
-    def _values(self) -> tuple[Array, tuple[float, float]]:
-        force = self.now()
-        return force.total, (force.drag, force.lift)
-
-
-def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
-    """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
-    values = [*COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
-    return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
-
-
-class FlowAveragesObserver(AveragesObserver):
-    """Averages of finite volumes: root mean squares and the pressure are fields too."""
-
-    def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
-        self.statistics = Statistics(flow, table.start)
-        super().__init__(flow, self.statistics, table.every, table.profile, table.bins)
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return means and root mean squares."""
-        if not (found := dict(super().fields())):
-            return found
-        rms = self.statistics.rms()
-        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(COMPONENTS[: rms.shape[1]])}
-        return found | {"p_mean": self.statistics.pressure()}
 
 
 class ScalarObserver(Monitor):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_extras import ScalarBoundaryTable, ScalarTable
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, did_you_mean
@@ -15,6 +14,7 @@ from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue, ScalarBoundary
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
+from fluxloom.values.expressions import formula
 
 __all__ = ["flow_scalars"]
 

@@ -8,11 +8,9 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_monitors import FlowCase, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
-    ForcesTable,
     ScalarTable,
-    StatisticsTable,
 )
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
@@ -181,6 +179,11 @@ class PressureTable(KrylovTable):
 
     solver: Annotated[PressureMethod, Chosen(PressureMethod)] = ConjugateGradients()
 
+    @property
+    def kind(self) -> str:
+        """The name of the solver."""
+        return strategy_name(self.solver)
+
 
 class TimeTable(Table):
     """``[time]``: the steps.
@@ -263,6 +266,8 @@ class SpaceTable(Table):
 class IncompressibleCase(FlowCase):
     """A case file of incompressible flow."""
 
+    balanced = True
+
     fluid: FluidTable
     space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
@@ -271,9 +276,6 @@ class IncompressibleCase(FlowCase):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
-    forces: dict[str, ForcesTable] = Field(default={})
-    probes: ProbesTable = ProbesTable()
-    statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @property

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
-from fluxloom.app.cases.lattice_units import SOUND, Units
 from fluxloom.core.strategies import strategy_name
+from fluxloom.flows.lattice_units import SOUND, Units
+from fluxloom.values.value import Formula, Value, vector_of
 
 __all__ = ["advices"]
 
@@ -21,8 +21,8 @@ _SAFE = 0.4
 """What part of the Reynolds number of a cell at which coarse cavities were lost (`Collision.lost_from`) is safe: finer
 ones are lost earlier, with TRT at 21 of 40 with 48 cells in space."""
 
-_PLACES = 17
-"""Points along each axis at which formulas of velocities are looked at."""
+_PLACES, _TIMES = 17, 33
+"""Points along each axis, and times, at which formulas of velocities are looked at."""
 
 
 def advices(case: LatticeCase, units: Units) -> list[str]:
@@ -59,20 +59,26 @@ def _coarse(case: LatticeCase, reynolds: float) -> str:
 
 def _fastest(case: LatticeCase, units: Units) -> float:
     """Return the largest velocity that the case names: of reference, of sides and surfaces, of the start."""
-    given = [side.velocity for side in case.boundary.values()] + [body.velocity for body in case.body.values()]
+    d, bodies = units.dimension, case.body.values()
+    speeds = [float(np.linalg.norm(body.velocity)) for body in bodies if body.velocity]
+    sides = [vector_of(side.velocity, d) for side in case.boundary.values() if len(side.velocity) == d]
     tables: list[LatticeBoundaryTable | LatticeInitialTable] = [case.initial, *case.boundary.values()]
-    speeds = [float(np.linalg.norm(velocity)) for velocity in given if velocity]
-    return max([units.velocity, *speeds, *(_peak(table, case, units) for table in tables)])
-
-
-def _peak(table: LatticeBoundaryTable | LatticeInitialTable, case: LatticeCase, units: Units) -> float:
-    """Return the largest speed that formulas give at some places of the box."""
-    d, ends = units.dimension, zip(units.lower, case.mesh.shape[::-1], strict=True)
     names: Sequence[str] = [f"velocity_{axis}" for axis in "xyz"[:d]]
-    if not table.changed(names):
-        return 0.0
+    formulas = [tuple(Formula(getattr(one, name) or "0") for name in names) for one in tables if one.changed(names)]
+    return max([units.velocity, *speeds, *(_peak(values, case, units) for values in (*sides, *formulas))])
+
+
+def _peak(values: Sequence[Value], case: LatticeCase, units: Units) -> float:
+    """Return the largest speed at some places of the box, and at some times until the end."""
+    ends = zip(units.lower, case.mesh.shape[::-1], strict=True)
     axes = [np.linspace(low, low + n * units.dx, _PLACES) for low, n in ends]
-    at = [x.ravel() for x in np.meshgrid(*axes)]
-    parts = [formula(getattr(table, name) or "0", name, ("x", "y", "z")[:d])(*at) for name in names]
-    speeds = np.sqrt(np.sum(np.square(parts), axis=0))
-    return float(speeds[np.isfinite(speeds)].max(initial=0.0))
+    at = np.stack([x.ravel() for x in np.meshgrid(*axes)], axis=1)
+    changes = any(value.in_time for value in values) and case.time.end
+    times = np.linspace(0.0, case.time.end, _TIMES).tolist() if changes else [0.0]
+    most = 0.0
+    with np.errstate(all="ignore"):
+        for time in times:
+            parts = [np.broadcast_to(np.asarray(value.values(at, time)), len(at)) for value in values]
+            speeds = np.sqrt(np.sum(np.square(parts), axis=0))
+            most = max(most, float(speeds[np.isfinite(speeds)].max(initial=0.0)))
+    return most

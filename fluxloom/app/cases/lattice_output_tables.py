@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import OutputFormat, OutputTable, PartitionTable
-from fluxloom.app.tables import Table
 
-__all__ = ["LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
+__all__ = ["LatticeOutputTable", "LatticePartitionTable"]
 
 Number = Annotated[float, Field(ge=0)]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
-
-
-class LatticeMovieTable(Table):
-    """``[movie]``: a film of a field, in three dimensions of the plane in the middle across z.
-
-    Attributes
-    ----------
-    every
-        Steps between two pictures; 0: no film.
-    field
-        ``"speed"`` or ``"vorticity"``.
-    format
-        ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
-    range
-        The largest value shown; 0: 1.5 reference velocities, and 4 of these by reference length.
-    rate
-        Pictures a second.
-    """
-
-    every: Steps = 0
-    field: Literal["speed", "vorticity"] = "vorticity"
-    format: Literal["gif", "mp4"] = "gif"
-    range: Number = 0.0
-    rate: Annotated[int, Field(ge=1, le=100)] = 20
-
-    @model_validator(mode="after")
-    def _consistent(self) -> LatticeMovieTable:
-        if not self.every and (extra := self.changed(("field", "format", "range", "rate"))):
-            raise ValueError(f"{extra[0]} is there but there is no film: give every, the steps between two pictures")
-        return self
 
 
 class LatticeOutputTable(OutputTable):
@@ -62,9 +31,9 @@ class LatticeOutputTable(OutputTable):
     image: bool = True
 
     @property
-    def fields(self) -> bool:
+    def writes_fields(self) -> bool:
         """Whether fields are written, which need room on the disk."""
-        return super().fields or self.image
+        return super().writes_fields or self.image
     every: Steps = 0
 
 

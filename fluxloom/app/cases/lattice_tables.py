@@ -5,31 +5,29 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_monitors import HistoryTable, ProbesTable
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
-from fluxloom.app.cases.lattice_output_tables import (
-    LatticeMovieTable,
-    LatticeOutputTable,
-    LatticePartitionTable,
-)
+from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import strategy_name
+from fluxloom.flows.lattice_units import Units
 from fluxloom.lbm.boundaries import OpeningScheme, PressureScheme, VelocityScheme
 from fluxloom.lbm.collisions import TRT, Collision
 from fluxloom.lbm.memory import AllCells, Cells, FluidCells
 from fluxloom.lbm.streaming import Pull, Streaming
 
 __all__ = [
-    "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
-    "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
-    "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable",
+    "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeInitialTable", "LatticeMeshTable",
+    "LatticeOutputTable", "LatticePartitionTable",
+    "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable", "units_of",
 ]  # fmt: skip
 
 Number = Annotated[float, Field(ge=0)]
@@ -37,6 +35,8 @@ Positive = Annotated[float, Field(gt=0)]
 Vector = Annotated[list[float], Field(max_length=3)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+Given = Annotated[Any, ValueKey()]
+GivenVector = Annotated[list[Given], Field(max_length=3)]
 
 ChosenCollision = Annotated[Collision, Chosen(Collision)]
 
@@ -123,13 +123,13 @@ class LatticeFluidTable(Table):
     density
         Of the fluid; forces are proportional to it.
     force
-        Acceleration of all fluid, a number a dimension; empty: none.
+        Acceleration of the fluid, a value a dimension: a number, a formula in x, y, z and t, or a table; empty: none.
     """
 
     viscosity: Number = 0.0
     reynolds: Number = 0.0
     density: Positive = 1.0
-    force: Vector = Field(default=[])
+    force: GivenVector = Field(default=[])
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeFluidTable:
@@ -230,13 +230,13 @@ class LatticeBoundaryTable(MotionTable):
     type
         ``"wall"``, ``"slip"``, ``"velocity"``, ``"pressure"`` or ``"outflow"`` (convective).
     velocity
-        Of a wall or of what comes in, a number a dimension.
+        Of a wall or of what comes in, a value a dimension: a number, a formula in x, y, z and t, or a table.
     velocity_x, velocity_y, velocity_z
-        Instead: formulas in x, y and z.
+        Instead: formulas in x, y, z and t.
     spin, spin_centre
-        Of a wall that turns instead: its angular velocity, and a place on the axis.
+        Of a wall that turns instead: its angular velocity, a number or a formula in t, and a place on the axis.
     pressure
-        A formula: over that of density one, divided by the density.
+        Over that of density one, divided by the density: a number, a formula in x, y, z and t, or a table.
     scheme
         Of velocity: ``"regularised"``, ``"zou-he"``, ``"bounce-back"``; of pressure: ``"anti-bounce-back"``,
         ``"regularised"``, ``"zou-he"``. None: the first.
@@ -247,8 +247,8 @@ class LatticeBoundaryTable(MotionTable):
     """
 
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
-    velocity: Vector = Field(default=[])
-    pressure: InSpace = ""
+    velocity: GivenVector = Field(default=[])
+    pressure: Given = 0.0
     scheme: ChosenScheme = None
     ramp: Number = 0.0
     sponge: LatticeSpongeTable | None = None
@@ -265,7 +265,7 @@ class LatticeBoundaryTable(MotionTable):
             raise ValueError('spin is of type = "wall": give velocity = [...], or formulas as velocity_x')
         if self.type == "velocity" and not given:
             raise ValueError("give velocity = [...], or formulas as velocity_x")
-        if self.pressure and self.type != "pressure":
+        if self.changed(("pressure",)) and self.type != "pressure":
             raise ValueError(f'type = "{self.type}" has no pressure')
         if self.ramp and self.type != "velocity":
             raise ValueError(f'type = "{self.type}" has no ramp')
@@ -281,7 +281,7 @@ class LatticeBoundaryTable(MotionTable):
         """Read ``scheme = ""``, and put ``absorbing`` where it belongs: into the scheme."""
         if not isinstance(given, dict):
             return given
-        usual = (("scheme", ""), ("absorbing", True))
+        usual = (("scheme", ""), ("absorbing", True), ("pressure", ""))
         table = {key: value for key, value in given.items() if (key, value) not in usual}
         if "absorbing" in table:
             scheme = table.get("scheme", "anti-bounce-back")
@@ -305,7 +305,13 @@ class LatticeInitialTable(StartTable):
     velocity_x: InSpace = ""
     velocity_y: InSpace = ""
     velocity_z: InSpace = ""
-    pressure: InSpace = ""
+    pressure: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
+
+    @field_validator("pressure", mode="before")
+    @classmethod
+    def _none(cls, given: Any) -> Any:
+        """Read ``pressure = ""``, which was none."""
+        return 0.0 if given == "" else given
 
     @model_validator(mode="after")
     def _one_start(self) -> LatticeInitialTable:
@@ -313,28 +319,10 @@ class LatticeInitialTable(StartTable):
         return self
 
 
-class LatticeForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to a body or side; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    of
-        Its name; empty: the one that is called as the table.
-    velocity, length
-        Of the coefficients and the Strouhal number; 0: those of ``[reference]``.
-    area
-        Of the coefficients; 0: the length in the plane, a circle of that diameter in space.
-    """
-
-    of: str = ""
-    velocity: Number = 0.0
-    length: Number = 0.0
-    area: Number = 0.0
-
-
-class LatticeCase(CaseModel):
+class LatticeCase(FlowCase):
     """A case file of lattice Boltzmann flow."""
 
+    scaled = True
     mesh: LatticeMeshTable
     fluid: LatticeFluidTable
     reference: LatticeReferenceTable = LatticeReferenceTable()
@@ -345,17 +333,13 @@ class LatticeCase(CaseModel):
     immersed: LatticeImmersedTable = LatticeImmersedTable()
     particles: LatticeParticlesTable = LatticeParticlesTable()
     initial: LatticeInitialTable = LatticeInitialTable()
-    forces: dict[str, LatticeForcesTable] = Field(default={})
-    history: HistoryTable = HistoryTable()
-    probes: ProbesTable = ProbesTable()
-    movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
-    def moves(self) -> bool:
-        """Whether a body moves."""
-        return bool(self.particles.count) or any(body.motion != "fixed" for body in self.body.values())
+    def turning(self) -> frozenset[str]:
+        """Names of the bodies and sides whose torque is wanted: that about a point."""
+        return frozenset(one for name, table in self.forces.items() if table.point for one in table.patches or [name])
 
     @property
     def immerses(self) -> bool:
@@ -381,3 +365,22 @@ class LatticeCase(CaseModel):
         if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin", "pipeline"))):
             raise ValueError(f'immersed.{extra[0]}: no body has condition = "immersed"')
         return self
+
+
+def units_of(case: LatticeCase) -> Units:
+    """Return the units of a case.
+
+    Raises
+    ------
+    CaseError
+        If the reference velocity is too fast for the lattice.
+    """
+    reference, time, fluid = case.reference, case.time, case.fluid
+    try:
+        return Units.of(
+            case.mesh.cell, viscosity=fluid.viscosity, reynolds=fluid.reynolds, velocity=reference.velocity,
+            length=reference.length, density=fluid.density, lower=case.mesh.lower,
+            lattice_velocity=time.lattice_velocity, mach=time.mach, dt=time.dt,
+        )  # fmt: skip
+    except SolverError as error:
+        raise CaseError(f"time: {error}") from None

@@ -7,26 +7,21 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_averages import AveragesObserver
 from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
-from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.staggered_observers import StaggeredForcesObserver
+from fluxloom.app.cases.flow_start import explained, flow_boundary
+from fluxloom.app.cases.flow_volumes import by_key, check_length
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
 from fluxloom.app.cases.start_tables import started
-from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.staggered import Staggered
 from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.fv.staggered_sides import check_sides, inflow_of
 from fluxloom.mesh.generate import clustered
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
-from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_statistics import StaggeredStatistics
+from fluxloom.solvers.staggered import Staggered as Solver
 
 __all__ = ["StaggeredApplication", "StaggeredCase", "staggered_grid"]
 
@@ -56,7 +51,7 @@ class StaggeredApplication:
             rows=(("cells", f"{cells:,} in {d} dimensions"),),
         )
 
-    def build(self, case: StaggeredCase, context: Context) -> FlowRun[StaggeredRun]:
+    def build(self, case: StaggeredCase, context: Context) -> FlowRun[Staggered]:
         """Build the grid, the loops and the solver of the pressure, and the initial velocity free of divergence.
 
         Raises
@@ -65,16 +60,22 @@ class StaggeredApplication:
             For a side without a table or a table without a side, velocities that do not fit or let more in than out,
             and a file of initial values that does not fit.
         """
-        time = case.time
+        time, fluid = case.time, case.fluid
         grid = staggered_grid(case.mesh)
-        solver = _solver(case, context, grid)
-        solver.initialise(_start(case, grid))
-        solver.every = time.look
-        flow = StaggeredRun(solver, StepLengths(time.dt, time.courant, time.diffusion))
-        started(case, case.initial, flow, velocity_noise(case.initial, grid.dimension))
-        if not time.dt:
-            check_step(bool(np.isfinite(solver.stable_step(time.courant, time.diffusion))))
-        return run_of(case, flow, Until(time.end, time.steady), flow.mesh, _monitors(case, solver))
+        d = grid.dimension
+        check_length("fluid.force", len(fluid.force), d)
+        check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
+        with by_key(other="fluid, pressure", dt="time.dt"):
+            flow = Staggered(
+                grid, context, viscosity=fluid.viscosity,
+                boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},
+                start=initial_velocity(case.initial, d), force=fluid.force, mean_velocity=fluid.mean_velocity,
+                scheme=time.scheme, steps=StepLengths(time.dt, time.courant, time.diffusion), look=time.look,
+                library=case.pressure.library,
+            )  # fmt: skip
+        started(case, case.initial, flow, velocity_noise(case.initial, d))
+        with by_key(dt="time.dt"):
+            return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
 
 
 def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
@@ -90,39 +91,7 @@ def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
         return StaggeredGrid(tuple(faces), table.joined)
 
 
-def _solver(case: StaggeredCase, context: Context, grid: StaggeredGrid) -> Staggered:
-    fluid, d = case.fluid, grid.dimension
-    check_length("fluid.force", len(fluid.force), d)
-    check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
-    boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()}
-    with explained("boundary"):
-        check_sides(grid, boundaries)
-        inflow_of(grid, boundaries)
-    try:
-        return Staggered(
-            context, grid, fluid.viscosity, boundaries, force=fluid.force,
-            scheme=case.time.scheme, mean_velocity=fluid.mean_velocity,
-            library=case.pressure.library,
-        )  # fmt: skip
-    except SolverError as error:
-        raise CaseError(f"fluid, pressure: {error}") from None
-
-
-def _start(case: StaggeredCase, grid: StaggeredGrid) -> list[Array]:
-    """Return the initial velocity at the faces."""
-    velocity, d = initial_velocity(case.initial, grid.dimension), grid.dimension
-    points = [np.stack([p.ravel() for p in np.broadcast_arrays(*grid.places(a))], axis=1) for a in range(d)]
-    shapes = [np.broadcast_shapes(*(p.shape for p in grid.places(a))) for a in range(d)]
-    return [velocity(at)[:, a].reshape(shapes[a]) for a, at in enumerate(points)]
-
-
-def _monitors(case: StaggeredCase, solver: Staggered) -> list[Monitor]:
+def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:
     """Return what the case looks at."""
     found: list[Monitor] = []
-    for name, table in case.forces.items():
-        with explained(f"forces.{name}"):
-            found.append(StaggeredForcesObserver(solver, name, table.patches or [name]))
-    if (table := case.statistics).every:
-        sums = StaggeredStatistics(solver, table.start)
-        found.append(AveragesObserver(solver, sums, table.every, table.profile))
     return found

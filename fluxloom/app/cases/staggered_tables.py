@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.cases.flow_monitors import AveragesTable, FlowCase
+from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
-    "StaggeredCase", "StaggeredFluidTable", "StaggeredForcesTable",
-    "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredStatisticsTable", "StaggeredTimeTable",
+    "StaggeredCase", "StaggeredFluidTable",
+    "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredTimeTable",
 ]  # fmt: skip
 
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -162,30 +162,6 @@ class StaggeredTimeTable(Table):
         return self
 
 
-class StaggeredForcesTable(Table):
-    """``[forces.NAME]``: what the flow does to sides; columns of ``history.csv``.
-
-    Attributes
-    ----------
-    patches
-        Their names; empty: the one that is called as the table.
-    """
-
-    patches: list[str] = Field(default=[])
-
-
-class StaggeredStatisticsTable(AveragesTable):
-    """``[statistics]``: averages over time, as fields and as a profile.
-
-    Attributes
-    ----------
-    every, start
-        Steps between two samples, 0: no averages; time of the first one.
-    profile
-        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
-    """
-
-    profile: Literal["", "x", "y", "z"] = ""
 
 
 class StaggeredCase(FlowCase):
@@ -197,8 +173,6 @@ class StaggeredCase(FlowCase):
     boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()
-    forces: dict[str, StaggeredForcesTable] = Field(default={})
-    statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
 
     @model_validator(mode="after")
     def _supported(self) -> StaggeredCase:

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import Expression, formula
-from fluxloom.app.cases.rasters import read_raster, read_series
+from fluxloom.app.cases.flow_monitors import run_of
+from fluxloom.app.cases.flow_volumes import by_key
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import Event, Plan, TsunamiRun
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
-from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
+from fluxloom.flows.domain import Domain
+from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
+from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import fetch, together
+from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.solvers.shallow_water import Field, ShallowWater
+from fluxloom.run.monitor import Monitor
+from fluxloom.run.snapshots import Snapshots
+from fluxloom.solvers.shallow_water import Field
+from fluxloom.values.expressions import formula
+from fluxloom.values.tables import TimeSeries, read_raster
+from fluxloom.values.value import Formula
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
-_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
@@ -59,7 +64,9 @@ class TsunamiApplication:
             rows=(("triangles or polygons", f"{cells:,}"), ("nodes", f"{points:,}")),
         )
 
-    def build(self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None) -> FlowRun[TsunamiRun]:
+    def build(
+        self, case: TsunamiCase, context: Context, shares: Sequence[float] | None = None
+    ) -> FlowRun[ShallowWater]:
         """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
@@ -67,63 +74,51 @@ class TsunamiApplication:
         CaseError
             For a patch, field or file that does not exist, and a grid that does not cover the mesh.
         """
-        solver = _solver(case, context, shares or case.partition.given)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
             end=case.run.time,
             intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
-            sampling=case.gauges.every or case.run.time / case.run.iterations,
-            snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
-        whole = cache(lambda: _mesh_and_bed(case)[0] if context.ranked else solver.mesh.data)
-        flow, partition = TsunamiRun(solver, plan, whole), solver.mesh.part.report()
-        if case.initial.of_result:
+        boundaries = {name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()}
+        domain, bed = _bound(case, context, shares or case.partition.given)
+        initial = case.initial
+        of_result = initial.of_result
+        elevation = formula("0", "initial.expression") if of_result else _surface(initial, "0", "initial")
+        flow = ShallowWater(
+            domain, context, plan=plan, bed=bed, elevation=elevation,
+            velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in ("velocity_x", "velocity_y")),
+            boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
+            fused=case.run.fused, dtype=case.flow.precision,
+        )  # fmt: skip
+        if of_result:
             started(case, case.initial, flow)
-        return FlowRun(flow, case.case.name, Until(plan.end), whole, [flow.files], partition=partition)
+        monitors: list[Monitor] = []
+        if case.gauges.points:
+            monitors.append(Gauges(case.gauges.points, case.gauges.every or plan.end / plan.intervals))
+            monitors[-1].table = "gauges"
+        if count := case.output.snapshots:
+            monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
+        return run_of(case, flow, Until(plan.end), monitors)
 
 
-def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
-    """Return the water in its initial state. Collective."""
-    mesh, bed = _bound(case, context, shares)
-    flow, initial = case.flow, case.initial
-    return ShallowWater(
-        mesh,
-        bed,
-        formula("0", "initial.expression") if initial.of_result else _surface(initial, "0", "initial"),
-        (formula(initial.velocity_x, "initial.velocity_x"), formula(initial.velocity_y, "initial.velocity_y")),
-        scheme=flow.value,
-        boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},
-        schedule=parse_schedule(case.run.schedule),
-        fused=case.run.fused,
-        dtype=flow.precision,
-    )
-
-
-def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:
+def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[WaterDomain, Field]:
     """Return the mesh in its context, and the bed; on several ranks rank 0 makes the mesh and hands out parts."""
-    comm = context.comm
+    comm, part = context.comm, case.partition
     with activity("making the mesh", case.mesh.file):
-        data, values = together(comm, lambda: _checked(case) if comm.rank == 0 else (None, None))
-    mesh = bind(
-        data, context, dtype="float32" if context.device.refuses_double else "float64",
-        partition=case.partition.method, shares=shares, maps=_MAPS,
-    )  # fmt: skip
+        data, values = together(comm, lambda: _mesh_and_bed(case) if comm.rank == 0 else (None, None))
+    whole = Domain(lambda: _mesh_and_bed(case)[0], method=part.method, shares=shares)
+    with by_key():
+        mesh = water_mesh(whole.keeping(data), context, case.boundary).mesh
+    found = WaterDomain(whole, mesh)
     if not case.bathymetry.field:
-        return mesh, _surface(case.bathymetry, "-1", "bathymetry")
-    if mesh.cells.part is not None:
-        part = mesh.cells.part
-        starts = np.array([0, *[part.total] * comm.size])
-        values = fetch(comm, np.empty(0) if values is None else values, starts, part.numbers[: part.owned])
+        return found, _surface(case.bathymetry, "-1", "bathymetry")
+    if (cells := mesh.cells.part) is not None:
+        starts = np.array([0, *[cells.total] * comm.size])
+        values = fetch(comm, np.empty(0) if values is None else values, starts, cells.numbers[: cells.owned])
     assert values is not None
-    return mesh, values
-
-
-def _checked(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
-    data, values = _mesh_and_bed(case)
-    _check_patches(case, data)
-    return data, values
+    return found, values
 
 
 def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
@@ -172,14 +167,6 @@ def _surface(table: SurfaceTable, default: str, key: str) -> Spatial:
     return lambda x, y: -raster(x, y)
 
 
-def _check_patches(case: TsunamiCase, data: MeshData) -> None:
-    for name in case.boundary:
-        if name not in data.patches:
-            known = list(data.patches)
-            text = ", ".join(known) or "none"
-            raise CaseError(f"boundary.{name}: the mesh has no such patch{did_you_mean(name, known)} (patches: {text})")
-
-
 def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
     """Return the boundary condition that a table describes for the patch of a name."""
     if table.type == "wall":
@@ -187,15 +174,16 @@ def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
     if table.type == "outflow":
         return Outflow()
     until = table.until if table.until is not None else float("inf")
-    series = Series.constant(table.still)
-    if table.file:
-        series = Series(*read_series(table.file))
-    elif table.expression:
-        times = np.arange(0.0, end, table.every or end / 1000)
-        times = np.append(times, end)
-        expression = Expression(table.expression, ("t",))
-        values = expression(times)
-        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-            raise CaseError(f"boundary.{name}.expression: {expression.shown} is {values[k]:g} at t = {times[k]:g}")
-        series = Series(times, values)
-    return Level(series, until) if table.type == "level" else Incident(series, table.still, until)
+    surface = table.still if table.surface is None else table.surface
+    if isinstance(surface, Formula):
+        surface = _sampled(surface, f"boundary.{name}.surface", table.every or end / 1000, end)
+    return Level(surface, until) if table.type == "level" else Incident(surface, table.still, until)
+
+
+def _sampled(formula: Formula, key: str, every: float, end: float) -> TimeSeries:
+    """Return a formula as a series: steps need not bring it to the device one by one then."""
+    times = np.append(np.arange(0.0, end, every), end)
+    values = formula.expression(*(np.zeros_like(times),) * 3, times)
+    for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        raise CaseError(f"{key}: {formula} is {values[k]:g} at t = {times[k]:g}")
+    return TimeSeries(times=times, numbers=values, outside="hold")

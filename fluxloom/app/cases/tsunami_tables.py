@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.case import CaseModel, OutputTable, RunTable
+from fluxloom.app.case import OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.run.start import is_result
+from fluxloom.values.value import Formula
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
 
@@ -21,7 +24,6 @@ _MOST_SAMPLES, _MOST_STEPS = 1e6, 1e9
 
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y"))]
-InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 
 def _one_of(table: Table, names: tuple[str, ...], *, needed: bool) -> None:
@@ -179,21 +181,20 @@ class BoundaryTable(Table):
     type
         ``"wall"``, ``"outflow"`` (transmissive), ``"level"`` (the surface is given) or ``"incident"`` (a wave comes in,
         others leave).
-    expression
-        The surface over time t, of a level, or of the incident wave alone.
-    file
-        The same as lines ``time surface``.
+    surface
+        The surface over time, of a level, or of the incident wave alone: a number, a formula in t, or a table, as
+        ``{ type = "series", file = "wave.csv" }`` (docs/guide/values.md).
     every
-        Interval at which an expression is sampled, seconds.
+        Interval at which a formula is sampled, seconds; by default a thousandth of ``run.time``.
     still
         Surface of the water at rest, for an incident wave.
     until
         Time from which on the boundary is a wall.
     """
 
+    renamed = MappingProxyType({"expression": "surface"})
     type: Literal["wall", "outflow", "level", "incident"]
-    expression: InTime = ""
-    file: str = ""
+    surface: Annotated[Any, ValueKey(variables=("t",), optional=True)] = None
     every: Annotated[float, Field(gt=0)] | None = None
     still: float = 0.0
     until: Annotated[float, Field(gt=0)] | None = None
@@ -201,11 +202,25 @@ class BoundaryTable(Table):
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
         driven = self.type in ("level", "incident")
-        extra = self.changed(("expression", "file", "every", "still", "until"))
+        extra = self.changed(("surface", "every", "still", "until"))
         if extra and not driven:
             raise ValueError(f"type = \"{self.type}\" has no {extra[0]}")
-        _one_of(self, ("expression", "file"), needed=self.type == "level")
+        if self.type == "level" and self.surface is None:
+            raise ValueError('type = "level" needs surface')
+        if self.every is not None and not isinstance(self.surface, Formula):
+            raise ValueError("every is of a surface that is a formula: give one, or leave every out")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file_of_before(cls, given: Any) -> Any:
+        """Take a ``file`` for the series that it is."""
+        if not (isinstance(given, dict) and given.get("file")):
+            return given
+        if both := next((key for key in ("surface", "expression") if given.get(key)), ""):
+            raise ValueError(f"give only one of {both} and file")
+        rest = {key: value for key, value in given.items() if key not in ("file", "expression")}
+        return rest | {"surface": {"type": "series", "file": given["file"], "outside": "hold"}}
 
 
 class GaugesTable(Table):
@@ -251,13 +266,26 @@ class TsunamiOutputTable(OutputTable):
     Attributes
     ----------
     snapshots
-        Number of files of fields at equal intervals of time, the start not counted; 0: the final fields alone.
+        Number of files of fields at equal intervals of time, the start not counted, instead of ``[snapshots]``; 0:
+        none by this key.
     """
 
     snapshots: Annotated[int, Field(ge=0, le=10_000)] = 0
 
 
-class TsunamiCase(CaseModel):
+class TsunamiHistoryTable(HistoryTable):
+    """``[history]``: ``history.csv``, volume and speed of the water over time.
+
+    Attributes
+    ----------
+    every
+        Reports between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
+class TsunamiCase(FlowCase):
     """A case file of the shallow-water solver."""
 
     run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -268,11 +296,14 @@ class TsunamiCase(CaseModel):
     flow: TsunamiFlowTable = TsunamiFlowTable()
     boundary: dict[str, BoundaryTable] = Field(default={})
     gauges: GaugesTable = GaugesTable()
+    history: TsunamiHistoryTable = TsunamiHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     event: list[EventTable] = Field(default=[])
 
     @model_validator(mode="after")
     def _bounded(self) -> TsunamiCase:
-        """Refuse what would never end or fill the memory."""
+        """Refuse what would never end or fill the memory, and snapshots that are asked for twice."""
+        if self.output.snapshots and (self.snapshots.every or self.snapshots.period):
+            raise ValueError("snapshots: give only one of output.snapshots and the table snapshots")
         spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
         spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
         spans += [("flow.longest", self.flow.value.longest, _MOST_STEPS, "steps")]

@@ -9,27 +9,35 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fluxloom.app.cases.expressions import formula, formula_check
+from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError
+from fluxloom.values.expressions import formula
+from fluxloom.values.value import Formula
 
-__all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts"]
+__all__ = [
+    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts", "velocity_values",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+InSpaceAndTime = Annotated[str, AfterValidator(formula_check("x", "y", "z", "t"))]
+InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 _AXES = 3
 
 
 def _listed(given: Any) -> Any:
-    return [given] if isinstance(given, int | float) and not isinstance(given, bool) else given
+    return [given] if isinstance(given, int | float | str) and not isinstance(given, bool) else given
 
 
 Listed = Annotated[list[float], BeforeValidator(_listed)]
 """Numbers, or one alone."""
+ListedInTime = Annotated[list[float | InTime], BeforeValidator(_listed)]
+"""Numbers or formulas in t, or one alone."""
 
 
 class MotionTable(Table):
@@ -38,17 +46,18 @@ class MotionTable(Table):
     Attributes
     ----------
     velocity_x, velocity_y, velocity_z
-        Formulas in x, y and z; zero by default.
+        Formulas in x, y, z and t; zero by default.
     spin
-        Angular velocity of a wall that turns, rad/s: a number, about z, or in three dimensions one about each axis.
+        Angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or in three dimensions one
+        about each axis.
     spin_centre
         A place on the axis; the origin by default.
     """
 
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    spin: Listed = Field(default=[])
+    velocity_x: InSpaceAndTime = ""
+    velocity_y: InSpaceAndTime = ""
+    velocity_z: InSpaceAndTime = ""
+    spin: ListedInTime = Field(default=[])
     spin_centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
 
     def motion(self) -> tuple[str, ...]:
@@ -82,11 +91,16 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
     about = [0.0, 0.0, *table.spin] if len(table.spin) == 1 else table.spin
     at = [*(table.spin_centre or [0.0] * d), 0.0][:_AXES]
     arms = [f"({name} - ({place!r}))" if k < d else "0" for k, (name, place) in enumerate(zip("xyz", at, strict=True))]
+    rates = [f"({rate})" if isinstance(rate, str) else f"({rate!r})" for rate in about]
     turned = [
-        f"({about[(k + 1) % 3]!r}) * {arms[(k + 2) % 3]} - ({about[(k + 2) % 3]!r}) * {arms[(k + 1) % 3]}"
-        for k in range(_AXES)
+        f"{rates[(k + 1) % 3]} * {arms[(k + 2) % 3]} - {rates[(k + 2) % 3]} * {arms[(k + 1) % 3]}" for k in range(_AXES)
     ]
     return tuple(turned[:d])
+
+
+def velocity_values(table: Table, key: str, d: int) -> tuple[Formula, ...]:
+    """Return the components of the velocity that formulas describe, in space and time."""
+    return tuple(Formula(text) for text in velocity_texts(table, key, d))
 
 
 def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:

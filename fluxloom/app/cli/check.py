@@ -12,7 +12,16 @@ from fluxloom.app.balance import built
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checks import check_directory, check_ranks, missing_packages
-from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages, output, table
+from fluxloom.app.cli.console import (
+    CaseArgument,
+    DeviceOption,
+    SetOption,
+    ThreadsOption,
+    facts,
+    messages,
+    output,
+    table,
+)
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.crew import starts_ranks
 from fluxloom.app.keys import key_tables
@@ -38,6 +47,7 @@ def command(
     case: CaseArgument,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
+    settings: SetOption = None,
     keys: Annotated[
         bool, typer.Option("--keys", help="List the keys that a case file (or a solver, by its name) may have.")
     ] = False,
@@ -51,7 +61,7 @@ def command(
         if keys:
             _list_keys(load_application(case))
             return
-        model, application = load_case(case)
+        model, application = load_case(case, settings or ())
         model = model.with_run(device=device, threads=threads, ranks="" if device is not None else None)
         with placed(str(case)):
             estimate = application.estimate(model)
@@ -64,7 +74,7 @@ def command(
                     f"{case}: the case needs about {_size(estimate.memory)} of memory and {room}; "
                     f"choose a coarser mesh or a larger {room.where}"
                 )
-        check_directory(model.directory, estimate.output if model.output.fields else 0)
+        check_directory(model.directory, estimate.output if model.output.writes_fields else 0)
         whole = build if build is not None else estimate.cells <= BUILD_BELOW
         facts(_built(str(case), model, application, context) if whole else [_unchecked(estimate.cells)])
     text = "correct" if whole else "correct, as far as it was checked"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,17 +26,18 @@ __all__ = [
     "CaseArgument",
     "CheckLoopsOption",
     "DeviceOption",
-    "FusedOption",
+    "Invocation",
     "JsonOption",
     "OutputOption",
     "RanksOption",
     "ScheduleOption",
-    "Session",
+    "SetOption",
     "ThreadsOption",
-    "TransportOption",
     "add",
     "directory",
     "facts",
+    "invocation",
+    "invoked",
     "messages",
     "output",
     "show_error",
@@ -96,10 +98,6 @@ CheckLoopsOption = Annotated[
         help="Check every loop before it runs: NaN, indices, integers, division by zero. Several times slower.",
     ),
 ]  # fmt: skip
-FusedOption = Annotated[
-    bool | None,
-    typer.Option("--fused/--no-fused", " /--unfused", help="Whether loops may be fused.", show_default=False),
-]
 RanksOption = Annotated[
     str | None,
     typer.Option(
@@ -107,11 +105,11 @@ RanksOption = Annotated[
         help="Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread.",
     ),
 ]  # fmt: skip
-TransportOption = Annotated[
-    str | None,
+SetOption = Annotated[
+    list[str] | None,
     typer.Option(
-        "--transport", metavar="NAME", show_default=False,
-        help="How messages between GPUs travel: auto, host, mpi, nccl or peer.",
+        "--set", metavar="KEY=VALUE", show_default=False,
+        help="A value instead of that of the case file, as flow.alpha=4; any number of times.",
     ),
 ]  # fmt: skip
 
@@ -139,7 +137,7 @@ JsonOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Session:
+class Invocation:
     """One call of the command line.
 
     Attributes
@@ -155,6 +153,19 @@ class Session:
         """The command as one would type it, with what the ranks that it started compute on."""
         ranks = os.environ.get(VARIABLE, "")
         return command_text([*self.arguments, "--ranks", ranks] if ranks else self.arguments)
+
+
+_INVOCATION: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
+
+
+def invoked(arguments: Sequence[str]) -> None:
+    """Keep the words with which the command line is called."""
+    _INVOCATION.set(Invocation(tuple(arguments)))
+
+
+def invocation() -> Invocation:
+    """Return the call of the command line that is under way."""
+    return _INVOCATION.get() or Invocation()
 
 
 def output() -> Console:

@@ -10,7 +10,7 @@ import typer
 from fluxloom.app.balance import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
-from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
+from fluxloom.app.cli.console import DeviceOption, SetOption, ThreadsOption, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
 from fluxloom.core.activity import activity
@@ -48,6 +48,7 @@ def command(
                      "loops without one are measured.", show_default=False),
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Forget what is recorded (with --loop: of it).")] = False,
+    settings: SetOption = None,
 ) -> None:
     """Find the fastest schedule of each loop of a case, on its own data; later runs use it."""
     records = TuningFile()
@@ -63,7 +64,7 @@ def command(
     if not records.enabled:
         raise CaseError("FLUXLOOM_TUNING=off forbids recording; unset it to tune")
     with Listening() as ear:
-        model, application = load_case(case)
+        model, application = load_case(case, settings or ())
         model = model.with_run(device=device, threads=threads)
         with placed(str(case)), activity("building", model.case.name):
             flow = built(application, model, Context(model.run.device, threads=model.run.threads, tuning=False)).flow

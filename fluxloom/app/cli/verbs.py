@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.cli.console import Session, add
+from fluxloom.app.cli.console import add, invoked
 from fluxloom.app.system import fluxloom_version, python_version
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.registry import Registry, load_object
@@ -23,6 +23,13 @@ LABORATORY = ("bench", "verify")
 
 GROUP = "fluxloom.commands"
 """Entry points of verbs: each names a function whose parameters are options of Typer, or an application of Typer."""
+
+_MOVED = {
+    "--transport": "--set run.transport=NAME", "--schedule": "--set run.schedule=TEXT",
+    "--fused": "--set run.fused=true", "--no-fused": "--set run.fused=false", "--unfused": "--set run.fused=false",
+    "--python-profile": "python -m cProfile -s tottime -m fluxloom run CASE",
+}  # fmt: skip
+"""Options of ``run`` that there were."""
 
 Verb = Callable[..., object] | typer.Typer
 """What does a verb: a function, or several with a name each."""
@@ -44,10 +51,13 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     """
     app = typer.Typer(
         name="fluxloom", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "obj": Session(tuple(arguments))},
+        context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     app.callback()(_options)
+    invoked(arguments)
     first = arguments[0] if arguments else ""
+    if first == "run" and (old := next((word for word in arguments if word.partition("=")[0] in _MOVED), "")):
+        raise FluxloomError(f"{old.partition('=')[0]}: now {_MOVED[old.partition('=')[0]]}")
     if first in VERBS:
         _add(app, first, _own(first))
         return app

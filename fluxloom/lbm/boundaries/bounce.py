@@ -15,6 +15,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
 from fluxloom.dsl.steps import Reset
+from fluxloom.lbm.boundaries.in_time import AT_LINKS, InTime, Timed, changing, move
 from fluxloom.lbm.boundaries.link_kernels import Momentum, bounce, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site, own_components
 from fluxloom.lbm.boundaries.ramp import Ramp
@@ -44,9 +45,10 @@ class WallValues:
     permeable: bool = False
 
     @property
-    def kind(self) -> tuple[bool, bool, bool, bool]:
-        """What the loops depend on: interpolated, moving, and whether force and torque are measured."""
-        return self.interpolated, self.velocity is not None, self.measure, self.center is not None
+    def kind(self) -> tuple[bool, bool, bool, bool, int]:
+        """What the loops depend on: interpolated, moving, and whether force and torque are measured; what changes."""
+        changes = id(self.velocity) if changing(self.velocity) else 0
+        return self.interpolated, self.velocity is not None, self.measure, self.center is not None, changes
 
 
 def bounce_part(space: Space, site: Site, wall: WallValues, *, ramp: int = 0) -> Part:
@@ -109,7 +111,7 @@ class _Bounce:
 
     def __init__(self, space: Space, walls: Sequence[tuple[Site, WallValues]], ramp: int) -> None:
         self.space, self.steps = space, ramp
-        interpolated, moving, self.measured, self.turning = walls[0][1].kind
+        interpolated, moving, self.measured, self.turning, _ = walls[0][1].kind
         stands = space.force is not None and any(walls[0][0].standing)
         self.moving = moving or (interpolated and stands)
         self.name = walls[0][0].name if len(walls) == 1 else "bodies"
@@ -179,8 +181,8 @@ class _Bounce:
         space = self.space
         kick = speed = None
         if self.moving:
-            kick = self._dat(np.zeros((len(self.share), 1)), "kick")
-            speed = self._dat(np.zeros(self.c.shape), "velocity") if self.measured else None
+            kick = self.dat(np.zeros((len(self.share), 1)), "kick")
+            speed = self.dat(np.zeros(self.c.shape), "velocity") if self.measured else None
         found = self._measured()
         weights = Weights(space, [member.site for member in self.members], self.name)
 
@@ -195,31 +197,34 @@ class _Bounce:
         ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
         kicks = _Kicks(self, kick if ramp is None else ramp.target, speed) if kick is not None else None
         begin, state = None, ()
+        timed = [] if kicks is None else kicks.timed
         if ramp is not None:
             begin = [[ramp.begin, *step] for step in steps]
             steps, state = [[ramp.loop, *step] for step in steps], ramp.state
         parts = []
         for k, member in enumerate(self.members):
-            more: dict[str, Any] = {"begin": begin, "state": state, "late": late, "carry": carry} if k == 0 else {}
+            first = {"begin": begin, "state": state, "late": late, "carry": carry, "timed": timed}
+            more: dict[str, Any] = first if k == 0 else {}
             parts.append(Part(
                 member.site.name, steps if k == 0 else [()], links=member.total, halfway=int(self.halfway[k]),
                 force=found.sums[k].get("force"), torque=found.sums[k].get("torque"),
-                assign=None if kicks is None or member.wall.velocity is None else kicks.setter(k), **more,
+                assign=None if kicks is None or timed or member.wall.velocity is None else kicks.setter(k),
+                **more,
             ))  # fmt: skip
         return parts
 
     def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return what runs before a step, and behind all that reads what has left cells, for each parity."""
         outs, backs = self._slots()
-        share = self._dat(self.share, "share") if self.interpolated else None
-        heading = self._dat(self.own * self.c + 1, "heading", "uint8") if self.measured else None
+        share = self.dat(self.share, "share") if self.interpolated else None
+        heading = self.dat(self.own * self.c + 1, "heading", "uint8") if self.measured else None
         before = (share, kick, heading, speed, found.arm)
         momentum = Momentum(1.0 / self.space.unit) if self.measured else None
         words = ["interpolated" if self.interpolated else "half_way"] + ([] if self.moving else ["still"])
         words += [] if not self.measured else ["push"] if found.total is not None else [*found.sums[0]][-1:]
         over, title = self.over.set, f"{self.name} {'_'.join(words)}"
         steps, late = [], []
-        held = self._dat(np.zeros((len(self.links), 1)), "held") if self.cut else None
+        held = self.dat(np.zeros((len(self.links), 1)), "held") if self.cut else None
         for out, back in zip(outs, backs, strict=True):
             loop = Loop(bounce, over, out, *before, held or back, *found.into, name=title, momentum=momentum)
             steps.append([*found.resets, loop, *found.loops])
@@ -236,7 +241,8 @@ class _Bounce:
         outs = self.space.departed(self.over, cells, directions, f"{name} out")
         return outs, self.space.arriving(self.over, links.cells, links.directions, f"{name} back")
 
-    def _dat(self, values: npt.NDArray[Any], name: str, dtype: str = "") -> Dat:
+    def dat(self, values: npt.NDArray[Any], name: str, dtype: str = "") -> Dat:
+        """Return values on the links."""
         full = f"{self.name} {name}"
         return self.space.context.dat(self.over.set, values, full, dtype=dtype or self.space.real, layout=SoA())
 
@@ -251,7 +257,7 @@ class _Bounce:
                 at = (member.links.crossed != 0).any(axis=1)
                 more = member.links.fractions[at] - HALF_WAY
                 arm[member.numbers[at]] += more[:, None] * self.c[member.numbers[at]]
-        return self._dat(arm, "arm")
+        return self.dat(arm, "arm")
 
     def _measured(self) -> _Measured:
         """Return the sums: of one wall the loop over its links adds to them, of many they are found behind it."""
@@ -259,7 +265,7 @@ class _Bounce:
             return _Measured([{} for _ in self.members])
         d, arm = self.c.shape[1], self._arm()
         if len(self.members) > 1:
-            push = self._dat(np.zeros(self.c.shape), "push")
+            push = self.dat(np.zeros(self.c.shape), "push")
             sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
             found = [sums.of(k) for k in range(len(self.members))]
             return _Measured(found, into=(push, None, None), loops=tuple(sums.loops), total=sums.total)
@@ -319,12 +325,42 @@ class _Kicks:
         self._kick, self._speed = kick, speed
         self._kicks, self._speeds, self._own = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape), bounce.own
         weights = np.array(bounce.space.lattice.weights)[bounce.links.directions]
+        self._directions = bounce.links.directions
         self._rest = -bounce.space.unit * (1.0 - bounce.share) * 3.0 * weights
         self._places = [member.places(bounce.space) for member in bounce.members]
         for k, member in enumerate(bounce.members):
             if member.wall.velocity is not None:
                 self._set(k, member.wall.velocity)
+        self._carried: Dat | None = None
+        self.timed = self._in_time(bounce)
         self.carry(bounce.space.weight)
+
+    def _in_time(self, bounce: _Bounce) -> list[Timed]:
+        """Return what sets the terms anew in every step, where the velocity of these walls changes."""
+        velocity = self._members[0].wall.velocity
+        if not (isinstance(velocity, InTime) and velocity.changes):
+            return []
+        name, over = bounce.name, bounce.over.set
+        positions = np.zeros(self._c.shape)
+        for member, places in zip(self._members, self._places, strict=True):
+            positions[member.numbers] = places.positions
+        u = bounce.dat(np.zeros(self._c.shape), "velocity now")
+        heading = bounce.dat(self._along()[:, None] * self._c, "headed")
+        own, self._carried = bounce.dat(self._own, "own"), bounce.dat(np.zeros((len(self._c), 1)), "carried")
+        loop = Loop(move, over, u, heading, own, self._carried, self._kick, self._speed, name=f"{name} moves")
+        context = self._space.context
+        return [Timed(context, over, positions, velocity, u, AT_LINKS, behind=[loop], inspect=self._inspect)]
+
+    def _along(self) -> Reals:
+        """Return what the velocity along each link is multiplied with."""
+        weights = np.array(self._space.lattice.weights)[self._directions]
+        return self._space.unit * self._stretch * 6.0 * weights
+
+    def _inspect(self, u: Reals) -> None:
+        """Raise `SolverError` where walls that should be tight let fluid through. Collective."""
+        flux = 6.0 * np.array(self._space.lattice.weights)[self._directions] * (self._c * u).sum(axis=1)
+        for member in self._members:
+            self._check_tight(member, u[member.numbers], flux[member.numbers])
 
     def carry(self, force: Sequence[float]) -> None:
         """Take another uniform force, which fluid at rest carries (`fluxloom.lbm.boundaries.weight`)."""
@@ -351,6 +387,8 @@ class _Kicks:
         self._speeds[at] = u * self._own[at]
 
     def _write(self) -> None:
+        if self._carried is not None:
+            self._carried.write(self._stand)
         self._kick.write(self._kicks + self._stand)
         if self._speed is not None:
             self._speed.write(self._speeds)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fluxloom.dsl.dats import Dat
+from fluxloom.lbm.boundaries.in_time import changing
 from fluxloom.lbm.boundaries.part import Site
 from fluxloom.lbm.boundaries.values import Places, Reals, Scalars, scalars_at
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
@@ -69,4 +70,6 @@ class Densities:
     def carry(self, force: Sequence[float]) -> None:
         """Take another force of the whole fluid."""
         self._force = tuple(force)
+        if changing(self._values):  # they are set anew in every step, as they are
+            return
         self.assign(self._values)

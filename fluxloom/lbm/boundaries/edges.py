@@ -14,9 +14,10 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.boundaries.cell_kernels import edge
 from fluxloom.lbm.boundaries.column import Densities, risen
+from fluxloom.lbm.boundaries.in_time import AT_CELLS, Timed
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
-from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at
+from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at, timed_at
 from fluxloom.lbm.boundaries.values import speeds_at
 from fluxloom.lbm.space import Elements, Space
 
@@ -81,9 +82,15 @@ def _edge(
     def set_velocity(values: Any) -> None:
         target.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
 
+    timed: list[Timed] = []
     if isinstance(moving := sides.get(fast), Velocity):
         set_velocity(moving.value)
         parts[fast].follow(set_velocity)
+        places = cell_places(space, _with_cells(sites[fast], cells))
+        timed += timed_at(space, over, places, moving.value, target, AT_CELLS)
+    if isinstance(still := sides.get(dense), Pressure):
+        places = cell_places(space, _with_cells(sites[dense], cells))
+        timed += timed_at(space, over, places, still.density, above, AT_CELLS)
     carry = _densities(space, above, cells, near, dense, sides, sites, parts)
     constants: dict[str, Any] = space.constants | {"density": bool(dense), "velocity": bool(fast)}
     every = np.arange(lattice.q)[None, :]
@@ -95,9 +102,9 @@ def _edge(
         for a, b in zip(froms, tos, strict=True)
     ]
     if ramp is None:
-        return Part(label, steps, links=total, begin=((),), carry=carry)
+        return Part(label, steps, links=total, begin=((),), carry=carry, timed=timed)
     grown = [[ramp.loop, *s] for s in steps]
-    return Part(label, grown, links=total, begin=((ramp.begin,),), state=ramp.state, carry=carry)
+    return Part(label, grown, links=total, begin=((ramp.begin,),), state=ramp.state, carry=carry, timed=timed)
 
 
 def _densities(

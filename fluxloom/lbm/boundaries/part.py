@@ -13,6 +13,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
+from fluxloom.lbm.boundaries.in_time import Timed
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.links import HALF_WAY, Links
 from fluxloom.lbm.space import Space
@@ -163,6 +164,8 @@ class Part:
         Takes another force that acts everywhere; None where nothing depends on it.
     late
         As ``steps``: what runs when no condition needs what has left cells any more.
+    timed
+        Values that change in time: their loops run first of all.
     """
 
     def __init__(
@@ -178,10 +181,11 @@ class Part:
         halfway: int = 0,
         state: tuple[Dat, ...] = (),
         late: Sequence[Steps] = (),
+        timed: Sequence[Timed] = (),
         carry: Callable[[Sequence[float]], None] | None = None,
     ) -> None:
         self.name, self.links, self.halfway, self.state = name, links, halfway, state
-        self.late, self.carry = tuple(late), carry or _same
+        self.late, self.carry, self.timed = tuple(late), carry or _same, tuple(timed)
         self.force, self.torque = force, torque
         self._steps = tuple(steps)
         self._begin = self._steps if begin is None else tuple(begin)
@@ -190,7 +194,7 @@ class Part:
 
     def loops(self, parity: int) -> list[Loop | Reset]:
         """Return what runs before a step of that parity."""
-        return list(self._steps[parity % len(self._steps)])
+        return [*(loop for one in self.timed for loop in one.loops), *self._steps[parity % len(self._steps)]]
 
     def begin(self, parity: int) -> list[Loop | Reset]:
         """Return what runs once, when a flow is started at a step of that parity."""
@@ -206,6 +210,7 @@ class Part:
         """
         if self._assign is None:
             why = "this condition sets no values that could be changed"
+            why = "the values of this condition change in time by themselves" if self.timed else why
             raise SolverError(f"{self.name}: {why if self.links else 'no link leads to it from a fluid cell'}")
         self._assign(values)
         for follow in self._followers:

@@ -16,6 +16,7 @@ from fluxloom.dsl.maps import Argument
 from fluxloom.lbm.boundaries.bounce import WallValues, bounce_part
 from fluxloom.lbm.boundaries.cell_kernels import Normal, complete
 from fluxloom.lbm.boundaries.column import Densities
+from fluxloom.lbm.boundaries.in_time import AT_CELLS, AT_LINKS, InTime, Timed
 from fluxloom.lbm.boundaries.openings import (
     AntiBounceBack,
     OpeningScheme,
@@ -29,7 +30,7 @@ from fluxloom.lbm.boundaries.ramp import Ramp, check_ramp
 from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, speeds_at
 from fluxloom.lbm.space import Elements, Space
 
-__all__ = ["Pressure", "Velocity", "cell_places", "pull_at"]
+__all__ = ["Pressure", "Velocity", "cell_places", "pull_at", "timed_at"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Velocity:
     ----------
     value
         Cells a step, slowest axis first: one for all, an array over the cells of the side ``(..., d)``, or a function
-        of positions ``(n, d)`` that returns ``(n, d)``. `Part.assign` changes it between steps.
+        of positions ``(n, d)`` that returns ``(n, d)``. `Part.assign` changes it between steps. Or an
+        `fluxloom.lbm.boundaries.in_time.InTime`, which changes by itself.
     scheme
         `RegularisedCells` (the most stable) and `ZouHe` set it at the centres of the cells at the side, whatever
         the pressure is there, and so reflect waves whole; `BounceBack` half a cell further out, where walls are:
@@ -95,12 +97,13 @@ class Velocity:
             target.write(speeds_at(values, places))
 
         assign(self.value)
+        timed = timed_at(space, over, places, self.value, target, AT_CELLS)
         steps = _completed(space, site, over, self.scheme, None, u)
-        n = len(site.links)
+        given: dict[str, Any] = {"links": len(site.links), "assign": None if timed else assign, "timed": timed}
         if ramp is None:
-            return Part(site.name, steps, links=n, begin=((),), assign=assign)
+            return Part(site.name, steps, begin=((),), **given)
         grown = [[ramp.loop, *step] for step in steps]
-        return Part(site.name, grown, links=n, begin=((ramp.begin,),), assign=assign, state=ramp.state)
+        return Part(site.name, grown, begin=((ramp.begin,),), state=ramp.state, **given)
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,9 @@ class Pressure:
     ----------
     density
         One for all, an array over the cells of the side, or a function of positions ``(n, d)`` that returns ``(n,)``.
-        `Part.assign` changes it between steps. One number is that in the middle of the side: under a uniform force it
-        goes on along the side as in fluid at rest (`fluxloom.lbm.boundaries.column`); others are taken as they are.
+        `Part.assign` changes it between steps; or an `fluxloom.lbm.boundaries.in_time.InTime`. One number is that in
+        the middle of the side: under a uniform force it goes on along the side as in fluid at rest
+        (`fluxloom.lbm.boundaries.column`); others are taken as they are.
     scheme
         `AntiBounceBack` sets it half a cell beyond the cells, with the velocity that comes out; `RegularisedCells` and
         `ZouHe` at the centres of the cells at the side. Those two are exact in a channel, but reflect an oscillation
@@ -160,7 +164,9 @@ class Pressure:
         above = _dat(space, over, f"{site.name} density", 1)
         places = cell_places(space, site, 0.0 if self.on_cells else 0.5)
         densities = Densities(space, site, places, above, self.density, beyond=not self.on_cells)
-        given: dict[str, Any] = {"assign": densities.assign, "carry": densities.carry}
+        timed = timed_at(space, over, places, self.density, above, AT_CELLS if self.on_cells else AT_LINKS)
+        given: dict[str, Any] = {"carry": densities.carry, "timed": timed}
+        given["assign"] = None if timed else densities.assign
         n = len(site.links)
         if isinstance(self.scheme, AntiBounceBack):
             steps, begin, state = _turned(space, site, over, above, self.scheme.kept(space.box.shape[axis]))
@@ -189,6 +195,13 @@ def cell_places(space: Space, site: Site, beyond: float = 0.0) -> Places:
     positions = at.astype(np.float64)
     positions[:, axis] += beyond * outward
     return Places(site.name, positions, *space.box.across(site.cells, axis), space.context.comm)
+
+
+def timed_at(space: Space, over: Elements, places: Places, values: Any, out: Dat, delay: float) -> list[Timed]:
+    """Return what sets values anew in every step: nothing where they do not change."""
+    if not (isinstance(values, InTime) and values.changes):
+        return []
+    return [Timed(space.context, over.set, places.positions, values, out, delay)]
 
 
 def pull_at(space: Space, over: Elements, name: str) -> Argument | Global:

@@ -37,6 +37,8 @@ class MeshFormat:
         ``cell_data`` and ``point_data`` (name to values, or None), and of results ``time`` (seconds, or None).
     data
         Whether it holds values on points and cells: results can be written in it then.
+    units
+        Whether ``write`` takes ``units``, name of the values to their unit.
     zones, steps
         Whether ``read`` takes ``zone``, one of several meshes in a file, and ``step``, one of several times.
     """
@@ -45,6 +47,7 @@ class MeshFormat:
     read: Callable[..., MeshData | Fields] | None
     write: Callable[..., None] | None
     data: bool = False
+    units: bool = False
     zones: bool = False
     steps: bool = False
 
@@ -55,11 +58,12 @@ def formats() -> Registry[MeshFormat]:
     registry.register("su2", MeshFormat((".su2",), _late("su2:read_su2"), _late("su2:write_su2"), zones=True))
     registry.register("gmsh", MeshFormat((".msh",), _late("gmsh:read_gmsh"), _late("gmsh:write_gmsh")))
     registry.register("cgns", MeshFormat((".cgns",), _late("cgns:read_cgns"), None, zones=True))
-    registry.register("vtu", MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True))
+    vtu = MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True, units=True)
+    registry.register("vtu", vtu)
     inp = MeshFormat((".inp",), _late("abaqus:read_abaqus"), _late("adapter:write_meshio"))
     registry.register("abaqus", inp)
     read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
-    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, steps=True))
+    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, units=True, steps=True))
     return registry
 
 
@@ -187,6 +191,7 @@ def write(
     cell_data: Mapping[str, npt.ArrayLike] | None = None,
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     format: str | None = None,
+    units: Mapping[str, str] | None = None,
     **options: Any,
 ) -> None:
     """Write a mesh, with values on cells and points where the format holds them.
@@ -201,6 +206,8 @@ def write(
         Name to values, ``(n,)`` or ``(n, components)``; cells in global order.
     format
         Name of the format, when the suffix does not tell, or the place of a `MeshFormat`, ``"module:NAME"``.
+    units
+        Name of the values to their unit; written where the format holds units.
     **options
         Of the format.
 
@@ -215,7 +222,7 @@ def write(
     if chosen.write is None:
         raise MeshError(f"{path}: the format {name!r} can be read but not written")
     if chosen.data:
-        options |= {"cell_data": cell_data, "point_data": point_data}
+        options |= {"cell_data": cell_data, "point_data": point_data} | ({"units": units} if chosen.units else {})
     elif cell_data or point_data:
         raise MeshError(f"{path}: {name} files hold no data; write a .vtu or .vtkhdf file")
     chosen.write(path, mesh, **options)

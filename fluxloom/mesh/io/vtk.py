@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ def write_vtu(
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     patches: bool | None = None,
     time: float | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> None:
     """Write a VTU file.
 
@@ -50,6 +51,8 @@ def write_vtu(
         are no data (a mesh file rather than a snapshot).
     time
         Of the values, seconds; ParaView shows it.
+    units
+        Name of the values to their unit; readers of VTK know it as ``vtkDataArray::UNITS_LABEL``.
 
     Raises
     ------
@@ -71,7 +74,9 @@ def write_vtu(
     xml += declare("connectivity", vtk.connectivity) + declare("offsets", vtk.offsets[1:])
     xml += declare("types", vtk.types) + "</Cells>\n"
     for tag, data in (("PointData", vtk.point_data), ("CellData", vtk.cell_data)):
-        xml += f"<{tag}>\n" + "".join(declare(name, values) for name, values in data.items()) + f"</{tag}>\n"
+        xml += f"<{tag}>\n" + "".join(
+            declare(name, values, (units or {}).get(name, "")) for name, values in data.items()
+        ) + f"</{tag}>\n"
     xml += "</Piece>\n</UnstructuredGrid>\n"
     try:
         with Path(path).open("wb") as file:
@@ -99,7 +104,7 @@ class _Appended:
         self.blocks: list[Array] = []
         self._offset = 0
 
-    def declare(self, name: str, values: Array) -> str:
+    def declare(self, name: str, values: Array, unit: str = "") -> str:
         """Append an array and return its XML element."""
         if values.dtype.str[1:] not in VTU_TYPES:
             raise MeshError(f"{self.path}: data {name!r} have the type {values.dtype}, unknown to VTU files")
@@ -110,6 +115,11 @@ class _Appended:
             text += f' NumberOfComponents="{values.shape[1]}"'
         if name == PATCH_NAMES:
             text += f' NumberOfTuples="{len(values)}"'
-        text += f' format="appended" offset="{self._offset}"/>\n'
+        text += f' format="appended" offset="{self._offset}"'
+        if unit:
+            key = f'<InformationKey name="UNITS_LABEL" location="vtkDataArray">{escape(unit)}</InformationKey>'
+            text += f">\n{key}\n</DataArray>\n"
+        else:
+            text += "/>\n"
         self._offset += 8 + values.nbytes
         return text

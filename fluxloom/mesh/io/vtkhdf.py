@@ -37,13 +37,16 @@ def write_vtkhdf(
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     patches: bool | None = None,
     time: float | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> None:
     """Write a VTKHDF file.
 
     Parameters
     ----------
     path, mesh, cell_data, point_data, patches, time
-        As in `fluxloom.mesh.io.vtk.write_vtu`; the file has one step in time then.
+        As in `fluxloom.mesh.io.vtk.write_vtu`; with a time the file has one step in time.
+    units
+        Name of the values to their unit, the attribute ``units`` of their data sets.
 
     Raises
     ------
@@ -70,6 +73,8 @@ def write_vtkhdf(
                 target = root.create_group(group)
                 for name, values in data.items():
                     target[name] = values
+                    if unit := (units or {}).get(name):
+                        target[name].attrs["units"] = unit
             if vtk.patch_names is not None:
                 root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
             if time is not None:

@@ -57,6 +57,7 @@ class Earlier:
 def examine(
     folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool],
     allow_changes: bool = False,
+    ways: tuple[str, str, str] = ("--overwrite", " with --output", "--allow-changes"),
 ) -> Earlier:  # fmt: skip
     """Return what this run does in its folder. Nothing is changed there.
 
@@ -72,6 +73,9 @@ def examine(
         Whether there is a checkpoint.
     allow_changes
         Whether the run goes on from a checkpoint of another case.
+    ways
+        How the user overwrites, chooses another directory, and goes on with another case, for messages; the last one is
+        empty where that cannot be.
 
     Raises
     ------
@@ -88,8 +92,8 @@ def examine(
         others = [name for name in found if not name.startswith("checkpoint.")]
         if others and not anew:
             raise CaseError(
-                f"output directory {path}: there are results of no run that is known ({_listed(others)}); --overwrite "
-                "replaces them, or choose another directory with --output"
+                f"output directory {path}: there are results of no run that is known ({_listed(others)}); "
+                f"{ways[0]} replaces them, or choose another directory{ways[1]}"
             )
         return Earlier(goes_on=not anew, files=tuple(found) if anew else ())
     names = tuple(name for name in record.get("files", ()) if isinstance(name, str))
@@ -103,10 +107,10 @@ def examine(
             raise CaseError(f"output directory {path}: --allow-changes: there is no checkpoint to go on from")
         return Earlier(record, goes_on=True, files=names)
     if differing:
+        changed = f", {ways[2]} goes on from its checkpoint with this case" if ways[2] else ""
         raise CaseError(
             f"output directory {path}: it holds results of another case ({record.get('status', '?')}): "
-            f"{_listed(differing, '; ')}. --overwrite replaces them, --allow-changes goes on from its checkpoint with "
-            "this case, or choose another directory with --output"
+            f"{_listed(differing, '; ')}. {ways[0]} replaces them{changed}, or choose another directory{ways[1]}"
         )
     over = _over(record, case)
     if over is not None and output_differences(before, case) and not has_checkpoint():

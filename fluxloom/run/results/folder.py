@@ -21,8 +21,8 @@ __all__ = ["CHECKPOINT", "RECORD", "ResultFolder", "known_results"]
 
 RECORD, CHECKPOINT = "run.json", "checkpoint.h5"
 _RESULTS = (
-    "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
-    "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*",
+    "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "line_*.csv", "spectrum_*.csv", "final.*",
+    "diverged.*", "slice_*.vti", "snapshot_*.vt*", "wall_*.csv", "*.pvd", "*.series", "checkpoint.h5*",
 )  # fmt: skip
 _SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?)$")
 """Of files that a run writes; other names in a record are not believed."""

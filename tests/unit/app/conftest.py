@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fluxloom.dsl.context import Context
-from fluxloom.mesh import box2d
+from fluxloom.mesh import MeshData, box2d
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 
@@ -64,6 +64,9 @@ class FakeFlow(Flow):
             pressure[7:9] = np.nan
         return {"density": np.ones(self.cells), "pressure": pressure}
 
+    def mesh(self) -> MeshData:
+        return box2d(4, 3)
+
     def summary(self, until: Until) -> list[tuple[str, str]]:
         return [("residual", f"{0.5**self.step:.3e}")]
 
@@ -73,7 +76,7 @@ class FakeFlow(Flow):
 
 def fake_run(**how: Any) -> FlowRun[FakeFlow]:
     """Return a run of it."""
-    return FlowRun(FakeFlow(**how), "fake", Until(), lambda: box2d(4, 3))
+    return FlowRun(FakeFlow(**how), "fake", Until())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.volumes import ControlVolumes
 
 CASE = """
@@ -66,7 +66,7 @@ def volumes_of(path: Path, *changes: tuple[str, str]) -> ControlVolumes:
     file.write_text(text)
     case, application = load_case(file)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     return runner.flow.solver.volumes
 
 

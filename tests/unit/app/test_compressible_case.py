@@ -16,7 +16,7 @@ import pytest
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
 from fluxloom.app.loading import applications
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh import box2d, write
 from fluxloom.run.flow_run import FlowRun
@@ -67,8 +67,8 @@ def stream(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "stream.toml")
 
 
-def build(path: Path, device: str = "cpu") -> FlowRun[CompressibleRun]:
-    return built(CompressibleRun, path, device)
+def build(path: Path, device: str = "cpu") -> FlowRun[Compressible]:
+    return built(Compressible, path, device)
 
 
 def test_registered() -> None:
@@ -280,7 +280,7 @@ def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., Simpl
     )
     assert history["bothlift"][0] == pytest.approx(0.0, abs=1e-12)
     surface = np.genfromtxt(out / "surface_ymin.csv", delimiter=",", names=True)
-    assert surface.dtype.names == ("x", "y", "nx", "ny", "area", "p", "cp")
+    assert surface.dtype.names == ("x", "y", "nx", "ny", "area", "p", "T", "cp")
     assert surface["x"] == pytest.approx((np.arange(12) + 0.5) / 6)
     record = json.loads((out / "run.json").read_text())
     assert {"history.csv", "surface_ymin.csv", "history.png", "mach.png", "pressure.png"} <= set(record["files"])
@@ -364,7 +364,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([(XMIN, XMIN + "centre = [0.0, 0.0]\n")], "centre is there but vortex is not"),
         ([(XMIN, XMIN + 'vortex = ["ymin"]\n'), SPAN, ENDS], "patch 'xmin': vortex: it is one of flows in a plane"),
         ([(YMIN, YMIN + "velocity = [1.0]\n")], "boundary.ymin.velocity: 2 numbers are wanted"),
-        ([WALL], 'boundary.ymin: a wall with friction needs gas.viscosity; or type = "slip"'),
+        ([WALL], "boundary.ymin: a wall with friction needs a gas with a viscosity; or take one that slips"),
         ([("[run]", '[scheme]\nflux = "row"\n[run]')], "scheme.flux: unknown flux 'row'; did you mean 'roe'?"),
         ([("[run]", '[scheme]\nloops = "facs"\n[run]')], "loops: unknown loop of fluxes 'facs'; did you mean 'faces'?"),
         ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is a number of limiter, whi"),
@@ -378,11 +378,11 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([SPAN, ENDS, ("mach = 0.5", "mach = 0.5\nbeta = -1.0")], "boundary.zmin: the free stream [0.99"),
         ([('"slip"', '"symmetry"')], "boundary.ymin: the free stream [0.999391, 0.034899] has a component across"),
         ([("[run]", "[gas]\nmu = 1.0\n[run]")], 'gas: mu is a number of viscosity, which is none'),
-        ([("[run]", "[forces.ymn]\n[run]")], "forces: no patch 'ymn'; did you mean 'ymin'?"),
-        ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces on ymin: a point of 2 coordinates"),
+        ([("[run]", "[forces.ymn]\n[run]")], "forces.ymn: no patch 'ymn'; did you mean 'ymin'?"),
+        ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces.ymin: point: 2 coordinates are wanted"),
         ([("mach = 0.5\n", ""), ("[run]", "[forces.ymin]\n[run]")], "forces.ymin: reference: the free stream is at"),
-        ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface.patches: no patch 'ymn'; did you mean 'ymin'?"),
-        ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface.cuts: the mesh has 2 dimensions"),
+        ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface: no patch 'ymn'; did you mean 'ymin'?"),
+        ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface: cuts: the mesh has 2 dimensions"),
         ([("[run]", "[surface]\ncuts = [0.1]\n[run]")], "cuts is there but patches is not"),
         ([("[run]", "[initial]\nleft = [1.0, 0.0, 0.0, 1.0]\n[run]")], "give both of left and right"),
         ([("[run]", '[initial]\npressure = "x - 1"\n[run]')], "initial.pressure: above 0 is wanted"),

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.app.cases.compressible_observers import BalanceObserver
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
+from fluxloom.monitors.forces import Forces
 from tests.unit.app.flow_cases import built
 
 Array = npt.NDArray[np.float64]
@@ -59,13 +59,13 @@ def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, pe
         point="0.25, 0.0, 0.0" if cells else "0.25, 0.0",
     )  # fmt: skip
     path.write_text(text)
-    runner = built(CompressibleRun, path)
+    runner = built(Compressible, path)
     while not runner.finished:
         runner.advance()
         assert runner.flow.solver.steps < 100
-    monitor = next(item for item in runner.monitors if isinstance(item, BalanceObserver))
-    found = monitor.coefficients()["airfoil"]
-    return np.array([found.drag, found.lift, found.moment])
+    monitor = next(item for item in runner.monitors if isinstance(item, Forces))
+    monitor.now()
+    return np.array([monitor.cd, monitor.cl, monitor.cm])
 
 
 @pytest.mark.parametrize("limiter", ["none", "venkatakrishnan"])

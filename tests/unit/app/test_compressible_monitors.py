@@ -13,7 +13,7 @@ import pytest
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
 from fluxloom.run.results.folder import ResultFolder
@@ -63,17 +63,17 @@ threads = 1
 """
 
 
-def build(text: str, folder: Path) -> FlowRun[CompressibleRun]:
+def build(text: str, folder: Path) -> FlowRun[Compressible]:
     folder.mkdir(exist_ok=True)
     path = folder / "case.toml"
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     return runner
 
 
-def run(text: str, folder: Path, steps: int = 0) -> FlowRun[CompressibleRun]:
+def run(text: str, folder: Path, steps: int = 0) -> FlowRun[Compressible]:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     runner = build(text, folder)
     runner.begin(ResultFolder(folder))

@@ -15,7 +15,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import CompressibleRun
+from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.agglomeration import Grouping
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
@@ -69,16 +69,16 @@ centre = [1.0, 0.5]
 BOX = re.sub(r'type = ".*"', 'type = "slip"\nvelocity = "mesh"', CASE.replace("mach = 0.5\nalpha = 2.0", "")) + TURNING
 
 
-def build(text: str, folder: Path) -> FlowRun[CompressibleRun]:
+def build(text: str, folder: Path) -> FlowRun[Compressible]:
     path = folder / "case.toml"
     path.write_text(text, encoding="utf-8")
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, CompressibleRun)
+    assert isinstance(runner.flow, Compressible)
     return runner
 
 
-def run(text: str, folder: Path, steps: int = 0) -> FlowRun[CompressibleRun]:
+def run(text: str, folder: Path, steps: int = 0) -> FlowRun[Compressible]:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     folder.mkdir(exist_ok=True)
     runner = build(text, folder)

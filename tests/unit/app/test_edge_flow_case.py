@@ -17,8 +17,9 @@ from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlowRun
+from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.mesh.io import read_fields
+from fluxloom.run import session
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.gathering import gathered
 from fluxloom.run.march import march
@@ -77,8 +78,8 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeFlowRun]:
-    return built(EdgeFlowRun, path, device, comm)
+def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeFlow]:
+    return built(EdgeFlow, path, device, comm)
 
 
 def test_channel(channel: Write) -> None:
@@ -244,9 +245,9 @@ def test_tuned_at_the_start(channel: Write, tmp_path: Path, monkeypatch: pytest.
     )
     assert case.run.tune == "startup"
 
-    def made() -> FlowRun[EdgeFlowRun]:
+    def made() -> FlowRun[EdgeFlow]:
         runner = application.build(case, Context("cpu", threads=1))
-        assert isinstance(runner.flow, EdgeFlowRun)
+        assert isinstance(runner.flow, EdgeFlow)
         return advanced(runner, 1)
 
     runner = made()
@@ -358,7 +359,7 @@ def test_results_that_cannot_be_written_are_all_named(
         raise FluxloomError(f"{path}: cannot be written: the disk is full")
 
     written = folder_module.write_json
-    monkeypatch.setattr("fluxloom.app.job_output.write_fields", full)
+    monkeypatch.setattr(session, "write_fields", full)
     end = lambda path, record: full(path) if record["status"] != "running" else written(path, record)  # noqa: E731
     monkeypatch.setattr(folder_module, "write_json", end)
     out = tmp_path / "out"

@@ -17,7 +17,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.flows.transport import EdgeTransportRun
+from fluxloom.flows.transport import Transport
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.flow_run import FlowRun
@@ -94,8 +94,8 @@ def plume(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "plume.toml")
 
 
-def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[EdgeTransportRun]:
-    return built(EdgeTransportRun, path, device, comm)
+def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> FlowRun[Transport]:
+    return built(Transport, path, device, comm)
 
 
 def test_solver_of_the_tables(plume: Write) -> None:

@@ -40,7 +40,7 @@ def test_how_repeatable(
 ) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE)
-    words = ["run", str(path), "-o", str(tmp_path / "out"), "--schedule", schedule]
+    words = ["run", str(path), "-o", str(tmp_path / "out"), "--set", f"run.schedule={schedule}"]
     assert main(words) == code
     found = capsys.readouterr()
     assert said in " ".join((found.out + found.err).split())

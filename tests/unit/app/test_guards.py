@@ -11,7 +11,7 @@ import pytest
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
-from fluxloom.mesh import box2d
+from fluxloom.mesh import MeshData, box2d
 from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
@@ -424,6 +424,9 @@ class Steady(Flow):
         self.context = Context("reference")
         self.watched = Watch(10, (), (), steady=True)
 
+    def mesh(self) -> MeshData:
+        return box2d(2, 2)
+
     def watch(self, table: object, until: Until) -> Any:
         return self.watched
 
@@ -445,7 +448,7 @@ class Steady(Flow):
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
     from fluxloom.run.guard_limits import GuardLimits
 
-    runner = FlowRun(Steady(), "steady", Until(), lambda: box2d(2, 2))
+    runner = FlowRun(Steady(), "steady", Until())
     guards = Guards(GuardLimits(), runner, Context("reference"))
     guards.begin()
     for number, residual in enumerate(residuals, start=1):

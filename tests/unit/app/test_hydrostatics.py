@@ -193,6 +193,6 @@ def test_the_walls_of_a_closed_box_carry_its_weight(tmp_path: Path) -> None:
     """To round-off, when nothing changes any more: a lid moves the fluid, and the walls hold it."""
     runner = after(tmp_path / "case.toml", LID, 300)
     assert runner.residual() < 1e-11
-    everything = runner.monitors[0].forces.now()
+    everything = runner.monitors[0].now().force
     assert everything == pytest.approx([0.0, -3.0], abs=1e-10)
     assert np.abs(velocity(runner)).max() > 0.1

@@ -13,7 +13,7 @@ import pytest
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, PreconditionerError, SolverError
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.fv.eddy_viscosity import EddyViscosity, S3pqr, Smagorinsky, Wale
 from fluxloom.fv.projection_schemes import RungeKutta
 from fluxloom.linalg import DampedJacobi, SmoothedAggregation
@@ -51,8 +51,8 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path, device: str = "cpu") -> FlowRun[IncompressibleRun]:
-    return built(IncompressibleRun, path, device)
+def build(path: Path, device: str = "cpu") -> FlowRun[Incompressible]:
+    return built(Incompressible, path, device)
 
 
 def test_registered() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.fv.place_noise import place_noise
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
@@ -60,14 +60,14 @@ def case(tmp_path: Path, **parts: str) -> Path:
     return path
 
 
-def build(path: Path) -> FlowRun[IncompressibleRun]:
+def build(path: Path) -> FlowRun[Incompressible]:
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, IncompressibleRun)
+    assert isinstance(runner.flow, Incompressible)
     return runner
 
 
-def run(tmp_path: Path, **parts: str) -> tuple[FlowRun[IncompressibleRun], Path]:
+def run(tmp_path: Path, **parts: str) -> tuple[FlowRun[Incompressible], Path]:
     """Return a runner after its run, and where its files are."""
     runner, out = build(case(tmp_path, **parts)), tmp_path / "out"
     out.mkdir()

@@ -12,7 +12,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.mesh import box2d, write
 from fluxloom.mesh.mesh import MeshData
 
@@ -62,7 +62,7 @@ def fields(comm: Comm, path: Path) -> dict[str, np.ndarray]:
     """Return fields after some steps in the order of the places of the cells, and these."""
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, comm=comm, tuning=False))
-    assert isinstance(runner.flow, IncompressibleRun)
+    assert isinstance(runner.flow, Incompressible)
     for _ in range(5):
         runner.advance()
         assert np.isfinite(runner.residual())
@@ -99,7 +99,7 @@ def test_neighbours_have_near_numbers(tmp_path: Path) -> None:
         )
         model, application = load_case(path)
         runner = application.build(model, Context("cpu", threads=1, tuning=False))
-        assert isinstance(runner.flow, IncompressibleRun)
+        assert isinstance(runner.flow, Incompressible)
         cv = runner.flow.solver.volumes
         pairs = cv.faces[: cv.interior]
         farthest[name] = int(np.abs(pairs[:, 0] - pairs[:, 1]).max())

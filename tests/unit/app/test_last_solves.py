@@ -12,8 +12,8 @@ import pytest
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.flows.edge_flow import EdgeFlowRun
-from fluxloom.flows.incompressible import IncompressibleRun
+from fluxloom.flows.edge_flow import EdgeFlow
+from fluxloom.flows.incompressible import Incompressible
 from fluxloom.linalg import ConjugateGradient, Status
 from fluxloom.run.march import March, march
 from fluxloom.run.results.tables import ResidualLog
@@ -39,8 +39,8 @@ iterations = 9
 threads = 1
 """
 KINDS: dict[str, tuple[Any, dict[str, str]]] = {
-    "incompressible": (IncompressibleRun, {"pressure": 'preconditioner = "jacobi"', "dt": "0.01", "mesh": ""}),
-    "edge_flow": (EdgeFlowRun, {"mesh": 'kind = "triangle"', "dt": "0.01", "pressure": ""}),
+    "incompressible": (Incompressible, {"pressure": 'preconditioner = "jacobi"', "dt": "0.01", "mesh": ""}),
+    "edge_flow": (EdgeFlow, {"mesh": 'kind = "triangle"', "dt": "0.01", "pressure": ""}),
 }
 WEAK = 1e4
 """Times the tolerance, at which the recurrence of a solve that is not checked ends."""
@@ -76,7 +76,7 @@ def runner_of(path: Path, solver: str, time: str, comm: Comm | None = None, **pa
 def left(runner: Any) -> float:
     """Return ``|b - A x| / |b|`` of the last solve, from its numbers."""
     flow = runner.flow.solver
-    if isinstance(runner.flow, EdgeFlowRun):
+    if isinstance(runner.flow, EdgeFlow):
         matrix, b, x = flow.loops.matrix, flow.loops.b, flow.loops.rise
     else:
         matrix, b, x = flow.poisson, flow.b, flow.phi

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.expressions import Expression
 from fluxloom.core.errors import CaseError
+from fluxloom.values.expressions import Expression
 
 PLANE = """
 [case]

@@ -32,6 +32,7 @@ from fluxloom.dsl.ranked import ExchangeTime
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
+from fluxloom.run import interruption
 from fluxloom.run.files import (
     atomic,
     fields_name,
@@ -236,8 +237,8 @@ def test_interruption(fake_runner: Callable[..., Any]) -> None:
 
 def test_an_iteration_that_does_not_end(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One signal is enough: an iteration gets some time to finish, and no more."""
-    monkeypatch.setattr("fluxloom.run.interruption._GRACE", 0.2)
-    monkeypatch.setattr("fluxloom.run.interruption._SAME_SIGNAL", 0.1)
+    monkeypatch.setattr(interruption, "_GRACE", 0.2)
+    monkeypatch.setattr(interruption, "_SAME_SIGNAL", 0.1)
     runner = fake_runner()
 
     def advance() -> None:
@@ -258,7 +259,7 @@ def test_second_interruption(fake_runner: Callable[..., Any], monkeypatch: pytes
     log = ResidualLog(None)
     before = signal.getsignal(signal.SIGINT)
     assert march(fake_runner(stop_at=4, signals=2), 5, log).status == "interrupted"  # what a launcher repeats
-    monkeypatch.setattr("fluxloom.run.interruption._SAME_SIGNAL", -1.0)
+    monkeypatch.setattr(interruption, "_SAME_SIGNAL", -1.0)
     with pytest.raises(KeyboardInterrupt):
         march(fake_runner(stop_at=4, signals=2), 5, log)
     assert signal.getsignal(signal.SIGINT) is before

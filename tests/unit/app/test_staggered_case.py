@@ -14,7 +14,7 @@ from fluxloom.app.loading import applications, load_case
 from fluxloom.app.startup import tune_at_start
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.staggered import StaggeredRun
+from fluxloom.flows.staggered import Staggered
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.flow_run import FlowRun
@@ -63,11 +63,11 @@ def channel(tmp_path: Path) -> Write:
     return writer(CASE, tmp_path / "channel.toml")
 
 
-def build(path: Path) -> FlowRun[StaggeredRun]:
-    return built(StaggeredRun, path)
+def build(path: Path) -> FlowRun[Staggered]:
+    return built(Staggered, path)
 
 
-def ran(path: Path, out: Path, steps: int) -> FlowRun[StaggeredRun]:
+def ran(path: Path, out: Path, steps: int) -> FlowRun[Staggered]:
     """Return a runner behind some steps, with its files."""
     runner = build(path)
     out.mkdir(exist_ok=True)
@@ -212,7 +212,7 @@ def test_wrong_tables(channel: Write, old: str, new: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (YMAX, "", "boundary: boundaries: the side 'ymax' has none; give it one, or make its axis periodic"),
+        (YMAX, "", "boundary: the side 'ymax' has none; give it one, or make its axis periodic"),
         ("[boundary.ymax]", "[boundary.ymx]", "no side 'ymx'; did you mean 'ymax'"),
         (XMAX, '[boundary.xmax]\ntype = "wall"\n', "more in, and no side is an outflow"),
         (YMAX, YMAX + "velocity = [0.0, 1.0]\n", "ymax: a wall slides along itself"),

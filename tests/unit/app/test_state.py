@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import units_of
+from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.comm.threads import run_threads
@@ -25,6 +24,7 @@ SAVED = {"checkpoint.every": 1}
 QUICK = "edge_transport"
 RANKS = {
     "airfoil": 1e-13, "tsunami": 1e-12, "edge_transport": 1e-13, "lattice pull": 1e-12, "compressible in time": 1e-12,
+    "compressible values": 1e-12,
     "incompressible closed": 1e-4, "edge_flow": 1e-4, "incompressible scalar": 1e-4, "compressible local": 1e-8,
     "lattice list": 1e-12, "lattice push": 1e-12, "lattice moving": 0.0, "lattice particles": 0.0,
     "lattice elastic": 0.0,

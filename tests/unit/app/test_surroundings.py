@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.toml import read_toml
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.core.processors import default_threads, quota
 from fluxloom.toolchain.compiler import find_compiler
+from fluxloom.values.expressions import Expression
 
 ROOT = Path(__file__).resolve().parents[3]
 VERBS = ["", "run", "check", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices", "mesh", "mesh info"]
@@ -57,7 +57,7 @@ def test_help_is_not_cut(columns: int, monkeypatch: pytest.MonkeyPatch, capsys: 
         told = " ".join(capsys.readouterr().out.split())
         assert "\u2026" not in told
         if verb == "run":
-            assert '("gather,block=256,lanes=8")' in told.replace(" ", "")
+            assert "as flow.alpha=4; any number of times." in told
         if verb == "":
             assert "Run a case file and write its results; options go before what the file says." in told
 

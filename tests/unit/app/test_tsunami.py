@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.expressions import Expression
-from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.loading import applications, load_case
-from fluxloom.core.errors import CaseError
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import TsunamiRun
+from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.mesh import box2d, box3d, write
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.values.expressions import Expression
+from fluxloom.values.tables import read_raster, read_series
 
 CASE = """
 [case]
@@ -72,10 +72,10 @@ def pond(tmp_path: Path) -> Write:
     return write_case
 
 
-def build(path: Path) -> FlowRun[TsunamiRun]:
+def build(path: Path) -> FlowRun[ShallowWater]:
     case, application = load_case(path)
     runner = application.build(case, Context("cpu", threads=1, tuning=False))
-    assert isinstance(runner.flow, TsunamiRun)
+    assert isinstance(runner.flow, ShallowWater)
     return runner
 
 
@@ -133,7 +133,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ('expression = "-0.5 + 0.2 * x"', "positive_down = true", "bathymetry: give one of the keys expression, file"),
         ('type = "outflow"', 'type = "outlow"', "boundary.xmin.type: unknown value \"outlow\"; did you mean 'outflow'"),
         ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
-        ('type = "outflow"', 'type = "level"', "boundary.xmin: give one of the keys expression, file"),
+        ('type = "outflow"', 'type = "level"', 'boundary.xmin: type = "level" needs surface'),
         ('type = "outflow"', 'type = "level"\nexpression = "sin(x)"', "unknown name 'x'"),
         ("a = [1.0, 1.0]", "a = [1.0]", "gauges.points.a"),
         ("time = 0.2", "time = 0", "run.time: must be greater than 0, got 0"),
@@ -144,7 +144,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest: 1e-12 makes 2.0e+11 steps until run.time"),
         ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
         ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
-        ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, expression, file, every, still, until)"),
+        ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, surface, every, still, until)"),
         ("a = [1.0, 1.0]", '"a,b" = [1.0, 1.0]', "gauges.points: a gauge cannot be called 'a,b'"),
         ("a = [1.0, 1.0]", "a = [1.0, 1.0, 1.0]", "gauges.points.a: must have at most 2 values, got 3"),
         ("[run]", '[[event]]\ntime = -1.0\nexpression = "1"\n[run]', "event.0.time: must be at least 0, got -1.0"),
@@ -161,7 +161,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("[boundary.xmin]", "[boundary.xmim]", "boundary.xmim: the mesh has no such patch; did you mean 'xmin'?"),
+        ("[boundary.xmin]", "[boundary.xmim]", "boundary: the mesh has no patch 'xmim'; did you mean 'xmin'?"),
         ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
         ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
         ('"-0.5 + 0.2 * x"', '"1 / 0"', "bathymetry.expression: '1 / 0' is inf at ("),
@@ -169,7 +169,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ('"-0.5 + 0.2 * x"', '"-1 + sqrt(x - 2)"', "bathymetry.expression: '-1 + sqrt(x - 2)' is nan at ("),
         ("[boundary.xmin]", 'velocity_x = "0 / 0"\n[boundary.xmin]', "initial.velocity_x: '0 / 0' is nan at ("),
         ("[run]", '[[event]]\nexpression = "log(x - 9)"\n[run]', "event.0.expression: 'log(x - 9)' is nan at ("),
-        ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.expression: '1 / (t"),
+        ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.surface: '1 / (t"),
     ],
 )
 def test_mistakes_found_when_building(pond: Write, old: str, new: str, expected: str) -> None:
@@ -302,3 +302,31 @@ def test_series_from_a_file(pond: Write, tmp_path: Path) -> None:
     runner = build(pond(('type = "outflow"', f'type = "incident"\nfile = "{path}"')))
     runner.advance()
     assert runner.flow.solver.survey().inflow > 0.0
+
+
+def test_surfaces_in_the_words_of_all_values(pond: Write, tmp_path: Path) -> None:
+    """The keys of before are the values of now; a series of now may end where the run does not."""
+    path = tmp_path / "wave.csv"
+    path.write_text("time,surface,other\n0,0,0\n0.1,0.05,0\n0.15,0.05,0\n")
+    pairs = [
+        ('expression = "0.1 * t"', 'surface = "0.1 * t"'),
+        ('expression = "0.1 * t"\nevery = 0.05', 'surface = "0.1 * t"\nevery = 0.05'),
+        (f'file = "{path}"', f'surface = {{ type = "series", file = "{path}", column = "surface", outside = "hold" }}'),
+    ]
+    for old, new in pairs:
+        found = []
+        for words in (old, new):
+            runner = build(pond(('type = "outflow"', f'type = "incident"\n{words}')))
+            for _ in range(3):
+                runner.advance()
+            found.append(runner.flow.solver.survey())
+        assert found[0] == found[1]
+        assert found[0].inflow > 0.0
+    for words, expected in (
+        (f'surface = {{ type = "series", file = "{path}" }}', "has no value at t = "),
+        (f'surface = "t"\nfile = "{path}"', "give only one of surface and file"),
+        ("surface = 0.1\nevery = 0.1", "every is of a surface that is a formula"),
+        ('surface = { type = "serie" }', "did you mean 'series'"),
+    ):
+        with pytest.raises((CaseError, SolverError), match=expected):
+            build(pond(('type = "outflow"', f'type = "incident"\n{words}'))).flow.solver.advance_to(0.2)

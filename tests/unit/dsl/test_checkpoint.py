@@ -13,6 +13,7 @@ from fluxloom import RW, Inc, Max, Read, Write
 from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.solvers.airfoil import Airfoil
 
 
 class Killed(Exception):
@@ -357,12 +358,12 @@ def mesh() -> AirfoilMesh:
     return airfoil_mesh(12, 8)
 
 
-def airfoil(mesh: AirfoilMesh, device: str = "cpu", layout: object = None) -> fl.Airfoil:  # type: ignore[name-defined]
+def airfoil(mesh: AirfoilMesh, device: str = "cpu", layout: object = None) -> Airfoil:
     ctx = fl.Context(device, threads=1, schedule=fl.Schedule(deterministic="global"))
-    return fl.Airfoil(ctx, mesh, layout=layout)
+    return Airfoil(ctx, mesh, layout=layout)
 
 
-def fly(flow: fl.Airfoil, steps: int) -> list[float]:  # type: ignore[name-defined]
+def fly(flow: Airfoil, steps: int) -> list[float]:
     found = []
     for k in range(steps):
         flow.iterate()
@@ -395,12 +396,12 @@ def test_chain_stays_fused_and_checkpoints_at_its_beginning(mesh: AirfoilMesh, t
 @pytest.mark.parametrize("place", ["local", "period"])
 def test_restart_inside_a_chain(mesh: AirfoilMesh, place: str, tmp_path: Path) -> None:
     """A chain whose best place is in its middle is entered there, and gone on with from there."""
-    def build() -> tuple[fl.Airfoil, fl.Chain]:  # type: ignore[name-defined]
+    def build() -> tuple[Airfoil, fl.Chain]:
         flow = airfoil(mesh)
         stage = (flow.adt_calc, flow.res_calc, flow.bres_calc)
         return flow, fl.Chain([*stage, flow.update, flow.save_soln, *stage, flow.update])
 
-    def run(parts: tuple[fl.Airfoil, fl.Chain], steps: int) -> np.ndarray:  # type: ignore[name-defined]
+    def run(parts: tuple[Airfoil, fl.Chain], steps: int) -> np.ndarray:
         parts[0].save_soln()
         for _ in range(steps):
             parts[1]()

@@ -31,6 +31,7 @@ from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
 from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
 from fluxloom.mesh.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil import Airfoil
 
 N = 20_000
 ROOT = Path(__file__).resolve().parents[3]
@@ -394,7 +395,7 @@ def fly(path: Path, steps: int, pause: float, out: Path) -> None:
         Disk.write = lambda self, data: (time.sleep(pause), write(self, data))[1]  # type: ignore[method-assign]
         Disk.sync = lambda self: (time.sleep(5 * pause), sync(self))[1]  # type: ignore[method-assign]
     context = fl.Context("cpu", threads=1, schedule=fl.Schedule(deterministic="global"))
-    flow = fl.Airfoil(context, airfoil_mesh(8, 6))
+    flow = Airfoil(context, airfoil_mesh(8, 6))
     saver = Checkpoints(path, every_calls=5, keep=2)
     with saver.watch(context):
         out.write_text("catching up" if saver.replaying else "new")

@@ -14,6 +14,7 @@ from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.dsl.checkpoint_rules import call_of, changed_before, costs, find_period, saved_from
 from fluxloom.mesh.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil import Airfoil
 
 
 @fl.kernel
@@ -80,7 +81,7 @@ def thesis_loops() -> tuple[fl.Loop, ...]:
 
 
 def airfoil_loops() -> tuple[fl.Loop, ...]:
-    return fl.Airfoil(fl.Context("reference"), airfoil_mesh(3, 2)).loops
+    return Airfoil(fl.Context("reference"), airfoil_mesh(3, 2)).loops
 
 
 @pytest.mark.parametrize(("loops", "update"), [(thesis_loops, 8), (airfoil_loops, 9)])
@@ -107,7 +108,7 @@ def test_airfoil_costs_what_was_published(
 
 def test_chain_has_the_same_costs_and_begins_best(tmp_path: Path) -> None:
     """The chain of Airfoil: places inside it cost what the loops cost, its beginning is the best."""
-    airfoil = fl.Airfoil(fl.Context("reference"), airfoil_mesh(3, 2))
+    airfoil = Airfoil(fl.Context("reference"), airfoil_mesh(3, 2))
     saver = Checkpoints(tmp_path / "c.h5", place="marked")
     with saver.watch(airfoil.context):
         for _ in range(2):

@@ -299,7 +299,8 @@ def test_reaction(kind: str) -> None:
         force = at.scalar("force", np.zeros(at.d))
         at.run(
             kernels.reaction, *at.both("u"), at.dat("before"), at.dat("xi"), *at.both("p", "nu"), at.dat("mass"),
-            at.dat("load"), at.step(), at.dat("share", share), at.dat("push", push), force, transposed=transposed,
+            at.dat("load"), at.step(), at.dat("share", share), at.dat("push", push), at.dat("borne", v["u"]), force,
+            transposed=transposed,
         )  # fmt: skip
         inertia = at.mass[:, None] * ((v["u"] - v["before"]) / at.dt + v["xi"] - v["load"])
         pressure = np.einsum("ija,j->ia", at.weak, v["p"])

@@ -168,7 +168,7 @@ class Density(fl.BoundaryCondition):
 def test_conditions_that_are_none(condition: fl.BoundaryCondition, message: str) -> None:
     volumes = control_volumes(box2d(3, 3))
     sides = {name: SlipWall() for name in volumes.patches}
-    kinds, _, states = boundary_table(volumes, sides | {"xmin": Wall()}, fl.Gas())
+    kinds, _, states, _ = boundary_table(volumes, sides | {"xmin": Wall()}, fl.Gas())
     assert len(states) == 2
     assert np.isin(kinds, (0, 1)).all()
     with pytest.raises(SolverError, match=message):

@@ -11,15 +11,17 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.dsl.checkpoint import Checkpoints
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.flow_probes import Probes, ProbeSeries
 from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.flow_signals import Signal
-from fluxloom.solvers.flow_statistics import Statistics
+from fluxloom.solvers.flow_signals import Oscillation, Signal
 from fluxloom.solvers.incompressible import Incompressible
 
 POINTS = {"middle": (0.52, 0.47), "wall": (0.3, 0.001), "corner": (1.0, 1.0)}
@@ -102,17 +104,18 @@ def test_blocks_do_not_matter(ctx: fl.Context) -> None:
 def test_samples_are_part_of_checkpoints(ctx: fl.Context, tmp_path: Path) -> None:
     """A run that goes on has those of before, in blocks that grew; nobody sees them while it catches up."""
 
-    def march(steps: int, path: Path) -> tuple[ProbeSeries, Statistics, int]:
+    def march(steps: int, path: Path) -> tuple[ProbeSeries, RunningMeans, int]:
         flow = box(ctx)
         flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
-        probes, statistics, refused = Probes(flow, POINTS, capacity=2), Statistics(flow), 0
+        probes, refused = Probes(flow, POINTS, capacity=2), 0
+        statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
         saver = Checkpoints(path, every_calls=1, place="marked")
         with saver.watch(ctx):
             for n in range(steps):
                 if n % 5 == 4:
                     saver.mark()
                 flow.step(0.01)
-                statistics.sample()
+                statistics.sample(0.01)
                 probes.sample()
                 if n == 3 and saver.replaying:
                     with pytest.raises(CheckpointError, match="catches up"):
@@ -158,23 +161,51 @@ def test_places(kind: str) -> None:
 
 
 def test_signals() -> None:
-    time = np.arange(1000) * 0.02
+    time: np.ndarray = np.arange(1000) * 0.02
     values = 3 + 0.7 * np.sin(2 * np.pi * 1.234 * time) + 0.2 * np.sin(2 * np.pi * 7.0 * time)
     signal = Signal(time, values)
-    assert signal.frequency() == pytest.approx(1.234, rel=1e-3)
-    assert signal.strouhal(0.5, 2.0) == pytest.approx(1.234 * 0.25, rel=1e-3)
+    found = signal.oscillation()
+    assert found is not None
+    assert found.frequency == pytest.approx(1.234, rel=1e-3)
+    assert found.amplitude == pytest.approx(0.9, abs=0.05)
+    assert abs(found.frequency - 1.234) < found.uncertainty < 0.02
+    assert found.periods == 23
+    assert found.strouhal(0.5, 2.0) == pytest.approx((found.frequency * 0.25, found.uncertainty * 0.25))
     spectrum = signal.spectrum(500)
     width = spectrum.frequency[1]
     assert spectrum.density.sum() * width == pytest.approx(0.5 * (0.7**2 + 0.2**2), rel=0.02)
     peak = spectrum.frequency > 4
     assert spectrum.frequency[peak][spectrum.density[peak].argmax()] == pytest.approx(7.0, abs=width)
-    late = signal.after(10.0)
-    assert late.time[0] == 10.0
+    assert signal.spectrum().peak == pytest.approx(1.234, abs=0.05)
+    assert signal.after(10.0).time[0] == 10.0
+    assert signal.late().time[0] == 10.0
     uneven = Signal(time**1.1, np.sin(2 * np.pi * time**1.1))
     with pytest.raises(SolverError, match="the steps are not equal"):
-        uneven.frequency()
-    assert uneven.even().frequency() == pytest.approx(1.0, rel=2e-3)
+        uneven.spectrum()
+    for one in (uneven, uneven.even()):
+        found = one.oscillation()
+        assert found is not None
+        assert found.frequency == pytest.approx(1.0, rel=2e-3)
     assert uneven.even(0.1).time[1] == pytest.approx(0.1)
+
+
+def test_oscillations() -> None:
+    """Noise does not count; the frequency is within its uncertainty in 95 of 100 signals whose periods vary."""
+    random, time, met = np.random.default_rng(7), np.linspace(0.0, 60.0, 3001), 0
+    for _ in range(100):
+        phase = np.cumsum(2 * np.pi * 0.4 * np.gradient(time) + 0.05 * random.normal(size=time.size))
+        found = Signal(time, 0.3 + 0.5 * np.sin(phase) + 0.03 * random.normal(size=time.size)).oscillation()
+        assert found is not None
+        met += abs(found.frequency - 0.4) < found.uncertainty
+        assert found.periods in range(17, 31)
+    assert 90 <= met <= 100
+    noise = 0.05 * np.sin(97.0 * time)
+    found = Signal(time, np.where(time < 25.0, 5.0, 0.3) + 0.5 * np.sin(2 * np.pi * 0.4 * time) + noise).late()
+    wave = found.oscillation()
+    assert wave is not None
+    assert wave.frequency == pytest.approx(0.4, rel=2e-3)
+    for still in (np.exp(-time), np.ones_like(time), np.sin(0.2 * time)):
+        assert Signal(time, still).oscillation() is None
 
 
 def test_wrong_signals() -> None:
@@ -182,12 +213,12 @@ def test_wrong_signals() -> None:
     for make, message in (
         (lambda: Signal(time, time[1:]), "as many times as values"),
         (lambda: Signal(-time, time), "times have to ascend"),
-        (lambda: Signal(time, np.full(20, 4.0)).frequency(), "it does not change"),
+        (lambda: Signal(time, np.full(20, np.inf)).oscillation(), "the values are not finite"),
         (lambda: Signal(time, np.full(20, np.nan)).spectrum(), "the values are not finite"),
         (lambda: Signal(time, time).spectrum(21), "segments of 8 to 20 values"),
         (lambda: Signal(time, time).even(-1.0), "step: a positive number"),
         (lambda: Signal(time[:1], time[:1]).even(), "at least 2"),
-        (lambda: Signal(time, np.sin(time)).strouhal(1.0, 0.0), "a length and a speed above 0"),
+        (lambda: Oscillation(1.0, 1.0, 0.1, 4).strouhal(1.0, 0.0), "a length and a speed above 0"),
     ):
         with pytest.raises(SolverError, match=message):
             make()

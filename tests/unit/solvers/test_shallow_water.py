@@ -12,13 +12,14 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
 from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
 
 MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
@@ -41,7 +42,7 @@ def hump(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_water_at_rest(order: int, kind: str) -> None:
     """Round an island that reaches out of the water, walls and open sides: nothing moves."""
     sides: dict[str, Boundary] = {
-        "xmin": Incident(), "xmax": Level(Series.constant(0.0)), "ymin": Outflow(),
+        "xmin": Incident(), "xmax": Level(0.0), "ymin": Outflow(),
     }  # fmt: skip
     water = ShallowWater(mesh(kind=kind), bed, scheme=ShallowScheme(order=order), boundaries=sides)
     dry = water.depth() == 0.0
@@ -123,7 +124,7 @@ def scattered(kind: str, seed: int, **options: Any) -> ShallowWater:
 @pytest.mark.parametrize(("order", "cfl", "manning"), [(1, 0.5, 0.0), (1, 1.0, 0.03), (2, 0.5, 0.03), (2, 1.0, 0.0)])
 def test_no_cell_gives_more_than_it_has(kind: str, order: int, cfl: float, manning: float) -> None:
     """Sheets faster than their waves onto dry ground: no depth below zero, and no water made, for any step."""
-    sides: dict[str, Boundary] = {"xmin": Outflow(), "ymax": Level(Series.constant(0.3))}
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "ymax": Level(0.3)}
     for seed in (0, 3, 4, 9, 22):
         scheme = ShallowScheme(order=order, cfl=cfl, manning=manning)
         water = scattered(kind, seed, scheme=scheme, boundaries=sides if seed == 4 else None)
@@ -223,7 +224,8 @@ def test_incident_wave_enters_and_leaves() -> None:
     flat = box2d(80, 2, (8.0, 0.2), "triangle")
     times = np.linspace(0.0, 4.0, 401)
     pulse = 0.01 * np.sin(0.5 * np.pi * times) ** 2 * (times < 2.0)
-    sides: dict[str, Boundary] = {"xmin": Incident(Series(times, pulse)), "xmax": Incident()}
+    wave = TimeSeries(times=times, numbers=pulse, outside="hold")
+    sides: dict[str, Boundary] = {"xmin": Incident(wave), "xmax": Incident()}
     scheme = ShallowScheme(gravity=1.0)
     water = ShallowWater(bind(flat, fl.Context("cpu", threads=1, tuning=False)), -1.0, scheme=scheme, boundaries=sides)
     gauges = Gauges(water, {"middle": (4.0, 0.1)})
@@ -237,6 +239,24 @@ def test_incident_wave_enters_and_leaves() -> None:
     assert np.abs(water.surface()).max() < 2e-4
 
 
+def test_what_gives_a_level_over_time() -> None:
+    """A formula is taken step by step, a fine series of it by its samples; a table that ends is no wave."""
+    times = np.linspace(0.0, 1.0, 2001)
+    series = TimeSeries(times=times, numbers=0.1 * np.sin(3.0 * times) ** 2)
+    found = []
+    for wave in ("0.1 * sin(3 * t)**2", series):
+        mesh = bind(box2d(30, 2, (3.0, 0.2), "triangle"), fl.Context("cpu", threads=1, tuning=False))
+        water = ShallowWater(mesh, -1.0, boundaries={"xmin": Level(wave), "xmax": Incident()})
+        water.advance_to(0.7)
+        found.append(water.depth())
+    assert np.abs(found[0] - 1.0).max() > 0.02
+    assert found[0] == pytest.approx(found[1], abs=2e-4)
+    with pytest.raises(SolverError, match=r"a series: it goes from 0 to 1 and has no value at t = 1\.5"):
+        water.advance_to(1.5)
+    with pytest.raises(SolverError, match="boundaries: xmin: 'x': the surface is the same along a patch"):
+        ShallowWater(mesh, -1.0, boundaries={"xmin": Level("x")})
+
+
 def test_an_incident_wave_brings_what_a_simple_wave_brings() -> None:
     """The volume is that of ``h u`` with ``u = 2 (sqrt(g h) - sqrt(g d))`` in the limit (Stoker 1957, section 10.4)."""
     gravity, depth, end = 9.81, 5.0, 2.0
@@ -246,7 +266,7 @@ def test_an_incident_wave_brings_what_a_simple_wave_brings() -> None:
     exact = float(np.mean(2.0 * height * (np.sqrt(gravity * height) - np.sqrt(gravity * depth)))) * end
     errors = []
     for cells in (20, 80):
-        sides: dict[str, Boundary] = {"xmin": Incident(Series(times, surface))}
+        sides: dict[str, Boundary] = {"xmin": Incident(TimeSeries(times=times, outside="hold", numbers=surface))}
         context = fl.Context("cpu", threads=1, tuning=False)
         scheme = ShallowScheme(cfl=0.9, gravity=gravity)
         water = ShallowWater(bind(box2d(cells, 1, (100.0, 5.0)), context), -depth, scheme=scheme, boundaries=sides)
@@ -259,7 +279,7 @@ def test_an_incident_wave_brings_what_a_simple_wave_brings() -> None:
 @pytest.mark.long
 def test_level_rises_to_what_is_given() -> None:
     """A side at a raised level fills the basin up to it."""
-    sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05))}
+    sides: dict[str, Boundary] = {"xmin": Level(0.05)}
     scheme = ShallowScheme(manning=0.2)
     water = ShallowWater(mesh(5), -0.3, scheme=scheme, boundaries=sides)
     water.advance_to(80.0)
@@ -268,7 +288,7 @@ def test_level_rises_to_what_is_given() -> None:
 
 
 def test_level_turns_into_a_wall() -> None:
-    sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05), until=0.05)}
+    sides: dict[str, Boundary] = {"xmin": Level(0.05, until=0.05)}
     water = ShallowWater(mesh(8), -0.3, boundaries=sides)
     water.advance_to(0.2)
     inflow = water.survey().inflow
@@ -305,7 +325,7 @@ def test_fused_and_plain_agree() -> None:
 @pytest.mark.parametrize("order", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_reference_device_agrees(order: int) -> None:
     """The kernels as Python give what the compiled ones do."""
-    wave = Series(np.array([0.0, 1.0]), np.array([0.0, 0.1]))
+    wave = TimeSeries(times=(0.0, 1.0), numbers=(0.0, 0.1), outside="hold")
     sides: dict[str, Boundary] = {"ymax": Outflow(), "xmin": Incident(wave)}
     found = []
     for device in ("reference", "cpu"):
@@ -501,8 +521,8 @@ def test_mistakes() -> None:
         ShallowScheme(order=3)
     with pytest.raises(SolverError, match="cfl must be positive"):
         ShallowScheme(cfl=0.0)
-    with pytest.raises(SolverError, match="times of a series must increase; value 2 is at 1"):
-        Series(np.array([0.0, 1.0, 1.0]), np.zeros(3))
+    with pytest.raises(SolverError, match="times of a series must increase, got 1 after 1"):
+        TimeSeries(times=(0.0, 1.0, 1.0), numbers=np.zeros(3))
     lifted = MeshData(np.pad(plane.data.points, ((0, 0), (0, 1))), plane.data.cells)
     with pytest.raises(SolverError, match="plane mesh"):
         ShallowWater(bind(lifted, plane.context), -1.0)

@@ -9,15 +9,17 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
+from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.staggered import Staggered as StaggeredFlow
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.projection_schemes import Wray
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, ghosts_of, inflow_of, outflow_faces, side_weights
 from fluxloom.mesh.generate import clustered
+from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_fields import StaggeredFields
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
-from fluxloom.solvers.staggered_statistics import StaggeredStatistics
 
 
 def line(n: int, stretch: float = 0.0) -> np.ndarray:
@@ -157,13 +159,36 @@ def test_statistics() -> None:
     """Averages of a steady stream are its values; of two states weighted their mean and the squares of differences."""
     grid = StaggeredGrid((line(4), line(3, 1.0)), (True, False))
     flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, {"ymin": Symmetry(), "ymax": Symmetry()})
-    statistics = StaggeredStatistics(flow)
+    statistics = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged())
     for speed, weight in ((1.0, 3.0), (5.0, 1.0)):
         flow.initialise(lambda p, speed=speed: np.stack([np.full(len(p), speed), 0 * p[:, 0]], axis=1))
         statistics.sample(weight)
     planes = statistics.profile("y")
     assert planes.coordinate == pytest.approx(grid.centres(1))
-    assert planes.velocity[:, 0] == pytest.approx([2.0] * 3)
-    assert planes.stress[:, 0, 0] == pytest.approx([3.0] * 3)
-    assert np.abs(planes.stress[:, 0, 1]).max() < 1e-13
+    assert planes["u"] == pytest.approx([2.0] * 3)
+    assert planes["u_rms"] ** 2 == pytest.approx([3.0] * 3)
+    assert np.abs(planes["uv"]).max() < 1e-13
     assert statistics.velocity()[:, 0] == pytest.approx([2.0] * 12)
+
+
+def test_squares_of_averages_are_those_at_faces() -> None:
+    """In space, on a stretched axis: variances are means of the squares at both faces less the square of the mean."""
+    grid = StaggeredGrid((line(4), line(3, 1.0), line(5)), (True, False, False))
+    sides = dict.fromkeys(("ymin", "ymax", "zmin", "zmax"), NoSlip())
+    flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, sides)
+    means, noise = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged()), np.random.default_rng(3)
+    first, second = np.zeros((grid.cells, 3)), np.zeros((grid.cells, 3))
+    for weight in (3.0, 1.0):
+        flow.fields.u.write(noise.normal(size=flow.fields.u.shape))
+        means.sample(weight)
+        for a in range(3):
+            u = flow.fields.u.read()[..., a]
+            both = np.stack([u, np.roll(u, -1, axis=2 - a)])[:, *grid.interior].reshape(2, -1)
+            first[:, a] += 0.25 * weight * both.mean(axis=0)
+            second[:, a] += 0.25 * weight * (both**2).mean(axis=0)
+    assert means.velocity() == pytest.approx(first, abs=1e-14)
+    assert np.einsum("nii->ni", means.stress()) == pytest.approx(second - first**2, abs=1e-13)
+    places = means.averaged.places()
+    assert places[:5, 0] == pytest.approx([*grid.centres(0), grid.centres(0)[0]])
+    assert np.unique(places[:, 1]) == pytest.approx(grid.centres(1))
+    assert np.unique(places[:, 2]) == pytest.approx(grid.centres(2))

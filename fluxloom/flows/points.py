@@ -1,0 +1,59 @@
+"""The mesh of a flow as seen from its points, whole or that of one of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from fluxloom.core.errors import MeshError
+from fluxloom.dsl.context import Context
+from fluxloom.fe.point_mesh import PointMesh, point_mesh
+from fluxloom.flows.domain import Domain, MeshLike
+
+__all__ = ["PointDomain", "flow_points"]
+
+
+@dataclass(frozen=True, eq=False)
+class PointDomain:
+    """Where a flow at points is.
+
+    Attributes
+    ----------
+    domain
+        What it was made of, with the mesh where this rank has it.
+    points
+        Points and simplices of this rank.
+    """
+
+    domain: Domain
+    points: PointMesh
+
+    def description(self) -> Domain:
+        """Return what tells it from others, for runs that go on."""
+        return self.domain
+
+
+def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> PointDomain:
+    """Return the points of a mesh of triangles or tetrahedra; rank 0 makes it and hands it out. Collective.
+
+    Parameters
+    ----------
+    mesh
+        The mesh, its path, or a `Domain` of it, which joins no patches.
+    context
+        Whose ranks.
+    boundaries
+        Names of the patches that have a boundary condition.
+
+    Raises
+    ------
+    MeshError
+        See `Domain.checked`; and for other cells than triangles or tetrahedra.
+    """
+    domain = Domain.of(mesh)
+    data = domain.checked(context, boundaries, joins=False)
+    try:
+        found = point_mesh(context, data, method=domain.method, shares=domain.shares)
+    except MeshError as error:
+        raise MeshError(f"mesh: {error}") from None
+    return PointDomain(domain.keeping(data), found)

@@ -1,0 +1,278 @@
+r"""What a flow does along walls: pressure, shear, heat, y+, and where it separates and comes back.
+
+.. math:: C_p = (p - p_\infty) / q, \quad C_f = |\tau| / q, \quad Nu = \frac{-\dot q \, L}{k \, (T_w - T_\infty)}
+
+with the shear stress :math:`\tau` of the flow on the wall, the heat :math:`\dot q` that flows into it, and the
+conductivity ``k``. Along lines, the patches of a plane mesh and cuts in space, the flow separates where the shear along
+the stream falls through zero, and reattaches where it rises through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.monitors.forces import Reference
+from fluxloom.monitors.surface_lines import cut_patches, neighbours_in_plane, sign_changes
+from fluxloom.run.files import write_table
+from fluxloom.run.flow import Flow
+from fluxloom.run.measures import Surface
+from fluxloom.run.monitor import Monitor, Watched
+
+__all__ = ["HeatReference", "Walls"]
+
+Array = npt.NDArray[np.float64]
+Columns = Mapping[str, Array]
+
+_MOST = 6
+"""Places that the summary names."""
+
+
+@dataclass(frozen=True)
+class HeatReference:
+    """What a Nusselt number refers to.
+
+    Attributes
+    ----------
+    length
+        ``L``, m.
+    difference
+        Temperature of the wall less that of the fluid.
+    scalar
+        That is the temperature, of a flow that carries scalars; empty: the gas has one.
+
+    Raises
+    ------
+    SolverError
+        If the length is not positive, or there is no difference.
+    """
+
+    length: float
+    difference: float
+    scalar: str = ""
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.length) and self.length > 0.0):
+            raise SolverError(f"Nusselt number: length: a positive number is wanted, not {self.length!r}")
+        if not np.isfinite(self.difference) or not self.difference:
+            raise SolverError(f"Nusselt number: difference: a number that is not 0 is wanted, not {self.difference!r}")
+
+    def of(self, columns: Columns) -> Array:
+        """Return the Nusselt number of faces; raise `SolverError` where the heat that passes them is not known."""
+        flux, conductivity = (
+            (f"{self.scalar}_flux", f"{self.scalar}_diffusivity") if self.scalar else ("heat_flux", "conductivity")
+        )
+        if flux not in columns:
+            known = [name.removesuffix("_flux") for name in columns if name.endswith("_flux")]
+            raise SolverError(f"Nusselt number: there is no {flux}; what has one: {', '.join(known) or 'nothing'}")
+        return -columns[flux] * self.length / (columns[conductivity] * self.difference)
+
+
+class Walls(Monitor):
+    """Values along patches, in tables at the end of the run: ``wall_NAME.csv``.
+
+    Columns are place, normal into the wall and area of each face; ``p``, ``tau_x`` ..., ``tau``, ``y_plus``, ``T``,
+    ``heat_flux`` and what there is of scalars; with a reference ``cp``, ``cf_x`` ..., ``cf``; and ``nusselt``.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    patches
+        By default the one of that name.
+    reference
+        For coefficients.
+    pressure
+        ``p_inf`` of them.
+    axis, cuts
+        In three dimensions: planes across an axis, ``"x"``, ``"y"`` or ``"z"``, at some places; a table each.
+    along
+        Direction of the stream; by default that of drag, or x.
+    heat
+        For a Nusselt number.
+    tables, cut, picture
+        Instead of ``wall_NAME``: names of files and the patches of each, how those of cuts begin, and the picture.
+
+    Attributes
+    ----------
+    columns_of
+        Name of a file to its columns, on rank 0, after `finish`.
+    separation, reattachment : (n, d)
+        Where, on rank 0, after `finish`.
+    """
+
+    _flow: Flow
+
+    def __init__(
+        self, name: str, patches: Sequence[str] = (), reference: Reference | None = None, *, pressure: float = 0.0,
+        axis: str = "y", cuts: Sequence[float] = (), along: Sequence[float] = (), heat: HeatReference | None = None,
+        tables: Mapping[str, Sequence[str]] | None = None, cut: str = "", picture: str = "",
+    ) -> None:  # fmt: skip
+        self.name, self.called, self.reference, self.pressure = f"walls.{name}", name, reference, pressure
+        self.patches = (patches,) if isinstance(patches, str) else tuple(patches) or (name,)
+        self.axis, self.cuts, self.along, self.heat = axis, tuple(cuts), tuple(along), heat
+        self._tables = {f"wall_{name}": self.patches} if tables is None else dict(tables)
+        self._cut, self._picture = cut or f"wall_{name}", picture or f"wall_{name}.png"
+        self._surfaces: dict[str, Surface] = {}
+        self._whole: Surface | None = None
+        self._run: Watched | None = None
+        self._stream = np.zeros(0)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.columns_of: dict[str, Columns] = {}
+        self.separation, self.reattachment = (np.zeros((0, max(self._stream.size, 2))) for _ in range(2))
+        self._curves: dict[str, tuple[Array, Array]] = {}
+        self._rows: list[tuple[str, str]] = []
+
+    def attach(self, run: Watched) -> None:
+        """Find the patches.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch, the flow has no surfaces, or a mesh in two dimensions is to be cut.
+        """
+        flow = self._flow = run.flow
+        if self.cuts and flow.dimension != 3:
+            raise SolverError("cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
+        if self.axis not in ("x", "y", "z"):
+            raise SolverError(f"axis: x, y or z is wanted, not {self.axis!r}")
+        way = self.along or (self.reference.drag if self.reference is not None else Reference.drag)
+        self._stream = Reference(1.0, drag=way, pitch=(1.0, 0.0, 0.0)).directions(flow.dimension)[0]
+        self._run = run
+        self._surfaces = {stem: flow.surface(patches) for stem, patches in self._tables.items()}
+        self._whole = next(iter(self._surfaces.values())) if len(self._surfaces) == 1 else None
+        if self._whole is None and self.cuts:
+            self._whole = flow.surface(self.patches)
+        if self.heat is not None:
+            self._check_heat(self.heat, next(iter(self._surfaces.values())).faces())
+
+    def _check_heat(self, heat: HeatReference, columns: Columns) -> None:
+        """Raise `SolverError` on every rank where the heat is not known, which rank 0 finds. Collective."""
+        problem = ""
+        try:
+            if columns:
+                heat.of(columns)
+        except SolverError as error:
+            problem = str(error)
+        if problem := self._flow.context.comm.broadcast(problem):
+            raise SolverError(problem)
+
+    # ------------------------------------------------------------------------------------------- results
+    def finish(self) -> None:
+        """Write the tables, and look for places of separation."""
+        self._forget()
+        for stem, surface in self._surfaces.items():
+            columns = self._completed(surface.faces())
+            self.folder.write(f"{stem}.csv", lambda path, columns=columns: write_table(path, columns))
+            if columns:
+                self.columns_of[stem] = columns
+                self._note(stem, columns)
+        if self.cuts and self._whole is not None:
+            self._write_cuts(self._completed(self._whole.faces()))
+        if self.columns_of:
+            self._rows = [*self._means(), *self._words("separation"), *self._words("reattachment")]
+
+    def _completed(self, found: Columns) -> Columns:
+        """Return the columns of faces with coefficients."""
+        columns = dict(found)
+        if not columns:
+            return columns
+        axes = [name for name in "xyz" if f"tau_{name}" in columns]
+        if axes:
+            columns["tau"] = np.sqrt(sum(columns[f"tau_{name}"] ** 2 for name in axes))
+        if self.reference is not None:
+            q = self.reference.q
+            columns["cp"] = (columns["p"] - self.pressure) / q
+            columns |= {f"cf_{name}": columns[f"tau_{name}"] / q for name in axes}
+            if axes:
+                columns["cf"] = columns["tau"] / q
+        if self.heat is not None:
+            columns["nusselt"] = self.heat.of(columns)
+        return columns
+
+    def _note(self, stem: str, columns: Columns) -> None:
+        """Look for places of separation along patches of a plane mesh, and keep a curve."""
+        assert self._run is not None
+        if self._flow.dimension == 3:
+            return
+        self._keep(", ".join(self._tables[stem]), columns)
+        if "tau_x" in columns:
+            places = np.stack([columns[name] for name in "xy"], axis=1)
+            pairs = neighbours_in_plane(self._run.mesh(), self._tables[stem], places)
+            self._cross(places, self._along(columns), pairs)
+
+    def _along(self, columns: Columns) -> Array:
+        """Return the shear along the stream."""
+        return sum((columns[f"tau_{name}"] * way for name, way in zip("xyz", self._stream, strict=False)), np.zeros(1))
+
+    def _keep(self, name: str, columns: Columns) -> None:
+        if "cp" in columns:
+            self._curves[name] = columns["x"], columns["cp"]
+
+    def _write_cuts(self, columns: Columns) -> None:
+        """Write a table for each cut."""
+        if not columns:
+            return
+        assert self._run is not None
+        centres, axis = np.stack([columns[name] for name in "xyz"], axis=1), "xyz".index(self.axis)
+        for station in self.cuts:
+            cut = cut_patches(self._run.mesh(), self.patches, centres, axis, station)
+            found = {name: values[cut.face] for name, values in columns.items()}
+            found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
+            stem = f"{self._cut}_{self.axis}_{station:g}"
+            self.columns_of[stem] = found
+            self.folder.write(f"{stem}.csv", lambda path, found=found: write_table(path, found))
+            self._keep(f"{self.axis} = {station:g}", found)
+            if "tau_x" in found:
+                self._cross(cut.places, self._along(found), cut.pairs)
+
+    def _cross(self, places: Array, shear: Array, pairs: npt.NDArray[np.int64]) -> None:
+        """Keep where the shear along the stream changes its sign."""
+        at, rising = sign_changes(places, shear, pairs, self._stream)
+        self.reattachment = np.concatenate([self.reattachment.reshape(-1, at.shape[1]), at[rising]])
+        self.separation = np.concatenate([self.separation.reshape(-1, at.shape[1]), at[~rising]])
+
+    def _means(self) -> Sequence[tuple[str, str]]:
+        """Return rows of y+ and the Nusselt number: means over the area of all tables but cuts."""
+        rows, tables = [], [self.columns_of[stem] for stem in self._tables if stem in self.columns_of]
+        area = np.concatenate([table["area"] for table in tables])
+        for column, title in (("y_plus", "y+"), ("nusselt", "Nusselt number")):
+            values = [table[column] for table in tables if column in table]
+            if not values:
+                continue
+            whole = np.concatenate(values)
+            good = np.isfinite(whole)
+            text = "not known" if not good.any() else (
+                f"mean {whole[good] @ area[good] / area[good].sum():.5g}, {whole[good].min():.5g} to "
+                f"{whole[good].max():.5g}"
+            )  # fmt: skip
+            rows.append((f"{self.called}, {title}", text))
+        return rows
+
+    def _words(self, what: str) -> Sequence[tuple[str, str]]:
+        """Return the row of places of separation or reattachment; none where there is no such place."""
+        places: Array = getattr(self, what)
+        if not len(places):
+            return ()
+        text = ", ".join(f"({', '.join(f'{x:.5g}' for x in place)})" for place in places[:_MOST].tolist())
+        more = len(places) - _MOST
+        return ((f"{self.called}, {what}", text + (f" and {more} more" if more > 0 else "")),)
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return y+, the Nusselt number, and where the flow separates and reattaches."""
+        return tuple(self._rows)
+
+    def draw(self, name: str) -> None:
+        """Draw the pressure coefficients, upwards where they are negative."""
+        if not self._curves:
+            return
+        from fluxloom.run.pictures import draw_curves
+
+        names = "x", "pressure coefficient"
+        self.folder.write(self._picture, lambda path: draw_curves(path, self._curves, names, name, upside_down=True))

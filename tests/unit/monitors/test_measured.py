@@ -1,0 +1,152 @@
+"""Forces and walls of a flow that is given: means, the Strouhal number, and places where the shear changes its sign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import SolverError
+from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.wall_distance import wall_faces
+from fluxloom.monitors.forces import Forces, Reference
+from fluxloom.monitors.walls import Walls
+from fluxloom.run.flow import Flow, Until
+from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.measures import Loads
+from fluxloom.run.results.folder import ResultFolder
+from tests.unit.monitors.surface_cases import table
+
+Array = npt.NDArray[np.float64]
+
+
+class Given(Flow):
+    """A lift of frequency 0.2 over a drag, and a shear that is 0 at ``x = 0.3`` and ``x = 0.7``."""
+
+    def __init__(self, mesh: MeshData, nodes: bool = False) -> None:
+        self.grid, self.nodes, self.context = mesh, nodes, fl.Context("cpu", tuning=False)
+        self._steps = 0
+
+    @property
+    def dimension(self) -> int:
+        return self.grid.dimension
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    @property
+    def time(self) -> float | None:
+        return 0.1 * self._steps
+
+    def advance(self, until: Until) -> float:
+        self._steps += 1
+        return 0.0
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> GivenSurface:
+        return GivenSurface(self, tuple(patches))
+
+
+class GivenSurface:
+    """What `Given` says."""
+
+    def __init__(self, flow: Given, patches: tuple[str, ...]) -> None:
+        self.flow, self.patches, self._time = flow, patches, 0.0
+
+    def take(self) -> None:
+        self._time = self.flow.time or 0.0
+
+    def collect(self) -> Loads:
+        force = np.zeros(self.flow.dimension)
+        force[:2] = 3.0, np.sin(2 * np.pi * 0.2 * self._time)
+        return Loads(force, 0 * force, np.zeros(3), 0.0, 1.0)
+
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def faces(self) -> Mapping[str, Array]:
+        faces, nodes = wall_faces(self.flow.grid, self.patches)
+        _, places = face_geometry(nodes, faces)
+        if self.flow.nodes:
+            places = nodes[np.unique(faces.indices)]
+        places = places[::-1]  # in another order than the mesh
+        found = {name: places[:, k] for k, name in enumerate("xyz"[: self.flow.dimension])}
+        x, zero = places[:, 0], np.zeros(len(places))
+        shear = {f"tau_{name}": zero for name in found} | {"tau_x": np.where(x < 0.5, 0.3 - x, x - 0.7)}
+        return found | {"area": np.full(len(places), 1.0 / len(places)), "p": 2.0 - x} | shear | {"y_plus": zero + 2.0}
+
+
+def watched(flow: Given, *monitors: Forces | Walls, steps: int = 0, folder: Path | None = None) -> FlowRun[Given]:
+    run = FlowRun(flow, "given", Until(), lambda: flow.grid, monitors)
+    run.begin(ResultFolder(folder))
+    for _ in range(steps):
+        run.advance()
+    run.finish(pictures=False)
+    return run
+
+
+def test_means_and_strouhal_number() -> None:
+    forces = Forces("body", reference=Reference(2.0, 0.5, 0.25), every=2)
+    run = watched(Given(box2d(2, 2)), forces, steps=801)
+    assert forces.series.time.size == 401
+    assert forces.series.time[-1] == pytest.approx(80.1)  # the last step too
+    assert forces.series.drag == pytest.approx(3.0)
+    rows = dict(run.summary())
+    assert rows["body, mean"].startswith("drag 3,")
+    assert forces.strouhal is not None
+    assert forces.strouhal[0] == pytest.approx(0.2 * 0.25 / 2.0, rel=1e-3)
+    assert "Strouhal number 0.025" in rows["body, lift"]
+    quiet = Forces("body", every=2)
+    watched(Given(box2d(2, 2)), quiet, steps=9)
+    assert quiet.strouhal is None
+    with pytest.raises(SolverError, match="there are no coefficients"):
+        _ = quiet.cl
+
+
+def test_samples_are_fetched_later() -> None:
+    """A sample is that of the step in which the device was asked for it."""
+    forces = Forces("body", every=3)
+    watched(Given(box2d(2, 2)), forces, steps=7)
+    lift = np.sin(2 * np.pi * 0.2 * np.array([0.3, 0.6, 0.7]))
+    assert forces.series.force[:, 1] == pytest.approx(lift)
+
+
+@pytest.mark.parametrize("nodes", [False, True])
+@pytest.mark.parametrize("cells", [7, 16])
+def test_separation_in_the_plane(nodes: bool, cells: int, tmp_path: Path) -> None:
+    """Where a shear that is linear changes its sign, whatever the mesh; the wall beside is none that has a sign."""
+    walls = Walls("floor", ["ymin", "xmax"], Reference(2.0), pressure=1.0)
+    run = watched(Given(box2d(cells, 5), nodes), walls, folder=tmp_path)
+    assert walls.separation[:, 0] == pytest.approx([0.3], abs=1e-12)
+    assert walls.reattachment[:, 0] == pytest.approx([0.7], abs=1e-12)
+    assert walls.reattachment[:, 1] == pytest.approx([0.0], abs=1e-12)
+    rows = dict(run.summary())
+    assert rows["floor, reattachment"] == "(0.7, 0)"
+    assert rows["floor, y+"] == "mean 2, 2 to 2"
+    found = table(tmp_path / "wall_floor.csv")
+    assert found["cp"] == pytest.approx((1.0 - found["x"]) / 2.0)
+    assert found["cf_x"] == pytest.approx(found["tau_x"] / 2.0)
+
+
+@pytest.mark.parametrize("kind", ["hexahedron", "tetra"])
+def test_separation_along_cuts(kind: str, tmp_path: Path) -> None:
+    walls = Walls("top", ["zmax"], axis="y", cuts=[0.27, 0.5])
+    watched(Given(box3d(5, 4, 3, kind=kind)), walls, folder=tmp_path)
+    assert sorted(walls.separation[:, 1].tolist()) == pytest.approx([0.27, 0.5])
+    assert walls.separation[:, 2] == pytest.approx(1.0)
+    assert walls.separation[:, 0] == pytest.approx(0.3, abs=0.06)  # values are those of whole faces
+    assert walls.reattachment[:, 0] == pytest.approx(0.7, abs=0.06)
+    assert len(table(tmp_path / "wall_top_y_0.27.csv")["x"]) == (5 if kind == "hexahedron" else 10)
+
+
+def test_nothing_is_there_before_a_run() -> None:
+    with pytest.raises(SolverError, match="axis: x, y or z is wanted"):
+        watched(Given(box2d(2, 2)), Walls("ymin", axis="w"))
+    with pytest.raises(SolverError, match="a direction of 2 components"):
+        watched(Given(box2d(2, 2)), Walls("ymin", along=(0.0,)))

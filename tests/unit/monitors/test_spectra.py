@@ -1,0 +1,88 @@
+"""Spectra of probes and of columns of the history: what a flow does with a known frequency."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fluxloom.core.errors import CaseError
+from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.solvers.flow_signals import Signal
+from tests.unit.monitors.point_cases import build, run, table
+
+SWING = """
+[case]
+name = "swing"
+solver = "staggered"
+[mesh]
+nx = 16
+ny = 4
+periodic = [["xmin", "xmax"], ["ymin", "ymax"]]
+[fluid]
+viscosity = 0.0
+[initial]
+velocity_x = "4"
+velocity_y = "sin(2 * pi * x)"
+[time]
+dt = 0.004
+[probes]
+points.here = [0.3, 0.4]
+spectrum = true
+[history]
+every = 1
+[spectra.there]
+column = "here.v"
+start = 0.4
+length = 0.5
+speed = 4.0
+[run]
+iterations = 600
+threads = 1
+"""
+
+
+def test_a_wave_that_passes_a_probe(tmp_path: Path) -> None:
+    """A wave of length 1 at speed 4 has the frequency 4; the file has its peak there."""
+    made = run(SWING, tmp_path, 600)
+    rows = dict(made.summary())
+    found = re.search(r"frequency (\S+) \+- (\S+), amplitude (\S+), 4 periods", rows["here.v"])
+    assert found is not None
+    assert float(found[1]) == pytest.approx(4.0, rel=0.03)
+    assert float(found[3]) == pytest.approx(1.0, abs=0.05)
+    assert "here.u" not in rows
+    assert re.match(r"Strouhal number 0\.[45]\d* \+- \S+, frequency", rows["spectrum there"])
+    for name in ("here", "there"):
+        spectrum = table(tmp_path / f"spectrum_{name}.csv")
+        density = spectrum["v" if name == "here" else "here.v"]
+        assert spectrum["frequency"][density.argmax()] == pytest.approx(4.0, abs=spectrum["frequency"][1])
+
+
+def test_words() -> None:
+    """Digits are those of the uncertainty; where the largest power is somewhere else, it is said."""
+    random, time = np.random.default_rng(2), np.linspace(0.0, 40.0, 801)
+    phase = np.cumsum(0.1 * random.normal(size=801)) + 2 * np.pi * 0.5 * time
+    text = oscillating(signal_of(time, np.sin(phase), 0.0), 2.0, 4.0)
+    assert text == "Strouhal number 0.2398 +- 0.0094, frequency 0.480 +- 0.019, amplitude 1, 17 periods"
+    two = np.sin(np.pi * time) + 1.8 * np.sin(2 * np.pi * 1.7 * time)
+    assert "but the largest power is at" in oscillating(signal_of(time, two, 0.0))
+    assert "no oscillation of three periods" in oscillating(signal_of(time, np.exp(-time)))
+    assert PowerSpectra({"a": Signal(time[:9], time[:9])}).table == {}
+    assert signal_of(time, two).time[0] == 20.0
+    double = signal_of(np.repeat(time, 2), np.repeat(two, 2), 0.0)
+    assert double.time.size == time.size
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"here.v"', '"here.x"', r"spectra\.there: there is no column 'here\.x'; did you mean"),
+        ("length = 0.5", "", r"spectra\.there: .*needs length and speed"),
+        ('"here.v"', '"content"', "there is no column 'content'"),
+    ],
+)
+def test_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(CaseError, match=message):
+        build(SWING.replace(old, new).replace("every = 1", "every = 0"))
