@@ -71,8 +71,8 @@ class EdgeFlowRun(FlowOnPoints):
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
         self._lost = False
 
-    def start_from(self, start: Start) -> None:
-        """Start from the velocity of another result.
+    def _take(self, start: Start) -> None:
+        """Take the velocity of another result.
 
         From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
         tracked, are taken as they are. Else the velocity is linear, and made free of divergence; the pressure is that
@@ -88,7 +88,6 @@ class EdgeFlowRun(FlowOnPoints):
         else:
             values = start.velocity(loops.places)
             solver.initialise(lambda _: values).require("the pressure of the start")
-        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

@@ -18,6 +18,7 @@ from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
 from fluxloom.run.reports import merged_reports
 from fluxloom.run.stall import Stall
+from fluxloom.run.start import Start
 from fluxloom.solvers.flow_types import FlowState
 
 __all__ = ["FlowInTime"]
@@ -70,6 +71,10 @@ class _Measure(Protocol):
         """Return it for a step of ``dt`` that has just been made."""
         ...
 
+    def begin(self) -> None:
+        """Measure the next step from what there is now."""
+        ...
+
 
 class FlowInTime(Flow):
     """What flows that go in time have in common; a solver's own adds what it alone knows.
@@ -100,8 +105,18 @@ class FlowInTime(Flow):
         """Time and kinetic energy of the last line of the history, and of the one before."""
         self._unsolved = False
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
+        self._goes_on = False
+        """Whether columns are asked for their names now, behind a checkpoint: that is no line of the history."""
+
+    def restored(self) -> None:
+        """Take note that the run goes on from a checkpoint."""
+        self._goes_on = True
 
     # ----------------------------------------------------------------------- what solvers say themselves
+    def _take(self, start: Start) -> None:
+        """Take the state of another result."""
+        raise SolverError(f"{type(self).__name__}: this flow cannot start from another result")
+
     def _largest_step(self) -> float:
         """Return the largest stable step."""
         raise NotImplementedError
@@ -113,6 +128,12 @@ class FlowInTime(Flow):
     def _pressure_chains(self) -> Sequence[Chain]:
         """What the solver of the pressure runs."""
         return ()
+
+    def start_from(self, start: Start) -> None:
+        """Start from another result; what it takes of it says the flow."""
+        self._take(start)
+        self._flow.time, self._flow.steps = start.clock
+        self._change.begin()
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -208,7 +229,8 @@ class FlowInTime(Flow):
 
     def _decay(self, time: float, kinetic: float) -> float:
         """Return what the kinetic energy has lost a time since the line before; NaN in the first one."""
-        if not self._lines or time > self._lines[-1][0]:
+        named, self._goes_on = self._goes_on and bool(self._lines), False
+        if not named and (not self._lines or time > self._lines[-1][0]):
             self._lines = [*self._lines[-1:], (time, kinetic)]
         if len(self._lines) < 2:
             return math.nan
