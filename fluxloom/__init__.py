@@ -108,7 +108,6 @@ if TYPE_CHECKING:
     from fluxloom.fv.sectors import Sector as Sector
     from fluxloom.fv.shallow_boundary import Incident as Incident
     from fluxloom.fv.shallow_boundary import Level as Level
-    from fluxloom.fv.shallow_boundary import Series as Series
     from fluxloom.fv.shallow_scheme import ShallowScheme as ShallowScheme
     from fluxloom.fv.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
     from fluxloom.fv.staggered_grid import StaggeredGrid as StaggeredGrid
@@ -251,7 +250,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.fv.projection_schemes": "AdamsBashforth RungeKutta Wray",
         "fluxloom.fv.scalar_sides": "Adiabatic FixedFlux FixedValue",
         "fluxloom.fv.sectors": "Sector",
-        "fluxloom.fv.shallow_boundary": "Incident Level Series",
+        "fluxloom.fv.shallow_boundary": "Incident Level",
         "fluxloom.fv.shallow_scheme": "ShallowScheme",
         "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
         "fluxloom.fv.staggered_grid": "StaggeredGrid",

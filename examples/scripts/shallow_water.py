@@ -6,7 +6,7 @@ import fluxloom as fl
 
 
 def flow(context: fl.Context | None = None) -> fl.ShallowWater:
-    shore = {name: fl.Incident(fl.Series.constant(0.0)) for name in ("xmin", "ymin", "ymax")}
+    shore = {name: fl.Incident(0.0) for name in ("xmin", "ymin", "ymax")}
     rise = fl.Event(0.0, lambda x, y: 2.5 * np.exp(-(((x - 5e3) / 1.2e3) ** 2) - ((y - 7.5e3) / 3.6e3) ** 2))
     gauges = {"offshore": (9e3, 8e3), "lee": (16.5e3, 8e3), "beach": (21.5e3, 8e3)}
     plan = fl.Plan(480.0, 48, gauges, 5.0, events=(rise,))

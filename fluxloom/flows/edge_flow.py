@@ -181,8 +181,8 @@ class EdgeFlow(FlowOnPoints):
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
         self._lost = False
 
-    def start_from(self, start: Start) -> None:
-        """Start from the velocity of another result.
+    def _take(self, start: Start) -> None:
+        """Take the velocity of another result.
 
         From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
         tracked, are taken as they are. Else the velocity is linear, and made free of divergence; the pressure is that
@@ -200,7 +200,6 @@ class EdgeFlow(FlowOnPoints):
             solver.initialise(lambda _: values).require("the pressure of the start")
         if self.lengths.dt:
             solver.prepare(self.lengths.dt)
-        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _bounded(self) -> bool:

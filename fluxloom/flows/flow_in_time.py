@@ -19,6 +19,7 @@ from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
 from fluxloom.run.reports import merged_reports
 from fluxloom.run.stall import Stall
+from fluxloom.run.start import Start
 from fluxloom.solvers.flow_types import FlowState
 
 __all__ = ["FlowInTime"]
@@ -71,6 +72,10 @@ class _Measure(Protocol):
         """Return it for a step of ``dt`` that has just been made."""
         ...
 
+    def begin(self) -> None:
+        """Measure the next step from what there is now."""
+        ...
+
 
 class FlowInTime(Flow):
     """What flows that go in time have in common; a solver's own adds what it alone knows.
@@ -102,6 +107,10 @@ class FlowInTime(Flow):
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
 
     # ----------------------------------------------------------------------- what solvers say themselves
+    def _take(self, start: Start) -> None:
+        """Take the state of another result."""
+        raise SolverError(f"{type(self).__name__}: this flow cannot start from another result")
+
     def _largest_step(self) -> float:
         """Return the largest stable step."""
         raise NotImplementedError
@@ -117,6 +126,12 @@ class FlowInTime(Flow):
     def _pressure_chains(self) -> Sequence[Chain]:
         """What the solver of the pressure runs."""
         return ()
+
+    def start_from(self, start: Start) -> None:
+        """Start from another result; what it takes of it says the flow."""
+        self._take(start)
+        self._flow.time, self._flow.steps = start.clock
+        self._change.begin()
 
     # ------------------------------------------------------------------------------------- advance
     @property

@@ -210,8 +210,8 @@ class Incompressible(FlowInTime):
                 "scheme=IncompressibleScheme(steady=True)"
             )
 
-    def start_from(self, start: Start) -> None:
-        """Start from velocity and scalars of another result; scalars that it has not stay as they are.
+    def _take(self, start: Start) -> None:
+        """Take velocity and scalars of another result; scalars that it has not stay as they are.
 
         From a checkpoint on the same mesh with the same boundaries, velocities at faces are taken as they are too. Else
         velocities are linear, and made free of divergence; scalars are bounded by those around them.
@@ -225,7 +225,6 @@ class Incompressible(FlowInTime):
         else:
             scalars = start.at(places, (), optional=names, bounded=True) if names else {}
             solver.initialise(lambda _: start.velocity(places), scalars).require("the pressure of the start")
-        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _bounded(self) -> bool:

@@ -66,6 +66,9 @@ class _Residual:
         """What measures: the last part of a step."""
         return self._solver.stages[-1].looking
 
+    def begin(self) -> None:
+        """Nothing is kept here."""
+
     def measured(self, dt: float) -> float:
         """Return the root mean square of ``du/dt``, when it was last measured."""
         return self._solver.residual
@@ -141,8 +144,8 @@ class Staggered(FlowInTime):
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
 
-    def start_from(self, start: Start) -> None:
-        """Start from the velocity of another result, linear, and made free of divergence.
+    def _take(self, start: Start) -> None:
+        """Take the velocity of another result, linear, and made free of divergence.
 
         From a checkpoint of a staggered grid of the same box the velocity is that at its faces: on the same grid the
         velocity is the same but for round-off.
@@ -150,20 +153,26 @@ class Staggered(FlowInTime):
         solver, grid = self.solver, self.solver.grid
         places = [np.broadcast_arrays(*grid.places(a)) for a in range(grid.dimension)]
         at = [np.stack([line.ravel() for line in lines], axis=1) for lines in places]
-        kept = start.kept(("run.flow.solver.box", "run.flow.solver.fields.u"))
-        if kept is not None:
-            box, values = kept.values()
-            other = StaggeredGrid(tuple(np.asarray(line) for line in box["faces"]), tuple(box["periodic"]))
-        if kept is not None and same_box(grid, other):
-            try:
-                found = between_faces(other, values.reshape(*other.full_shape, other.dimension), grid)
-            except SolverError as error:
-                raise SolverError(f"{start.path}: {error}") from None
-            found = [v + start.noise(at[a])[:, a].reshape(v.shape) for a, v in enumerate(found)]
-        else:
+        found = self._between_faces(start)
+        if found is None:
             found = [start.velocity(at[a])[:, a].reshape(lines[0].shape) for a, lines in enumerate(places)]
+        else:
+            found = [v + start.noise(at[a])[:, a].reshape(v.shape) for a, v in enumerate(found)]
         solver.initialise(found)
-        solver.time, solver.steps = start.clock
+
+    def _between_faces(self, start: Start) -> list[npt.NDArray[np.float64]] | None:
+        """Return the velocity of a checkpoint of a grid of the same box; None: it is of something else."""
+        kept = start.kept(("run.flow.solver.box", "run.flow.solver.fields.u"))
+        if kept is None:
+            return None
+        box, values = kept.values()
+        other = StaggeredGrid(tuple(np.asarray(line) for line in box["faces"]), tuple(box["periodic"]))
+        if not same_box(self.solver.grid, other):
+            return None
+        try:
+            return between_faces(other, values.reshape(*other.full_shape, other.dimension), self.solver.grid)
+        except SolverError as error:
+            raise SolverError(f"{start.path}: {error}") from None
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""

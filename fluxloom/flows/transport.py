@@ -110,11 +110,10 @@ class Transport(FlowOnPoints):
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)
         self._limit = 0.0
 
-    def start_from(self, start: Start) -> None:
-        """Start from the scalar of another result, bounded by those around it."""
+    def _take(self, start: Start) -> None:
+        """Take the scalar of another result, bounded by those around it."""
         solver = self.solver
         solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"])
-        solver.time, solver.steps = start.clock
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

@@ -92,7 +92,7 @@ class CellSearch:
             cells[active] = following[goes_on]
         out = np.flatnonzero(least > _INSIDE * self.sizes[best])
         if out.size:
-            others = tree.query(places[out], k=min(_NEAREST, len(self.centres)))[1].reshape(out.size, -1)
+            others = np.asarray(tree.query(places[out], k=min(_NEAREST, len(self.centres)))[1]).reshape(out.size, -1)
             for others_of in others.T.astype(np.int64):
                 beyond, _ = self._beyond(others_of, places[out])
                 better = beyond < least[out]
@@ -181,7 +181,7 @@ class Transfer:
         if nodal and not (used := mesh.used_points()).all():
             at = np.where(used[:, None], at, np.inf)
         known = np.flatnonzero(np.isfinite(at[:, 0]))
-        near, number = KDTree(at[known]).query(places, k=2)
+        near, number = (np.asarray(found) for found in KDTree(at[known]).query(places, k=2))
         self._nearest = known[np.minimum(number[:, 0], known.size - 1)]
         self.same = near[:, 0] <= _SAME * np.where(np.isfinite(near[:, 1]), near[:, 1], 0.0)
         self.all_same = bool(self.same.all()) and np.array_equal(np.sort(self._nearest), known)

@@ -427,7 +427,8 @@ def _of_file(path: Path) -> StartFields:
 
     found = read_fields(path)
     nodal = not found.cell_data
-    return StartFields(found.mesh, nodal, found.point_data if nodal else found.cell_data)
+    data = found.point_data if nodal else found.cell_data
+    return StartFields(found.mesh, nodal, {name: np.asarray(field, np.float64) for name, field in data.items()})
 
 
 def _named(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, Array]:

@@ -261,7 +261,7 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self.c.write(given_values("scalar", scalar, self.places))
+        self.c.write(given_values("scalar", lambda _places: scalar, self.places))
         for loop in self.hold(self.c):
             loop()
         if self._asked is None and self.bounded is None:

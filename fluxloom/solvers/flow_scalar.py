@@ -373,4 +373,5 @@ class FlowScalars:
     def initialise(self, values: Mapping[str, Array]) -> None:
         """Set all to what they start from: values of the cells by name, else those that `Scalar` says."""
         for name, scalar in self.all.items():
-            scalar.initialise(values.get(name))
+            given = values.get(name)
+            scalar.initialise(None if given is None else lambda _places, given=given: given)

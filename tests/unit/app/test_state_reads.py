@@ -87,7 +87,9 @@ class Heard(Observer):
             self.changed |= {id(item) for item in step.written}
         return False
 
-    chain = loop
+    def chain(self, chain: Chain) -> bool:
+        """Take note of a call, and let it run."""
+        return self.loop(chain)
 
     def seen(self, data: Dat | Global) -> None:
         """The host looks."""
