@@ -139,8 +139,7 @@ def test_patches_and_conditions_fit(kind: Callable[..., Any], values: dict[str, 
 
 def test_a_name_that_is_no_patch_of_the_water() -> None:
     with pytest.raises(MeshError, match="boundaries: the mesh has no patch 'ymx'; did you mean"):
-        fl.ShallowWater(plane(), context(), plan=fl.Plan(1.0, 1), bed=-1.0, boundaries={"ymx": fl.Incident(
-            0.0)})  # fmt: skip
+        fl.ShallowWater(plane(), context(), plan=fl.Plan(1.0, 1), bed=-1.0, boundaries={"ymx": fl.Incident(0.0)})
 
 
 def test_every_rank_hears_of_a_patch_without_a_condition() -> None:
