@@ -27,7 +27,6 @@ from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
 from fluxloom.app.request import Request
 from fluxloom.comm import detect, ending_together
-from fluxloom.core.errors import CaseError
 
 NAME = "run"
 
@@ -77,8 +76,6 @@ def command(
     words = session.obj if isinstance(session.obj, Session) else Session()
     with ending_together(detect()) as comm:
         require_one(ranks, device, threads)
-        if overwrite and allow_changes:
-            raise CaseError("give only one of --overwrite, to begin anew, and --allow-changes, to go on")
         ranks = "" if device is not None else ranks  # then those of the file do not count
         model, application = load_case(case)
         model = model.with_run(
