@@ -23,7 +23,6 @@ from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
 from fluxloom.app.request import Request
 from fluxloom.comm import detect, ending_together
-from fluxloom.core.errors import CaseError
 
 NAME = "run"
 
@@ -67,8 +66,6 @@ def command(
     """
     with ending_together(detect()) as comm:
         require_one(ranks, device, threads)
-        if overwrite and allow_changes:
-            raise CaseError("give only one of --overwrite, to begin anew, and --allow-changes, to go on")
         ranks = "" if device is not None else ranks  # then those of the file do not count
         model, application = load_case(case, settings or ())
         model = model.with_run(device=device, threads=threads, iterations=iterations, ranks=ranks)
