@@ -21,14 +21,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
-from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.linalg import SmoothedAggregation, Stop
 from fluxloom.mesh import box3d
 from fluxloom.monitors.running_means import Profile, RunningMeans
-from fluxloom.solvers.incompressible import Incompressible
 
 REYNOLDS = 178.12
 """Of the reference."""
@@ -58,29 +54,27 @@ def start(lengths: tuple[float, float]) -> Any:
     return velocity
 
 
-def built(given: argparse.Namespace) -> Incompressible:
+def built(given: argparse.Namespace) -> fl.Incompressible:
     """Return the flow at the start."""
     nx, ny, nz = given.cells
     length, width = given.lengths
     y = np.tanh(given.stretch * np.linspace(-1.0, 1.0, ny + 1)) / np.tanh(given.stretch)
     y[[0, -1]] = -1.0, 1.0
     mesh = box3d(nx, ny, nz, (length, 2.0, width), origin=(0.0, -1.0, 0.0), axes=(None, y, None))
-    volumes = control_volumes(mesh, [("xmin", "xmax"), ("zmin", "zmax")])
-    flow = Incompressible(
-        fl.Context(given.device), volumes, 1.0 / REYNOLDS, {"ymin": NoSlip(), "ymax": NoSlip()},
-        force=(1.0, 0.0, 0.0), stop=Stop(rtol=1e-3), preconditioner=SmoothedAggregation(),
+    return fl.Incompressible(
+        fl.Domain(mesh, [("xmin", "xmax"), ("zmin", "zmax")]), fl.Context(given.device), viscosity=1.0 / REYNOLDS,
+        boundaries={"ymin": NoSlip(), "ymax": NoSlip()}, start=start((length, width)), force=(1.0, 0.0, 0.0),
+        pressure=fl.Pressure(stop=Stop(rtol=1e-3), preconditioner=SmoothedAggregation()),
     )  # fmt: skip
-    flow.initialise(start((length, width))).require("initial velocity")
-    return flow
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     """Advance until the flow has forgotten its start, then sample; return profiles over both halves."""
     begin = time.perf_counter()
-    flow = built(given)
-    ready = time.perf_counter()
+    whole = built(given)
+    flow, ready = whole.solver, time.perf_counter()
     volume, iterations, rows = float(flow.volumes.volumes.sum()), 0, []
-    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
+    statistics = RunningMeans(whole.averaged())
     dt, end = 0.0, given.develop + given.sample
     while flow.time < end and (flow.time < given.develop or time.perf_counter() - begin < given.limit):
         if flow.steps % EVERY == 0:

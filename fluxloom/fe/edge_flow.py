@@ -341,11 +341,13 @@ def friction(
 @kernel
 def reaction(
     edge: Read, u: Read, own: Read, before: Read, xi: Read, p: Read, p_own: Read, nu: Read, nu_own: Read, mass: Read,
-    body: Read, dt: Read, share: Read, push: Read, load: Write, force: Inc, *, d: Const[int], transposed: Const[int],
+    body: Read, dt: Read, share: Read, push: Read, load: Write | None, force: Inc | None, *, d: Const[int],
+    transposed: Const[int],
 ):  # fmt: skip
     """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round.
 
-    Patches that meet there have ``share`` of it, and the pressure along ``push``. ``load`` is what the point bears.
+    Patches that meet there have ``share`` of it, and the pressure along ``push``. ``load`` is what the point bears,
+    ``force`` the sum.
     """
     total = zeros(d)
     for j in range(len(edge)):
@@ -361,9 +363,10 @@ def reaction(
                     total[a] += mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
     for a in range(d):
         held = total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
-        borne = p_own[0] * push[a] - share[0] * held
-        force[a] += borne
-        load[a] = borne
+        if force is not None:
+            force[a] += p_own[0] * push[a] - share[0] * held
+        if load is not None:
+            load[a] = p_own[0] * push[a] - share[0] * held
 
 
 @kernel

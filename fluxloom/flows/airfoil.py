@@ -106,6 +106,8 @@ class Airfoil(Flow):
     ) -> None:
         self.context = context = Context("cpu") if context is None else context
         self.constants, self._shape = constants or AirfoilConstants(), None
+        if not isinstance(mesh, tuple | AirfoilMesh | RankedMesh):
+            raise SolverError(f"mesh: two integers (i, j) are wanted, or an AirfoilMesh, not {mesh!r}")
         if isinstance(mesh, tuple):
             self._shape = mesh
             with activity("making the mesh", " x ".join(str(count) for count in mesh)):

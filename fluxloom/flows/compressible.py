@@ -27,6 +27,7 @@ from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
@@ -142,6 +143,8 @@ class Compressible(Flow):
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
         gas, scheme = gas or Gas(), _scheme(scheme, flux, limiter, steps)
         turbulent = scheme.turbulence is not None
+        if stream is not None:
+            stream.state(gas, domain.volumes.dimension)  # says so where its direction is one of another dimension
         conditions = with_stream(boundaries, stream, gas, rotation, turbulent=turbulent)
         check_symmetry(conditions, start, stream, domain.volumes, context)
         walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
@@ -458,7 +461,7 @@ def _scheme(
     scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
 ) -> CompressibleScheme:
     """Return a scheme with what is given in place of its own."""
-    found = scheme or CompressibleScheme()
+    found = chosen("scheme", scheme, CompressibleScheme)
     found = found if flux is None else replace(found, flux=flux)
     found = found if limiter is None else replace(found, limiter=limiter)
     return replace(found, cfl=steps.cfl) if isinstance(steps, Explicit) else found

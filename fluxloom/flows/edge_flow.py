@@ -32,6 +32,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import edge_flow_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -74,9 +75,12 @@ class FlowOnPoints(FlowInTime):
 
     def _settle(self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str]) -> PointMesh:
         """Take a mesh, and return its points of this rank. Collective."""
-        where = Context("cpu") if context is None else context
-        found = mesh if isinstance(mesh, PointDomain) else flow_points(mesh, where, boundaries)
-        self._source, self.domain = found.domain, found.points
+        if isinstance(mesh, PointDomain):
+            mesh.check_context(context)
+            found = mesh
+        else:
+            found = flow_points(mesh, Context("cpu") if context is None else context, boundaries)
+        self._source, self.domain = found.kept(), found.points
         self.partition = self.domain.mesh.part.report()
         return self.domain
 
@@ -172,7 +176,7 @@ class EdgeFlow(FlowOnPoints):
             preconditioner=preconditioner, krylov=krylov,
         )  # fmt: skip
         check_start(solver.initialise(start), solver.stop)
-        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
         if lengths.dt:
             solver.prepare(lengths.dt)
         super().__init__(solver, Change(solver.u, mass, volume_of(mass)), lengths)

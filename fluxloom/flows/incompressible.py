@@ -29,6 +29,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import incompressible_watch
+from fluxloom.flows.given import chosen, start_velocity
 from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
@@ -171,7 +172,8 @@ class Incompressible(FlowInTime):
     ) -> None:
         context = Context("cpu") if context is None else context
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
-        how, solving, cv = scheme or IncompressibleScheme(), pressure or Pressure(), domain.volumes
+        how, solving = chosen("scheme", scheme, IncompressibleScheme), chosen("pressure", pressure, Pressure)
+        lengths, cv = chosen("steps", steps, StepLengths).bounds(_COURANT, _DIFFUSION), domain.volumes
         if len(force) and len(mean_velocity):
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
@@ -181,8 +183,8 @@ class Incompressible(FlowInTime):
         )  # fmt: skip
         if how.steady:
             solver.seek_steady()
-        check_start(solver.initialise(start), solving.stop)
-        lengths = (steps or StepLengths()).bounds(_COURANT, _DIFFUSION)
+        found = start_velocity(start, cv.centres[: cv.owned], context.comm)
+        check_start(solver.initialise(lambda _: found), solving.stop)
         volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
         super().__init__(solver, Change(solver.u, solver.weight, volume), lengths)
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady

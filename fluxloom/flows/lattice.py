@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from math import isfinite
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +21,11 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
-from fluxloom.flows.lattice_fields import look_at
+from fluxloom.flows.lattice_fields import LatticeFields, look_at
 from fluxloom.flows.lattice_force import Acceleration
 from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
+from fluxloom.flows.lattice_means import averaged_of
 from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_particles import Particles
 from fluxloom.flows.lattice_places import BodyPlaces
@@ -46,8 +46,10 @@ from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Until
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start as OtherResult
@@ -161,6 +163,10 @@ class Lattice(Flow):
     ) -> LatticePoints:
         """Return what samples velocity and pressure at points. Collective."""
         return LatticePoints(self.solver, self.units, points, capacity, outside)
+
+    def averaged(self) -> Averaged:
+        """Return velocity and pressure of the cells. Collective."""
+        return averaged_of(self.solver, self.units, self.pieces)
 
     def frames(self, field: str) -> LatticeFrames:
         """Return pictures of ``"speed"`` or ``"vorticity"``, of a volume in the middle across z. Collective."""
@@ -346,14 +352,29 @@ class Lattice(Flow):
         loops = merged_reports(unique([*self.chains, *looks]))
         return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each."""
-        found = look_at(self.solver, self.units, self.pieces)
-        velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(COMPONENTS[: self.units.dimension])}
-        return velocity | {
-            "speed": found.speed.ravel(), "p": found.pressure.ravel(), "vorticity": found.vorticity.ravel(),
-            "fluid": found.fluid.ravel().astype(np.float32),
-        }  # fmt: skip
+    def fields(self) -> Fields:
+        """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each.
+
+        The populations are looked at once, when the first of them is asked for.
+        """
+        seen: list[LatticeFields] = []
+
+        def now() -> LatticeFields:
+            """Return the fields of now."""
+            if not seen:
+                seen.append(look_at(self.solver, self.units, self.pieces))
+            return seen[0]
+
+        quantities = {
+            name: Quantity("", f"velocity along {'xyz'[k]}", lambda k=k: now().velocity[..., k].ravel())
+            for k, name in enumerate(COMPONENTS[: self.units.dimension])
+        }
+        return Fields(quantities | {
+            "speed": Quantity("", "magnitude of the velocity", lambda: now().speed.ravel()),
+            "p": Quantity("", "pressure over that of density one, by the density", lambda: now().pressure.ravel()),
+            "vorticity": Quantity("", "vorticity, in space its magnitude", lambda: now().vorticity.ravel()),
+            "fluid": Quantity("", "1 in the fluid", lambda: now().fluid.ravel().astype(np.float32)),
+        })  # fmt: skip
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""

@@ -16,7 +16,7 @@ from fluxloom.run.pictures import draw_image
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = [
-    "Fields", "curl", "draw_plane", "fields_of", "look_at", "middle", "slope_of", "speed_of", "velocity_of",
+    "LatticeFields", "curl", "draw_plane", "fields_of", "look_at", "middle", "slope_of", "speed_of", "velocity_of",
     "vorticity_of",
 ]  # fmt: skip
 
@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Fields:
+class LatticeFields:
     """Values of the cells, over the shape of the box; on several ranks of this rank's.
 
     Attributes
@@ -56,12 +56,12 @@ def speed_of(velocity: Array) -> Array:
     return np.linalg.norm(velocity, axis=-1)
 
 
-def look_at(flow: LatticeBoltzmann, units: Units, pieces: Pieces) -> Fields:
+def look_at(flow: LatticeBoltzmann, units: Units, pieces: Pieces) -> LatticeFields:
     """Return the fields of a flow now; on several ranks of this rank's cells. Collective."""
     return fields_of(flow.velocity(), flow.density(), flow.fluid, units, pieces)
 
 
-def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces: Pieces) -> Fields:
+def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces: Pieces) -> LatticeFields:
     """Return fields from values on the lattice. Collective.
 
     Parameters
@@ -74,7 +74,7 @@ def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces
     found = velocity_of(velocity, units)
     with np.errstate(all="ignore"):
         pressure = (density - 1.0) / 3.0 * units.speed**2
-        return Fields(found, pressure, vorticity_of(found, units.dx, pieces), fluid[pieces.window])
+        return LatticeFields(found, pressure, vorticity_of(found, units.dx, pieces), fluid[pieces.window])
 
 
 def velocity_of(velocity: npt.NDArray[Any], units: Units) -> Array:

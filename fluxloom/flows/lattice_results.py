@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fluxloom.flows.lattice_fields import Fields, draw_plane, middle
+from fluxloom.flows.lattice_fields import LatticeFields, draw_plane, middle
 from fluxloom.flows.lattice_ranks import Pieces, places_of
 from fluxloom.flows.lattice_units import Units
 from fluxloom.run.image_data import write_image
@@ -17,8 +17,8 @@ __all__ = ["draw_fields", "write_fields"]
 
 
 def write_fields(
-    folder: ResultFolder, name: str, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields, time: float,
-    *, series: bool = False,
+    folder: ResultFolder, name: str, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: LatticeFields,
+    time: float, *, series: bool = False,
 ) -> None:  # fmt: skip
     """Write fields as image data, of a series or alone: they come together on rank 0 one by one. Collective."""
     parts = {"pressure": found.pressure, "velocity": found.velocity, "vorticity": found.vorticity}
@@ -37,7 +37,7 @@ def write_fields(
 
 
 def draw_fields(
-    folder: ResultFolder, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields, text: str
+    folder: ResultFolder, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: LatticeFields, text: str
 ) -> None:
     """Draw speed and vorticity, of a volume in its middle planes. Collective.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["PointDomain", "flow_points"]
 
@@ -20,17 +21,29 @@ class PointDomain:
     Attributes
     ----------
     domain
-        What it was made of, with the mesh where this rank has it.
+        What it was made of.
+    mesh
+        The whole mesh; of several ranks on rank 0 alone.
     points
         Points and simplices of this rank.
     """
 
     domain: Domain
+    mesh: MeshData | None
     points: PointMesh
 
     def description(self) -> Domain:
         """Return what tells it from others, for runs that go on."""
         return self.domain
+
+    def kept(self) -> Domain:
+        """Return the domain with the mesh that is there, which need not be made anew."""
+        return self.domain.keeping(self.mesh)
+
+    def check_context(self, context: Context | None) -> None:
+        """Raise `SolverError` for a context that is given and not that of the points."""
+        if context is not None and context is not self.points.context:
+            raise SolverError("context: the points were dealt out in another one; leave it out")
 
 
 def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> PointDomain:
@@ -56,4 +69,4 @@ def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -
         found = point_mesh(context, data, method=domain.method, shares=domain.shares)
     except MeshError as error:
         raise MeshError(f"mesh: {error}") from None
-    return PointDomain(domain.keeping(data), found)
+    return PointDomain(domain, data, found)

@@ -189,8 +189,11 @@ class ShallowWater(Flow):
         fused: bool = True,
         dtype: npt.DTypeLike = "float64",
     ) -> None:
-        self.context = context = Context("cpu") if context is None else context
-        domain = mesh if isinstance(mesh, WaterDomain) else water_mesh(mesh, context, boundaries or {})
+        where = Context("cpu") if context is None else context
+        domain = mesh if isinstance(mesh, WaterDomain) else water_mesh(mesh, where, boundaries or {})
+        self.context = domain.mesh.context
+        if context is not None and context is not self.context:
+            raise SolverError("context: the mesh was dealt out in another one; leave it out")
         self.solver = solver = Solver(
             domain.mesh, bed, elevation, velocity, scheme=scheme, boundaries=boundaries, schedule=schedule, fused=fused,
             dtype=dtype,

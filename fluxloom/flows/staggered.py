@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
@@ -26,6 +27,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
+from fluxloom.flows.given import chosen, start_velocity
 from fluxloom.flows.staggered_surface import StaggeredSurface
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
@@ -41,7 +43,6 @@ from fluxloom.run.kinematics import curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.flow_types import finite_vector
 from fluxloom.solvers.staggered import Staggered as Solver
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ class Staggered(FlowInTime):
             Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
-        solver.initialise(_start(start, grid.dimension))
-        solver.every, lengths = look, steps or StepLengths()
+        solver.initialise(_start(start, solver.context.comm))
+        solver.every, lengths = look, chosen("steps", steps, StepLengths)
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
 
@@ -315,11 +316,8 @@ class Staggered(FlowInTime):
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
 
 
-def _start(given: StaggeredStart, d: int) -> Callable[[Array], Array] | Sequence[Array]:
+def _start(given: StaggeredStart, comm: Comm) -> Callable[[Array], Array] | Sequence[Array]:
     """Return the velocity at the start as the solver takes it."""
-    if callable(given):
-        return lambda places: np.asarray(given(places), dtype=np.float64)
-    if len(given) and np.ndim(given[0]):
+    if not callable(given) and len(given) and np.ndim(given[0]):
         return [np.asarray(component, dtype=np.float64) for component in given]
-    uniform = finite_vector("start", [float(value) for value in given], d)  # pyright: ignore[reportArgumentType]
-    return lambda places: np.broadcast_to(uniform, (len(places), d))
+    return lambda places: start_velocity(given, places, comm)  # pyright: ignore[reportArgumentType]

@@ -17,6 +17,7 @@ from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
+from fluxloom.flows.given import chosen
 from fluxloom.flows.points import PointDomain
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
@@ -104,7 +105,7 @@ class Transport(FlowOnPoints):
             points, velocity, diffusivity, given, source=source, scheme=scheme, bounded=bounded
         )  # fmt: skip
         solver.initialise(start)
-        lengths, mass = (steps or StepLengths()).bounds(_COURANT), solver.operators.mass
+        lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
         if not lengths.dt and not math.isfinite(solver.stable_step(lengths.courant)):
             raise SolverError("dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)

@@ -167,7 +167,7 @@ class FreeStreamInTime:
     Raises
     ------
     SolverError
-        If one depends on the place.
+        If one depends on the place, or there is a sideslip in two dimensions.
     """
 
     mach: float | str | Value
@@ -182,6 +182,8 @@ class FreeStreamInTime:
         for name in ("mach", "pressure", "temperature", "alpha", "beta"):
             if value_of(getattr(self, name)).in_space:
                 raise SolverError(f"free stream: {name}: it is uniform: a number or a formula in t is wanted")
+        if self.dimension == 2 and value_of(self.beta).in_time:
+            raise SolverError("free stream: beta: there is none in 2 dimensions")
 
     def at(self, time: float) -> FreeStream:
         """Return the flow at a time.
@@ -195,6 +197,15 @@ class FreeStreamInTime:
         nowhere = np.zeros((1, self.dimension))
         mach, *rest = (float(value_of(getattr(self, n)).at(nowhere, time, f"free stream: {n}")[0]) for n in names)
         return FreeStream.at_angles(mach, *rest, dimension=self.dimension, up=self.up)
+
+    def ways(self) -> Array:
+        """Return the direction at the start, and the axes between which angles that change turn it, ``(m, d)``."""
+        axis = self.dimension - 1 if self.up is None else self.up
+        turned: set[int] = set()
+        for angle, other in ((self.alpha, axis), (self.beta, 3 - axis)):
+            turned |= {0, other} if value_of(angle).in_time else set()
+        way = np.asarray(self.at(0.0).direction, dtype=np.float64)
+        return np.concatenate([way[None] / np.linalg.norm(way), np.eye(self.dimension)[sorted(turned)]])
 
     def states_in_time(self, gas: Gas, dimension: int) -> tuple[Value, ...]:
         """Return density, velocity and pressure as values."""

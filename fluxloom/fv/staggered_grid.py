@@ -70,6 +70,7 @@ class StaggeredGrid:
     def __post_init__(self) -> None:
         if len(self.faces) not in (2, 3) or len(self.periodic) != len(self.faces):
             raise SolverError("a staggered grid has two or three axes, each with its faces and whether it is periodic")
+        object.__setattr__(self, "faces", tuple(np.asarray(line, dtype=np.float64) for line in self.faces))
         for k, faces in enumerate(self.faces):
             if faces.ndim != 1 or len(faces) <= _FEWEST or not (np.diff(faces) > 0).all():
                 raise SolverError(f"faces along {'xyz'[k]}: at least {_FEWEST + 1} coordinates that ascend are wanted")

@@ -363,8 +363,11 @@ class Forces(Monitor):
         return None if found is None or reference is None else found.strouhal(reference.length, reference.speed)
 
     def finish(self) -> None:
-        """Take the last sample, where it is not there yet."""
-        self.now()
+        """Take the last sample, where it is not there yet; a solution that is lost has none."""
+        try:
+            self.now()
+        except SolverError:
+            return
         if not self._rows or self._rows[-1][_TIME] != self._now:
             self._rows.append(self._row(self._now))
             self._early = True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite, nan
-from typing import Literal
+from typing import Any, Literal
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.status import Goal
@@ -40,7 +40,7 @@ class Plateau(Monitor):
         If a number is not above 0.
     """
 
-    name, remembers, behind_history = "stop", ("_samples", "_first", "_changed"), True
+    name, remembers, behind_history = "stop", ("memory",), True
 
     def __init__(
         self, column: str, tolerance: float = 1e-4, window: float = 1000.0, over: Literal["steps", "time"] = "steps"
@@ -54,6 +54,19 @@ class Plateau(Monitor):
         """Steps or time, and the value there, back to the beginning of the window."""
         self._first, self._changed = nan, False
         self._seen = 0
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """The values of the window, the first one, and whether there were others since. Collective."""
+        self._watched.history.collect()
+        self.stepped()
+        return {"samples": self._samples, "first": self._first, "changed": self._changed}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
+        self._samples = [(float(at), float(value)) for at, value in memory["samples"]]
+        self._first, self._changed = float(memory["first"]), bool(memory["changed"])
 
     @property
     def _watched(self) -> Watched:
@@ -100,9 +113,9 @@ class Plateau(Monitor):
 
     def _take(self) -> None:
         """Keep the value of the last line."""
-        run = self._watched
-        value = float(run.history.rows[-1][run.history.names.index(self.column)])
-        now = float(run.flow.steps) if self.over == "steps" else float(run.flow.time or 0.0)
+        history = self._watched.history
+        value = float(history.rows[-1][history.names.index(self.column)])
+        now = float(history.at[self.over == "time"])
         self._samples.append((now, value))
         if isfinite(value):
             self._changed = self._changed or (isfinite(self._first) and value != self._first)

@@ -117,6 +117,8 @@ class RunningMeans:
         for value in self.averaged.values:
             if value.scale is not None:
                 self._scales[value.name].value = value.scale()
+        if self.averaged.prepare is not None:
+            self.averaged.prepare()
         self._chain()
 
     def reset(self) -> None:

@@ -14,7 +14,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.wall_distance import wall_faces
 
-__all__ = ["SurfaceCut", "cut_patches", "neighbours_in_plane", "sign_changes"]
+__all__ = ["SurfaceCut", "check_cut", "cut_patches", "neighbours_in_plane", "sign_changes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -63,8 +63,7 @@ def cut_patches(mesh: MeshData, patches: Sequence[str], centres: Array, axis: in
     SolverError
         In two dimensions, if the plane misses all faces, or the centres are not those of the faces.
     """
-    if mesh.dimension != 3 or axis not in range(3):
-        raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
+    check_cut(mesh, patches, axis, station)
     faces, nodes = wall_faces(mesh, patches)
     partner = _partners(faces, nodes, centres)
     owner = np.repeat(np.arange(len(faces)), faces.counts)
@@ -73,11 +72,6 @@ def cut_patches(mesh: MeshData, patches: Sequence[str], centres: Array, axis: in
     here, there = nodes[faces.indices], nodes[faces.indices[after]]
     below = here[:, axis] < station
     crossed = np.flatnonzero(below != (there[:, axis] < station))
-    if not crossed.size:
-        low, high = nodes[:, axis].min(), nodes[:, axis].max()
-        raise SolverError(
-            f"a cut at {'xyz'[axis]} = {station:g} misses {', '.join(patches)}: {low:.6g} to {high:.6g} there"
-        )
     part = (station - here[crossed, axis]) / (there[crossed, axis] - here[crossed, axis])
     points = here[crossed] + part[:, None] * (there[crossed] - here[crossed])
     cut, first, counts = np.unique(owner[crossed], return_index=True, return_counts=True)
@@ -86,6 +80,19 @@ def cut_patches(mesh: MeshData, patches: Sequence[str], centres: Array, axis: in
     edges = np.unique(ends, axis=0, return_inverse=True)[1].reshape(-1)
     rows = np.searchsorted(cut, owner[crossed])
     return SurfaceCut(total / counts[:, None], partner[cut], _sharing(edges, rows))
+
+
+def check_cut(mesh: MeshData, patches: Sequence[str], axis: int, station: float) -> None:
+    """Raise `SolverError` in two dimensions, or if the plane ``x[axis] = station`` misses all faces of the patches."""
+    if mesh.dimension != 3 or axis not in range(3):
+        raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
+    faces, nodes = wall_faces(mesh, patches)
+    below = nodes[faces.indices, axis] < station
+    if below.all() or not below.any():
+        low, high = nodes[:, axis].min(), nodes[:, axis].max()
+        raise SolverError(
+            f"a cut at {'xyz'[axis]} = {station:g} misses {', '.join(patches)}: {low:.6g} to {high:.6g} there"
+        )
 
 
 def neighbours_in_plane(mesh: MeshData, patches: Sequence[str], centres: Array) -> Index:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.forces import Reference
-from fluxloom.monitors.surface_lines import cut_patches, neighbours_in_plane, sign_changes
+from fluxloom.monitors.surface_lines import check_cut, cut_patches, neighbours_in_plane, sign_changes
 from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Surface
@@ -135,7 +135,8 @@ class Walls(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces, or a mesh in two dimensions is to be cut.
+            If there is no such patch, the flow has no surfaces, or a mesh in two dimensions is to be cut; on one rank
+            also if a cut misses the patches.
         """
         flow = self._flow = run.flow
         if self.cuts and flow.dimension != 3:
@@ -149,6 +150,9 @@ class Walls(Monitor):
         self._whole = next(iter(self._surfaces.values())) if len(self._surfaces) == 1 else None
         if self._whole is None and self.cuts:
             self._whole = flow.surface(self.patches)
+        if self.cuts and flow.context.comm.size == 1:  # of several ranks the whole mesh is made at the end alone
+            for station in self.cuts:
+                check_cut(run.mesh(), self.patches, "xyz".index(self.axis), station)
         if self.heat is not None:
             self._check_heat(self.heat, next(iter(self._surfaces.values())).faces())
 

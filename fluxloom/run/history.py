@@ -40,6 +40,8 @@ class History(Monitor):
         self._run: Watched | None = None
         self.names: tuple[str, ...] = ()
         self.rows: list[tuple[float, ...]] = []
+        self.at = (0, 0.0)
+        """Step and time of the flow of the last line."""
         self._lines: Lines | None = None
         self._early = False  # the last row is there only because the run ended
         self._due = True  # the row of the last step is there
@@ -123,9 +125,10 @@ class History(Monitor):
 
     def _sample(self) -> None:
         assert self._run is not None
-        found = dict(self._run.columns())
+        found, flow = dict(self._run.columns()), self._run.flow
+        self.at = flow.steps, flow.time or 0.0
         before = dict(zip(self.names, self.rows[-1], strict=True)) if self.rows else {}
-        for name, of in self._run.flow.losses.items() if before else ():
+        for name, of in flow.losses.items() if before else ():
             passed = found["time"] - before["time"]
             if name in found and passed > 0.0:
                 found[name] = (before[of] - found[of]) / passed

@@ -208,6 +208,8 @@ class Averaged:
         Of the velocity.
     before
         Loops that fill what is read.
+    prepare
+        Called before them at each sample: fills what is read by loops that differ from step to step; None: nothing.
     dtype, layout
         Of the means.
     """
@@ -223,5 +225,6 @@ class Averaged:
     spread: Dat | None = None
     unit: str = ""
     before: Sequence[Loop] = field(default=())
+    prepare: Callable[[], None] | None = None
     dtype: npt.DTypeLike = "float64"
     layout: Layout | None = None

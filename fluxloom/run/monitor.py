@@ -18,11 +18,26 @@ __all__ = ["Monitor", "Sampler", "Stepping", "Table", "Watched"]
 
 
 class Table(Protocol):
-    """The history, as other monitors see it: its columns, and lines so far; ``every`` steps there is one, 0: none."""
+    """The history, as other monitors see it.
+
+    Attributes
+    ----------
+    every
+        Steps between two lines; 0: there are none.
+    names, rows
+        Of the columns, and the lines so far.
+    at
+        Step and time of the flow of the last line.
+    """
 
     every: int
     names: tuple[str, ...]
     rows: list[tuple[float, ...]]
+    at: tuple[int, float]
+
+    def collect(self) -> None:
+        """Write the line whose numbers the flow has kept, if there is one. Collective."""
+        ...
 
 
 class Watched(Protocol):

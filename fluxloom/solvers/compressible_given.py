@@ -15,8 +15,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField
+from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SupersonicInlet, SymmetryPlane
 from fluxloom.fv.compressible_patches import Changing
+from fluxloom.fv.free_stream import FreeStreamInTime
 from fluxloom.fv.time_schemes import SSPRK3, Stages
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.flow_patches import Patched, patch_elements
@@ -24,6 +25,9 @@ from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Value
 
 __all__ = ["GivenValues", "stage_times"]
+
+_ACROSS = 1e-6
+"""Cosine of the angle between a direction and the normal of a plane along it, at most."""
 
 
 def stage_times(stages: Stages) -> list[float]:
@@ -59,6 +63,7 @@ class GivenValues:
         self._moments = max(len(flow.scheme.time.stages), len(SSPRK3().stages))
         self._place: Dat | None = None
         self.given: list[GivenOn] = []
+        self._check_symmetry()
         for name, parts in changing.items():
             boundary = flow.boundaries[name]
             if isinstance(boundary, FarField) and boundary.vortex is not None:
@@ -68,6 +73,21 @@ class GivenValues:
                 mine = [(first, part) for first, part in parts if part.sliding is slides]
                 if mine:
                     self._on_patch(name, over, mine, slides)
+
+    def _check_symmetry(self) -> None:
+        """Raise `SolverError` where a free stream crosses a plane of symmetry at any time. Collective."""
+        cv, given = self.flow.volumes, self.flow.boundaries.items()
+        streams = [way.state for _, way in given if isinstance(way, FarField | SupersonicInlet)]
+        ways = [stream.ways() for stream in streams if isinstance(stream, FreeStreamInTime)]
+        for name in [name for name, one in given if isinstance(one, SymmetryPlane) and ways]:
+            span, offset = cv.patches[name], cv.interior - cv.cells
+            normals = cv.normals[span.start + offset : span.stop + offset]
+            across = np.abs(normals @ np.concatenate(ways).T).max(initial=0.0)
+            if max(self.flow.context.comm.allgather(float(across))) > _ACROSS:
+                raise SolverError(
+                    f"patch {name!r}: the free stream, which depends on the time, crosses this plane of symmetry, or "
+                    "will; change its angles, or take another condition"
+                )
 
     def _on_patch(self, name: str, over: Set, parts: Sequence[tuple[int, Changing]], slides: bool) -> None:
         """Keep the numbers of the faces of a patch up to date."""

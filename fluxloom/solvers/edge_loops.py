@@ -317,18 +317,20 @@ class EdgeLoops:
         for patch in (self.mesh.patches[one] for one in patches):
             site[patch.points, d : 2 * d] += patch.areas
             site[patch.points, 2 * d] += patch.extents
-        held = self.gather(
-            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
-            self.operators.mass, self.body, self.step_length, share, push, load, total, over=where,
-            transposed=self.scheme.stress.transposed,
-        )  # fmt: skip
+        held = [
+            self.gather(
+                kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
+                self.operators.mass, self.body, self.step_length, share, push, *targets, over=where,
+                transposed=self.scheme.stress.transposed,
+            ) for targets in ((None, total), (load, None))
+        ]  # fmt: skip
         turning = self._turning(patches, load, total, name)
         x, y, z = about
         summed = Loop(
             kernels.load_sums, where, load, self.shown, self.u, ctx.dat(self.points, site, f"{name}.site"), sums, d=d,
             x=x, y=y, z=z, name=f"{name}.sums",
         )  # fmt: skip
-        chain = Chain([Reset(total), Reset(sums), *self.convection(self.u), held, *turning, summed], name=name)
+        chain = Chain([Reset(total), Reset(sums), *self.convection(self.u), *held, *turning, summed], name=name)
         found = Reaction(chain, total, sums, load, shares.points, site[shares.points])
         self._forces[patches, about] = found
         return found

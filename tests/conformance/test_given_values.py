@@ -97,6 +97,15 @@ def test_what_does_not_change_has_no_loop(ctx: Context) -> None:
     given.check()
 
 
+def test_a_rank_may_have_none(ctx: Context) -> None:
+    for over in (ctx.set(0, "none"), ctx.subset(ctx.set(3, "points"), [], "none")):
+        n = over.parent.size
+        given = GivenOn(ctx, over, np.zeros((n, 3)), values(), "it", weights=np.ones((n, 8)))
+        given.update(1.0)
+        given.check()
+        assert not given.dat.read().any()
+
+
 def test_wrong_values_are_told(ctx: Context) -> None:
     over = ctx.set(N, "points")
     with pytest.raises(SolverError, match=r"it: '1 - 9 \* x' is -.* at \(.*\): above 0 is wanted"):

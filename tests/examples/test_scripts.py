@@ -21,6 +21,7 @@ SCRIPTS = {
     "compressible": ("naca0012", 5),
     "edge_flow": ("edge_cavity", 3),
     "incompressible": ("cavity", 3),
+    "lattice_cylinder": ("lattice_cylinder", 5),
     "shallow_water": ("tsunami", 1),
     "staggered": ("staggered_cavity", 3),
     "transport": ("edge_transport", 3),

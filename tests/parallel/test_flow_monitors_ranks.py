@@ -11,21 +11,15 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg import Stop
 from fluxloom.mesh import box2d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
 from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.flow_forces import Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.incompressible import Incompressible
 
 SIDES: dict[str, Any] = {"xmin": Inflow((1.0, 0.1)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
 HEAT = Scalar(
@@ -35,20 +29,19 @@ HEAT = Scalar(
 POINTS = {"a": (0.2, 0.3), "b": (0.5, 0.5), "c": (0.99, 0.01)}
 
 
-def flow_of(comm: Comm, scheme: Any) -> Incompressible:
-    mesh = box2d(9, 6, perturb=0.1)
-    volumes = control_volumes(mesh) if comm.size == 1 else shared_volumes(
-        distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))  # fmt: skip
-    context = fl.Context("cpu", comm=comm, tuning=False, threads=1)
-    return Incompressible(context, volumes, 0.01, SIDES, stop=Stop(rtol=1e-12), scheme=scheme, scalars=[HEAT])
+def flow_of(comm: Comm, scheme: Any) -> fl.Incompressible:
+    return fl.Incompressible(
+        fl.Domain(box2d(9, 6, perturb=0.1), method="rcb"), fl.Context("cpu", comm=comm, tuning=False, threads=1),
+        viscosity=0.01, boundaries=SIDES, start=(1.0, 0.0), scheme=fl.IncompressibleScheme(time=scheme),
+        pressure=fl.Pressure(stop=Stop(rtol=1e-12)), scalars=[HEAT],
+    )  # fmt: skip
 
 
 def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
     """Return what all ranks know after some steps."""
-    flow = flow_of(comm, scheme)
-    flow.initialise((1.0, 0.0))
+    whole = flow_of(comm, scheme)
+    flow, statistics = whole.solver, RunningMeans(whole.averaged())
     probes = Probes(flow, POINTS, capacity=3)
-    statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
     forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), balance=True)
     for _ in range(4):
         flow.step(0.01)
@@ -79,7 +72,7 @@ def test_all_of_one_rank(ranks: int, scheme: Any) -> None:
 def test_a_point_outside_is_outside_for_all() -> None:
     def lost(comm: Comm) -> str:
         with pytest.raises(SolverError, match=r"probe 'b' at .* is not in the mesh") as error:
-            Probes(flow_of(comm, AdamsBashforth()), {"a": (0.5, 0.5), "b": (0.5, 1.2)})
+            Probes(flow_of(comm, AdamsBashforth()).solver, {"a": (0.5, 0.5), "b": (0.5, 1.2)})
         return str(error.value)
 
     assert len(set(run_threads(2, lost))) == 1

@@ -313,3 +313,42 @@ def test_an_immersed_body_that_links_lead_through_is_refused() -> None:
                 immersed_of(case)
         else:
             assert immersed_of(case) is not None
+
+
+SPACE: dict[str, Any] = {
+    "case": {"name": "box", "solver": "lattice"}, "run": {"iterations": 20},
+    "mesh": {"nx": 12, "ny": 8, "nz": 6, "spacing": 0.125}, "fluid": {"reynolds": 20},
+    "boundary": {"xmin": {"type": "velocity", "velocity": [1.0, 0.0, 0.0]}, "xmax": {"type": "outflow"},
+                 "zmin": {"type": "wall"}, "zmax": {"type": "wall"}},
+    "body": {"ball": {"shape": "sphere", "center": [0.6, 0.5, 0.4], "diameter": 0.4}},
+    "forces": {"ball": {"point": [0.6, 0.5, 0.4]}, "walls": {"patches": ["zmin", "zmax"]}},
+    "patch_flow": {"outlet": {"patches": "xmax"}}, "history": {"every": 2},
+    "probes": {"points": {"wake": [1.1, 0.5, 0.4]}},
+    "lines": {"middle": {"start": [0, 0.5, 0.4], "end": [1.5, 0.5, 0.4]}},
+    "slices": {"across": {"axis": "y", "at": 0.5}}, "statistics": {"every": 2, "profile": "z"},
+    "snapshots": {"every": 10}, "movie": {"every": 10}, "output": {"every": 10},
+}  # fmt: skip
+
+
+def test_every_monitor_of_cases(tmp_path: Path) -> None:
+    """All tables at once, in space: their files, columns and rows."""
+    case, application = parse_case(Document(Path("case.toml"), SPACE, {}))
+    runner = application.build(case, Context("cpu", threads=1, tuning=False))
+    runner.begin(ResultFolder(tmp_path))
+    steps(runner, 20)
+    runner.finish()
+    files = {
+        "history.csv", "probes.csv", "line_middle.csv", "slice_across.vti", "profile.csv", "vorticity.gif", "final.vti",
+        "fields_00000010.vti", "speed_z.png",
+    }  # fmt: skip
+    assert files <= set(runner.folder.written)
+    assert any(name.startswith("snapshot_000010.") for name in runner.folder.written)
+    columns = runner.columns()
+    assert columns["ball.drag"] > 1.0
+    assert abs(columns["ball.moment_x"]) < 1e-3
+    assert "walls.moment_x" not in columns
+    fields = runner.fields()
+    assert columns["outlet.flow"] == pytest.approx(fields["u"].reshape(6, 8, 12)[..., -1].sum() * 0.125**2, rel=1e-5)
+    assert columns["outlet.flow"] > 0.2
+    assert np.isfinite(fields["u_mean"]).all()
+    assert fields["u_mean"].max() > 1.0

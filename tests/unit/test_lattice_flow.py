@@ -22,8 +22,9 @@ from fluxloom.flows.lattice_shapes import Ball, Box, Implicit, Rod
 from fluxloom.flows.lattice_sides import Inflow, NoSlip, Outflow, PressureSide, Slip, Sponge
 from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_units import Units
-from fluxloom.lbm.streaming import InPlace
+from fluxloom.lbm.streaming import InPlace, Pull
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.gathering import gathered
 
 CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"}, "run": {"iterations": 12},
@@ -308,3 +309,41 @@ def test_what_passes_sides() -> None:
     ]  # fmt: skip
     for ranks in (1, 2):
         np.testing.assert_allclose(run_threads(ranks, passed)[0], wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("streaming", [InPlace(), Pull()])
+def test_averages(streaming: Any) -> None:
+    """Means, root mean squares and stresses of even and odd steps alike; a profile leaves bodies out; ranks agree."""
+
+    def averaged(comm: Comm) -> tuple[Any, Any, Any]:
+        flow = fl.Lattice(
+            (12, 10), Units.of(0.1, viscosity=0.02, density=1.0), Context("cpu", threads=1, tuning=False, comm=comm),
+            boundaries={"ymin": NoSlip(), "ymax": NoSlip()}, bodies={"block": Body(Box((0.4, 0.0), (0.7, 0.3)))},
+            start=Start(("4*y*(1-y)", "0.3*sin(2*pi*x/1.2)")), force=("0.5*cos(9*t)", 0.0),
+            numerics=Numerics(precision="float64", streaming=streaming),
+        )  # fmt: skip
+        averages = fl.Averages(every=1, profile="y")
+        seen: list[Any] = []
+
+        class Record(fl.Monitor):
+            def stepped(self) -> None:
+                seen.append({name: values.copy() for name, values in flow.fields().items()})
+
+        result = fl.run(flow, fl.Steps(5), [averages, Record()])
+        profile = averages.profile()
+        each = [gathered(comm, flow.part, one) for one in seen]
+        return gathered(comm, flow.part, result.run.fields()), each, (profile.coordinate, dict(profile.columns))
+
+    found, seen, (y, columns) = run_threads(1, averaged)[0]
+    u, v, p = (np.array([one[name] for one in seen]) for name in ("u", "v", "p"))
+    np.testing.assert_allclose(found["u_mean"], u.mean(axis=0), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found["p_mean"], p.mean(axis=0), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["v_rms"], v.std(axis=0), rtol=0, atol=1e-9)
+    assert found["u_rms"].max() > 1e-3
+    fluid = seen[0]["fluid"].reshape(10, 12) > 0
+    wanted = np.where(fluid, u.mean(axis=0).reshape(10, 12), 0.0).sum(axis=1) / fluid.sum(axis=1)
+    np.testing.assert_allclose(columns["u"], wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(y, (np.arange(10) + 0.5) / 10)
+    two = run_threads(2, averaged)[0]
+    np.testing.assert_allclose(two[0]["u_mean"], found["u_mean"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(two[2][1]["uv"], columns["uv"], rtol=0, atol=1e-12)

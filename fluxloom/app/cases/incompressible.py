@@ -74,8 +74,8 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
     d = domain.volumes.dimension
     for name in ("force", "gravity", "mean_velocity"):
         check_length(f"fluid.{name}", len(getattr(fluid, name)), d)
-    keys = {"iterations": "pressure.iterations", "dt": "time.dt", "of_mesh": f'pressure.solver = "{pressure.kind}"'}
-    with by_key(other=pressure.named, **keys):
+    keys = {"start": "initial", "iterations": "pressure.iterations", "dt": "time.dt"}
+    with by_key(other=pressure.named, of_mesh=f'pressure.solver = "{pressure.kind}"', **keys):
         flow = Incompressible(
             domain, context, viscosity=fluid.viscosity,
             boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},

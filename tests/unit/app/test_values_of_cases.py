@@ -125,8 +125,7 @@ def test_fluctuations(tmp_path: Path) -> None:
         ({"outlet": '"1 + t"', "time": "cfl = 0.5"}, r"boundary.xmax: '1 \+ t' depends on the time, and"),
         ({"outlet": '"1 + t"', "time": 'integrator = "implicit"'}, r"boundary.xmax: '1 \+ t' depends on the time"),
         ({"more": '[flow]\nmach = "x"'}, r"flow.mach: 'x': unknown name 'x' \(allowed: t\)"),
-        ({"more": '[source]\nenergy = "log(x - t)"', "mesh": "x = [-1.0, 1.0]"},
-         r"source: 'log.*nan at \(-0.8.*, at t = 0"),
+        ({"more": '[source]\nenergy = "log(x - t)"', "mesh": "x = [-1.0, 1.0]"}, r"source: 'log.* is nan at \(-0.8"),
         ({"more": "[source]\nmomentum_z = 1.0"}, r"source.momentum_z: the mesh has 2 dimensions; leave it out"),
     ],
 )

@@ -183,6 +183,23 @@ def test_a_gas_needs_a_start_or_a_stream() -> None:
             step()
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"start": (1.0,)}, "start: a vector of 3 components is wanted"),
+        ({"start": lambda at: at[:, 0]}, "start: a vector of 3 components is wanted, or a function that returns"),
+        ({"scheme": fl.RungeKutta()}, "scheme: IncompressibleScheme(...) is wanted, not RungeKutta()"),
+        ({"pressure": fl.Jacobi()}, "pressure: Pressure(...) is wanted, not Jacobi()"),
+        ({"steps": 0.1}, "steps: StepLengths(...) is wanted, not 0.1"),
+        ({"force": (1.0, 0.0, 0.0), "mean_velocity": (1.0, 0.0, 0.0)}, "force: give only one of force and mean"),
+    ],
+)  # fmt: skip
+def test_a_liquid_that_does_not_fit(given: dict[str, Any], message: str) -> None:
+    ends = {name: fl.NoSlip() for name in SIDES}
+    with pytest.raises(SolverError, match=re.escape(message)):
+        fl.Incompressible(tetrahedra(), context(), viscosity=0.1, boundaries=ends, **given)
+
+
 def test_steps_towards_a_steady_flow_have_no_time() -> None:
     flow = gas(tetrahedra(), context(), steps=None)
     assert flow.time is None

@@ -21,10 +21,10 @@ from fluxloom.run.results.folder import ResultFolder
 __all__ = ["built", "ring", "run", "table"]
 
 
-def built(text: str, comm: Comm | None = None) -> FlowRun[Any]:
+def built(text: str, comm: Comm | None = None, device: str = "cpu") -> FlowRun[Any]:
     """Return the run of a case."""
     model, application = parse_case(Document(Path("case"), tomllib.loads(text), {}))
-    context = fl.Context("cpu", threads=1, tuning=False, comm=comm if comm is not None else SelfComm())
+    context = fl.Context(device, threads=1, tuning=False, comm=comm if comm is not None else SelfComm())
     return application.build(model, context)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fluxloom as fl
 from fluxloom.app.loading import load_case, parse_case
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
 from fluxloom.monitors.averages import Averages
 from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.run.flow import Until
@@ -90,11 +90,11 @@ def test_what_is_averaged_is_that_of_the_reference(name: str) -> None:
 def test_a_monitor_of_a_script(tmp_path: Path) -> None:
     """Made without a flow; what does not fit is heard when it is attached."""
     flow = built("edge_flow").flow
-    assert isinstance(flow, FlowOnEdges)
+    assert isinstance(flow, fl.EdgeFlow)
     averages = Averages(profile="y", bins=2)
     with pytest.raises(SolverError, match="no run yet"):
         averages.profile()
-    run = FlowRun(flow, "test", Until(), lambda: flow.domain.mesh.data, [averages, History(0)])
+    run = FlowRun(flow, "test", Until(), [averages, History(0)])
     run.begin(ResultFolder(tmp_path))
     for _ in range(2):
         run.advance()
@@ -102,7 +102,7 @@ def test_a_monitor_of_a_script(tmp_path: Path) -> None:
     assert (profile.axis, len(profile.coordinate)) == ("y", 2)
     assert set(profile.columns) == {"u", "v", "u_rms", "v_rms", "uv", "p", "p_rms"}
     with pytest.raises(SolverError, match="an axis of x, y is wanted, not 'z'"):
-        FlowRun(flow, "test", Until(), lambda: flow.domain.mesh.data, [Averages(profile="z")])
+        FlowRun(flow, "test", Until(), [Averages(profile="z")])
     with pytest.raises(SolverError, match="every: a number of steps"):
         Averages(every=0)
 

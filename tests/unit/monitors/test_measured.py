@@ -145,6 +145,20 @@ def test_separation_along_cuts(kind: str, tmp_path: Path) -> None:
     assert len(table(tmp_path / "wall_top_y_0.27.csv")["x"]) == (5 if kind == "hexahedron" else 10)
 
 
+def test_a_flow_without_surfaces() -> None:
+    class Bare(Given):
+        surface = Flow.surface  # pyright: ignore[reportAssignmentType]
+
+    for monitor in (Forces("ymin"), Walls("ymin")):
+        with pytest.raises(SolverError, match="no surfaces to measure"):
+            watched(Bare(box2d(2, 2)), monitor)
+
+
+def test_a_cut_that_misses_is_told_before_the_run() -> None:
+    with pytest.raises(SolverError, match="a cut at y = 2 misses zmax: 0 to 1 there"):
+        watched(Given(box3d(2, 2, 2)), Walls("zmax", cuts=[2.0]))
+
+
 def test_nothing_is_there_before_a_run() -> None:
     with pytest.raises(SolverError, match="axis: x, y or z is wanted"):
         watched(Given(box2d(2, 2)), Walls("ymin", axis="w"))

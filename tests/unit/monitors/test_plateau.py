@@ -52,7 +52,7 @@ class Numbers(Flow):
 
 
 def ended(flow: Numbers, plateau: Plateau, steps: int, every: int = 1, *, asked: bool = False) -> March:
-    run = FlowRun(flow, "numbers", Until(), lambda: None, [plateau, History(every)])  # pyright: ignore[reportArgumentType]
+    run = FlowRun(flow, "numbers", Until(), [plateau, History(every)])
     run.begin(ResultFolder(None))
     return march(run, steps, ResidualLog(None), asked=asked)
 
@@ -112,6 +112,17 @@ def test_what_does_not_fit() -> None:
             ended(flow, plateau, 10, every)
     with pytest.raises(SolverError, match="tolerance: a number above 0"):
         Plateau("lift", tolerance=0.0)
+
+
+def test_of_lines_that_come_late() -> None:
+    """A lattice writes a line when the next one is due: the values are those of their own steps, in checkpoints too."""
+    run = built("lattice pull", {"history.every": 2, "stop.column": "kinetic_energy", "stop.window": 6})
+    plateau = next(one for one in run.monitors if isinstance(one, Plateau))
+    run.begin(ResultFolder(None))
+    for _ in range(8):
+        run.advance()
+    values = run.history.column("kinetic_energy")
+    assert plateau.memory["samples"] == [(2.0 + 2 * k, values[1 + k]) for k in range(4)]
 
 
 def test_of_a_case_across_a_restart(tmp_path: Path) -> None:

@@ -7,15 +7,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
-from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
 
 STEPS = (0.01, 0.02, 0.015, 0.03, 0.01, 0.005)
 
@@ -26,17 +22,15 @@ def swirl(x: np.ndarray) -> np.ndarray:
     return found
 
 
-def channel(ctx: fl.Context, d: int = 3) -> Incompressible:
+def channel(ctx: fl.Context, d: int = 3) -> fl.Incompressible:
     mesh = box3d(4, 3, 3, perturb=0.1, seed=2) if d == 3 else box2d(5, 4)
     periodic = [("xmin", "xmax")] + ([("zmin", "zmax")] if d == 3 else [])
     scalar = Scalar("T", 0.1, {"ymin": FixedValue(1.0), "ymax": Adiabatic()}, initial=lambda x: np.sin(4 * x[:, 0]),
                     bounded=False)  # fmt: skip
-    flow = Incompressible(
-        ctx, control_volumes(mesh, periodic), 0.02, {"ymin": NoSlip(), "ymax": NoSlip((2.0, *(0.0,) * (d - 1)))},
-        scalars=[scalar],
+    return fl.Incompressible(
+        fl.Domain(mesh, periodic), ctx, viscosity=0.02, start=swirl, scalars=[scalar],
+        boundaries={"ymin": NoSlip(), "ymax": NoSlip((2.0, *(0.0,) * (d - 1)))},
     )  # fmt: skip
-    flow.initialise(swirl)
-    return flow
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +38,13 @@ def ctx() -> fl.Context:
     return fl.Context("cpu", tuning=False, threads=1)
 
 
-def means_of(flow: Incompressible) -> RunningMeans:
-    return RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
+def means_of(flow: fl.Incompressible) -> RunningMeans:
+    return RunningMeans(flow.averaged())
 
 
-def sampled(flow: Incompressible, means: RunningMeans) -> tuple[np.ndarray, np.ndarray]:
+def sampled(whole: fl.Incompressible, means: RunningMeans) -> tuple[np.ndarray, np.ndarray]:
     """Make steps; return the samples ``(u, p, T)``, and their weights."""
-    found = []
+    flow, found = whole.solver, []
     for dt in STEPS:
         flow.step(dt)
         means.sample(dt)
@@ -84,7 +78,7 @@ def test_profile_over_what_is_alike(ctx: fl.Context) -> None:
     means = means_of(flow)
     found, weights = sampled(flow, means)
     profile = means.profile("y")
-    cv = flow.volumes
+    cv = flow.solver.volumes
     assert np.allclose(profile.coordinate, (np.arange(4) + 0.5) / 4)
     assert np.allclose(profile.volume, 0.25)
     for k, y in enumerate(profile.coordinate):
@@ -107,11 +101,11 @@ def test_profile_over_what_is_alike(ctx: fl.Context) -> None:
 def test_reset(ctx: fl.Context) -> None:
     flow = channel(ctx)
     whole, parts = means_of(flow), means_of(flow)
-    flow.step(0.01)
+    flow.solver.step(0.01)
     parts.sample()
     parts.reset()
     for dt in STEPS:
-        flow.step(dt)
+        flow.solver.step(dt)
         for means in (whole, parts):
             means.sample(dt)
     assert parts.samples == whole.samples

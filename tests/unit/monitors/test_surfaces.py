@@ -349,6 +349,19 @@ def test_wall_of_the_airfoil(tmp_path: Path) -> None:
     assert two["wall.drag"] == pytest.approx(found["wall.drag"], rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.parametrize("case", ["triangles", "edges of triangles", "airfoil"])
+def test_the_reference_agrees(case: str) -> None:
+    text = AIRFOIL if case == "airfoil" else shear(case).replace("nx = 4\nny = 5", "nx = 2\nny = 2")
+    text = text.replace("i = 24\nj = 12", "i = 6\nj = 4")
+    found = []
+    for one in ("cpu", "reference"):
+        made = built(text, device=one)
+        made.advance()
+        found.append(np.array([value for name, value in made.columns().items() if "." in name]))
+    assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-10)
+    assert np.abs(found[0]).max() > 0.01
+
+
 def test_refused() -> None:
     """What does not fit is told with its table."""
     text = shear("triangles")

@@ -13,15 +13,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.flows.compressible import Compressible
-from fluxloom.flows.compressible_steps import LocalRun, Ramp
-from fluxloom.flows.edge_flow import EdgeFlow as FlowOnEdges
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
-from fluxloom.flows.staggered import Staggered as StaggeredFlow
-from fluxloom.fv.compressible_boundary import FarField
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.fv.incompressible_boundary import NoSlip
@@ -29,15 +21,9 @@ from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow
-from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.incompressible import Incompressible
-from fluxloom.solvers.staggered import Staggered
 
 GRADIENT = np.array([[0.3, -0.7, 0.2], [0.9, 0.1, -0.4], [-0.5, 0.6, -0.2]])
 """``du_i / dx_j``."""
@@ -119,13 +105,6 @@ def context(comm: Comm | None = None) -> fl.Context:
     return fl.Context("cpu", comm=comm, threads=1, tuning=False)
 
 
-def volumes_of(mesh: MeshData, comm: Comm) -> ControlVolumes:
-    """Return control volumes, of a rank its part."""
-    if comm.size == 1:
-        return control_volumes(mesh)
-    return shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))
-
-
 def inside(cv: ControlVolumes) -> np.ndarray:
     """Return which owned cells have no face at a boundary."""
     edge = cv.faces[cv.interior :, 0]
@@ -137,48 +116,49 @@ def mesh_in(d: int) -> MeshData:
 
 
 def incompressible(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
-    cv = volumes_of(mesh_in(d), comm)
-    flow = Incompressible(context(comm), cv, 0.1, dict.fromkeys(cv.patches, NoSlip()))
-    place = flow.spaces.elements.owned
-    flow.u.write((cv.centres @ GRADIENT[:d, :d].T)[place])
-    return IncompressibleFlow(flow, StepLengths(), budget=False), inside(cv)
+    mesh = mesh_in(d)
+    flow = fl.Incompressible(
+        fl.Domain(mesh, method="rcb"), context(comm), viscosity=0.1, boundaries=dict.fromkeys(mesh.patches, NoSlip())
+    )
+    cv = flow.solver.volumes
+    flow.solver.u.write((cv.centres @ GRADIENT[:d, :d].T)[flow.solver.spaces.elements.owned])
+    return flow, inside(cv)
 
 
-def compressible(d: int, comm: Comm) -> tuple[Compressible, np.ndarray]:
-    cv = volumes_of(mesh_in(d), comm)
-    flow = CompressibleFlow(
-        context(comm), cv, dict.fromkeys(cv.patches, FarField((1.0, *[0.0] * d, 1.0))),
-        scheme=CompressibleScheme(limiter=None),
+def compressible(d: int, comm: Comm, *, stream: bool = True) -> tuple[fl.Compressible, np.ndarray]:
+    mesh, steep = mesh_in(d), np.array([0.02, -0.03, 0.06])[:d]
+    flow = fl.Compressible(
+        fl.Domain(mesh, method="rcb"), context(comm), scheme=CompressibleScheme(limiter=None),
+        boundaries=dict.fromkeys(mesh.patches, FarField((1.0, *[0.0] * d, 1.0))),
+        start=lambda x: np.column_stack([2.0 + x @ steep, 0.1 * x @ GRADIENT[:d, :d].T, 3.0 + 0.0 * x[:, 0]]),
+        stream=FreeStream(0.5, 3.0, 300.0, (1.0, *[0.0] * (d - 1))) if stream else None,
     )  # fmt: skip
-    steep = np.array([0.02, -0.03, 0.06])[:d]
-    flow.start(lambda x: np.column_stack([2.0 + x @ steep, 0.1 * x @ GRADIENT[:d, :d].T, 3.0 + 0.0 * x[:, 0]]))
-    stream = FreeStream(0.5, 3.0, 300.0, (1.0, *[0.0] * (d - 1)))
-    return Compressible(flow, LocalRun(flow, Ramp(0.5)), stream=stream), inside(cv)
+    return flow, inside(flow.solver.volumes)
 
 
 def edges(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     mesh = mesh_in(d)
-    points = point_mesh(context(comm), mesh)
-    flow = EdgeFlow(points, 0.1, dict.fromkeys(mesh.patches, NoSlip()))
-    x = points.coordinates[: points.points.size]
-    flow.loops.u.write(x @ GRADIENT[:d, :d].T)
-    return FlowOnEdges(flow, StepLengths()), np.ones(len(x), dtype=bool)
+    flow = fl.EdgeFlow(mesh, context(comm), viscosity=0.1, boundaries=dict.fromkeys(mesh.patches, NoSlip()))
+    x = flow.domain.coordinates[: flow.domain.points.size]
+    flow.solver.loops.u.write(x @ GRADIENT[:d, :d].T)
+    return flow, np.ones(len(x), dtype=bool)
 
 
 def staggered(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     lines = (np.linspace(0.0, 1.0, 6), np.array([0.0, 0.1, 0.3, 0.6, 0.8, 1.0]), np.linspace(0.0, 1.0, 5))[:d]
     grid = StaggeredGrid(lines, (False,) * d)
     sides = dict.fromkeys((f"{axis}{end}" for axis in "xyz"[:d] for end in ("min", "max")), NoSlip())
-    flow = Staggered(context(), grid, 0.1, sides)
+    whole = fl.Staggered(grid, context(), viscosity=0.1, boundaries=sides)
+    flow = whole.solver
     values = [sum(GRADIENT[a, b] * grid.places(a)[b] for b in range(d)) for a in range(d)]
-    whole = flow.fields.u.read()
+    u = flow.fields.u.read()
     for a in range(d):
-        whole[(*grid.face_window(a), a)] = values[a]
-    flow.fields.u.write(whole)
+        u[(*grid.face_window(a), a)] = values[a]
+    flow.fields.u.write(u)
     numbers = np.arange(grid.cells).reshape(grid.shape)
     inner = np.zeros(grid.cells, dtype=bool)
     inner[numbers[(slice(1, -1),) * d].ravel()] = True
-    return StaggeredFlow(flow, StepLengths()), inner
+    return whole, inner
 
 
 def expected(d: int, scale: float = 1.0) -> dict[str, float]:
@@ -258,24 +238,25 @@ def test_fields_of_a_gas() -> None:
     assert found["limited"].max() == 0.0
     assert found.units["entropy"] == "J/(kg K)"
     with pytest.raises(SolverError, match="no field 'cp'"):
-        Compressible(flow.solver, flow.steps_of).fields().chosen(["cp"])
+        compressible(3, SelfComm(), stream=False)[0].fields().chosen(["cp"])
 
 
 def test_fields_of_a_model_of_turbulence() -> None:
-    """The eddy viscosity is that of the model, 0 where its variable is negative; the wall distance was given."""
-    cv = control_volumes(mesh_in(2))
-    distance = 0.1 + cv.centres[: cv.cells, 1]
-    flow = CompressibleFlow(
-        context(), cv, dict.fromkeys(cv.patches, FarField((1.0, 0.0, 0.0, 1.0))),
-        Gas(constant=1.0, viscosity=ConstantViscosity(0.1)),
-        CompressibleScheme(limiter=None, turbulence=SpalartAllmaras()), distance,
+    """The eddy viscosity is that of the model, 0 where its variable is negative; the wall distance that of cells."""
+    mesh = mesh_in(2)
+    far: dict[str, Any] = dict.fromkeys(mesh.patches, FarField((1.0, 0.0, 0.0, 1.0)))
+    flow = fl.Compressible(
+        mesh, context(), boundaries=far | {"ymin": NoSlipWall()}, start=(2.0, 0.0, 0.0, 1.0, 0.1),
+        gas=Gas(constant=1.0, viscosity=ConstantViscosity(0.1)),
+        scheme=CompressibleScheme(limiter=None, turbulence=SpalartAllmaras()),
     )  # fmt: skip
+    cv = flow.solver.volumes
     nut = np.linspace(-0.5, 2.0, cv.cells)
-    flow.start(np.column_stack([np.full(cv.cells, 2.0), 0.0 * nut, 0.0 * nut, np.ones(cv.cells), nut]))
-    found = Compressible(flow, LocalRun(flow, Ramp(0.5))).fields().chosen(["mu_t", "wall_distance", "nu_tilde"])
+    flow.solver.start(np.column_stack([np.full(cv.cells, 2.0), 0.0 * nut, 0.0 * nut, np.ones(cv.cells), nut]))
+    found = flow.fields().chosen(["mu_t", "wall_distance", "nu_tilde"])
     chi = np.maximum(nut, 0.0) / 0.05
     np.testing.assert_allclose(found["mu_t"], 2.0 * np.maximum(nut, 0.0) * chi**3 / (chi**3 + 7.1**3), atol=1e-15)
-    np.testing.assert_allclose(found["wall_distance"], distance)
+    np.testing.assert_allclose(found["wall_distance"], cv.centres[: cv.cells, 1])
     assert found["nu_tilde"].min() == -0.5
 
 

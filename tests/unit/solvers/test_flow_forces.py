@@ -222,3 +222,25 @@ def test_traction_of_linear_fields_is_exact(ctx: fl.Context, kind: str) -> None:
             wanted = -0.1 * (cv.area[faces][:, None] * part).sum(axis=0)
             np.testing.assert_allclose(found.friction, wanted, atol=1e-12 * scale)
             np.testing.assert_allclose(found.pressure, push, rtol=1e-12, atol=1e-12 * np.abs(push).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "plane"), [("triangle", True), ("prisms in a box", True), ("warped hexahedron", False)]
+)
+def test_moments_of_the_pressure(ctx: fl.Context, kind: str, plane: bool) -> None:
+    """A constant pressure turns no closed body, about any point; a linear one acts at the middle of the volume."""
+    flow = closed(ctx, oblique_mesh(kind))
+    cv, d = flow.volumes, flow.dimension
+    flow.phi.write(np.full(cv.cells, 2.0))
+    constant = Forces(flow, list(cv.patches), about=(0.3, 0.2, 0.7)[:d]).now()
+    assert np.abs(constant.moment).max() < (1e-14 if plane else 1e-5)
+    slope = np.zeros(3)
+    slope[:d] = np.array([3.0, -1.0, 0.5])[:d]
+    flow.phi.write((cv.centres @ slope[:d])[: cv.cells])
+    middle = np.zeros(3)
+    middle[:d] = cv.volumes[: cv.cells] @ cv.centres[: cv.cells]
+    found = Forces(flow, list(cv.patches)).now()
+    assert found.moment == pytest.approx(np.cross(middle, slope), abs=2e-3)
+    assert np.abs(found.moment).max() > 1.0
+    with pytest.raises(SolverError, match="point: "):
+        Forces(flow, list(cv.patches), about=(1.0,))

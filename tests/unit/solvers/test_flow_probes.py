@@ -11,8 +11,6 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.dsl.checkpoint import Checkpoints
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.incompressible import Incompressible as IncompressibleFlow
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
@@ -105,10 +103,14 @@ def test_samples_are_part_of_checkpoints(ctx: fl.Context, tmp_path: Path) -> Non
     """A run that goes on has those of before, in blocks that grew; nobody sees them while it catches up."""
 
     def march(steps: int, path: Path) -> tuple[ProbeSeries, RunningMeans, int]:
-        flow = box(ctx)
-        flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
+        sides: Any = dict.fromkeys(("xmin", "xmax", "ymin", "ymax"), NoSlip())
+        whole = fl.Incompressible(
+            box2d(6, 5), ctx, viscosity=0.1, boundaries=sides,
+            scalars=[Scalar("T", 0.1, dict.fromkeys(sides, Adiabatic()))],
+            start=lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1),
+        )  # fmt: skip
+        flow, statistics = whole.solver, RunningMeans(whole.averaged())
         probes, refused = Probes(flow, POINTS, capacity=2), 0
-        statistics = RunningMeans(IncompressibleFlow(flow, StepLengths(), budget=False).averaged())
         saver = Checkpoints(path, every_calls=1, place="marked")
         with saver.watch(ctx):
             for n in range(steps):

@@ -9,8 +9,6 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.staggered import Staggered as StaggeredFlow
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.projection_schemes import Wray
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -158,8 +156,9 @@ def test_loops_agree_with_python(axis: int, dimension: int) -> None:
 def test_statistics() -> None:
     """Averages of a steady stream are its values; of two states weighted their mean and the squares of differences."""
     grid = StaggeredGrid((line(4), line(3, 1.0)), (True, False))
-    flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, {"ymin": Symmetry(), "ymax": Symmetry()})
-    statistics = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged())
+    sides: dict[str, Boundary] = {"ymin": Symmetry(), "ymax": Symmetry()}
+    whole = fl.Staggered(grid, fl.Context("cpu", threads=1), viscosity=0.1, boundaries=sides)
+    flow, statistics = whole.solver, RunningMeans(whole.averaged())
     for speed, weight in ((1.0, 3.0), (5.0, 1.0)):
         flow.initialise(lambda p, speed=speed: np.stack([np.full(len(p), speed), 0 * p[:, 0]], axis=1))
         statistics.sample(weight)
@@ -174,9 +173,9 @@ def test_statistics() -> None:
 def test_squares_of_averages_are_those_at_faces() -> None:
     """In space, on a stretched axis: variances are means of the squares at both faces less the square of the mean."""
     grid = StaggeredGrid((line(4), line(3, 1.0), line(5)), (True, False, False))
-    sides = dict.fromkeys(("ymin", "ymax", "zmin", "zmax"), NoSlip())
-    flow = Staggered(fl.Context("cpu", threads=1), grid, 0.1, sides)
-    means, noise = RunningMeans(StaggeredFlow(flow, StepLengths()).averaged()), np.random.default_rng(3)
+    sides: dict[str, Boundary] = dict.fromkeys(("ymin", "ymax", "zmin", "zmax"), NoSlip())
+    whole = fl.Staggered(grid, fl.Context("cpu", threads=1), viscosity=0.1, boundaries=sides)
+    flow, means, noise = whole.solver, RunningMeans(whole.averaged()), np.random.default_rng(3)
     first, second = np.zeros((grid.cells, 3)), np.zeros((grid.cells, 3))
     for weight in (3.0, 1.0):
         flow.fields.u.write(noise.normal(size=flow.fields.u.shape))
