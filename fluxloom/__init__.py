@@ -190,6 +190,7 @@ if TYPE_CHECKING:
     from fluxloom.run.result import Result as Result
     from fluxloom.run.run import run as run
     from fluxloom.run.snapshots import Snapshots as Snapshots
+    from fluxloom.run.start import Start as Start
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
     from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
@@ -289,6 +290,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.run.result": "Result",
         "fluxloom.run.run": "run",
         "fluxloom.run.snapshots": "Snapshots",
+        "fluxloom.run.start": "Start",
         "fluxloom.solvers.airfoil": "AirfoilConstants",
         "fluxloom.solvers.compressible_cycles": "Multigrid",
         "fluxloom.solvers.compressible_implicit_choices": "Implicit",

@@ -251,6 +251,23 @@ class EdgeTransport(SolvedDirectly):
             self._made = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
+    def take(self, scalar: Array) -> None:
+        """Set the scalar to values of the points of this rank, ``(n,)``, of another run; the time is 0.
+
+        Nothing says whether it jumped at its start: where it is left open whether it is bounded, it is.
+
+        Raises
+        ------
+        SolverError
+            If there is not one finite value for each point.
+        """
+        self.c.write(given_values("scalar", lambda _places: scalar, self.places))
+        for loop in self.hold(self.c):
+            loop()
+        if self._asked is None and self.bounded is None:
+            self.bounded, self._made = BoundedTransport(self), None
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+
     def step(self, dt: float) -> None:
         """Advance by ``dt``.
 

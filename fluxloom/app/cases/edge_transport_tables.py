@@ -11,6 +11,7 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -48,7 +49,7 @@ class TransportTable(GivenVelocityTable):
         return self
 
 
-class InitialScalarTable(Table):
+class InitialScalarTable(StartTable):
     """``[initial]``: the scalar at the start.
 
     Attributes
@@ -58,6 +59,11 @@ class InitialScalarTable(Table):
     """
 
     scalar: float | InSpace = 0.0
+
+    @model_validator(mode="after")
+    def _one_start(self) -> InitialScalarTable:
+        self.alone("scalar")
+        return self
 
 
 class TransportBoundaryTable(Table):

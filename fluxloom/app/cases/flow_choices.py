@@ -13,14 +13,17 @@ from fluxloom.app.cases.incompressible_tables import (
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.fv.place_noise import place_noise
 
-__all__ = ["initial_velocity"]
+__all__ = ["initial_velocity", "velocity_noise"]
 
 Array = npt.NDArray[np.float64]
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    smooth = given_velocity(table, "initial", d)
-    if not table.noise:
-        return smooth
-    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
+    smooth, noise = given_velocity(table, "initial", d), velocity_noise(table, d)
+    return smooth if noise is None else lambda places: smooth(places) + noise(places)
+
+
+def velocity_noise(table: InitialVelocityTable, d: int) -> Callable[[Array], Array] | None:
+    """Return the noise of the initial velocity, a function of places; None: there is none."""
+    return None if not table.noise else lambda places: table.noise * place_noise(places, d, table.seed)

@@ -137,12 +137,6 @@ def test_a_damaged_file(tmp_path: Path) -> None:
         leg(text, tmp_path, 8)
 
 
-def test_a_file_of_an_older_version(tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.npz").write_bytes(b"old")
-    with pytest.raises(CheckpointError, match=r"checkpoint\.npz: was written by an older version"):
-        leg(CASES[QUICK][0], tmp_path, 3)
-
-
 def test_a_checkpoint_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run goes on, and the checkpoint before stays."""
     text = started(tmp_path)
