@@ -108,7 +108,6 @@ if TYPE_CHECKING:
     from fluxloom.fv.sectors import Sector as Sector
     from fluxloom.fv.shallow_boundary import Incident as Incident
     from fluxloom.fv.shallow_boundary import Level as Level
-    from fluxloom.fv.shallow_boundary import Series as Series
     from fluxloom.fv.shallow_scheme import ShallowScheme as ShallowScheme
     from fluxloom.fv.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
     from fluxloom.fv.staggered_grid import StaggeredGrid as StaggeredGrid
@@ -191,6 +190,7 @@ if TYPE_CHECKING:
     from fluxloom.run.result import Result as Result
     from fluxloom.run.run import run as run
     from fluxloom.run.snapshots import Snapshots as Snapshots
+    from fluxloom.run.start import Start as Start
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
     from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
@@ -250,7 +250,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.fv.projection_schemes": "AdamsBashforth RungeKutta Wray",
         "fluxloom.fv.scalar_sides": "Adiabatic FixedFlux FixedValue",
         "fluxloom.fv.sectors": "Sector",
-        "fluxloom.fv.shallow_boundary": "Incident Level Series",
+        "fluxloom.fv.shallow_boundary": "Incident Level",
         "fluxloom.fv.shallow_scheme": "ShallowScheme",
         "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
         "fluxloom.fv.staggered_grid": "StaggeredGrid",
@@ -290,6 +290,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.run.result": "Result",
         "fluxloom.run.run": "run",
         "fluxloom.run.snapshots": "Snapshots",
+        "fluxloom.run.start": "Start",
         "fluxloom.solvers.airfoil": "AirfoilConstants",
         "fluxloom.solvers.compressible_cycles": "Multigrid",
         "fluxloom.solvers.compressible_implicit_choices": "Implicit",

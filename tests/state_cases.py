@@ -598,6 +598,63 @@ CASES: dict[str, Case] = {
 }
 """Name to a case, changes of it, and steps of the whole run."""
 
+_VISCOUS = {"gas.viscosity": "sutherland", "flow.reynolds": 1e5, "boundary.airfoil": {"type": "wall"}}
+_MODEL = _VISCOUS | {"scheme.turbulence": "spalart-allmaras"}
+_SMOKE = {"diffusivity": 0.01, "initial": "where(x < 0.5, 1, 0)", "bounded": True,
+         "boundary": {side: {"type": "adiabatic"} for side in ("xmin", "xmax", "ymin", "ymax")}}  # fmt: skip
+_SPACE = {"mesh.nx": 16, "mesh.ny": 14, "mesh.nz": 12, "body": {}, "forces": {}, "probes": {},
+         "boundary.xmin": {"type": "wall"}, "boundary.xmax": {"type": "wall"}}  # fmt: skip
+
+_MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "edge_transport bounded": ("edge_transport", {"scheme.bounded": True}),
+    "edge_transport free": ("edge_transport", {"scheme.bounded": False}),
+    "edge_flow wall law": ("edge_flow", {"boundary.ymax": {"type": "wall_law", "distance": 0.05}}),
+    "edge_flow steady": ("edge_flow", {"time.steady": 1e-6}),
+    "edge_flow smagorinsky": ("edge_flow", {"les.model": "smagorinsky"}),
+    "incompressible steady": ("incompressible closed", {"time.steady": 1e-6}),
+    "incompressible symmetric": ("incompressible scalar", {"mesh.perturb": 0.0}),
+    "incompressible consistent": ("incompressible closed", {"space.form": "consistent"}),
+    "incompressible smoke": ("incompressible scalar", {"scalar.smoke": _SMOKE}),
+    "incompressible smoke runge-kutta": ("incompressible runge-kutta", {"scalar.smoke": _SMOKE}),
+    "incompressible steady scalar": ("incompressible scalar", {"time.steady": 1e-6}),
+    "compressible first order": ("compressible in time", {"scheme.order": 1}),
+    "compressible barth": ("compressible in time", {"scheme.limiter": "barth-jespersen"}),
+    "compressible unlimited": ("compressible local", {"scheme.limiter": "none"}),
+    "compressible rk5": ("compressible local", {"scheme.time": "rk5"}),
+    "compressible rk2": ("compressible in time", {"scheme.time": "rk2"}),
+    "compressible nodes": ("compressible local", {"scheme.slopes": "green-gauss"}),
+    "compressible low mach": ("compressible local", {"scheme.low_mach": True, "flow.mach": 0.1}),
+    "compressible single": ("compressible local", {"scheme.storage": "float32"}),
+    "compressible viscous": ("compressible local", _VISCOUS),
+    "compressible model": ("compressible local", _MODEL),
+    "compressible model implicit": ("compressible implicit", _MODEL),
+    "compressible model multigrid": ("compressible multigrid", _MODEL),
+    "compressible turns": ("compressible local", {
+        "rotation": {"rate": [1.0], "centre": [0.5, 0.0]}, "flow.mach": 0.0,
+        "boundary.airfoil": {"type": "slip", "velocity": "mesh"}, "forces": {}, "statistics": {}, "probes": {},
+    }),
+    "compressible periodic": ("compressible in time", {
+        "mesh.periodic": [["ymin", "ymax"]], "boundary.ymin": None, "boundary.ymax": None,
+    }),
+    "tsunami single": ("tsunami", {"flow.precision": "float32"}),
+    "lattice bgk": ("lattice pull", {"lattice.collision": "bgk"}),
+    "lattice mrt": ("lattice pull", {"lattice.collision": "mrt"}),
+    "lattice regularised": ("lattice pull", {"lattice.collision": "regularised"}),
+    "lattice central": ("lattice pull", {"lattice.collision": "central"}),
+    "lattice cumulant": ("lattice pull", _SPACE | {"lattice.collision": "cumulant"}),
+    "lattice in space": ("lattice inplace", _SPACE),
+    "lattice eddies": ("lattice pull", {"lattice.collision": {"type": "bgk", "smagorinsky": 0.1}}),
+    "lattice sponge": ("lattice pull", {"boundary.xmax": {"type": "outflow", "sponge": {"width": 0.5}}}),
+    "lattice moving push": ("lattice moving", {"lattice.streaming": "push"}),
+    "lattice particles inplace": ("lattice particles", {"lattice.streaming": "in-place"}),
+    "lattice elastic inplace": ("lattice elastic", {"lattice.streaming": "in-place"}),
+}  # fmt: skip
+"""Name to one of them, and more changes of it."""
+
+CASES |= {
+    name: (CASES[base][0], CASES[base][1] | changes, CASES[base][2]) for name, (base, changes) in _MORE.items()
+}  # fmt: skip
+
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
     "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",

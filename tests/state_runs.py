@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.loading import parse_case
+from fluxloom.app.loading import parse_case, rebuilt
+from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.run.checkpoint import Resumed, RunCheckpoint
 from fluxloom.run.march import march
 from fluxloom.run.results.folder import ResultFolder
@@ -68,7 +70,7 @@ def changed(case: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 def leg(
     text: str, directory: Path, iterations: int, changes: Mapping[str, Any] | None = None, *, killed: bool = False,
-    comm: Comm | None = None, device: str = "cpu", poison: bool = False, save: bool = True,
+    comm: Comm | None = None, device: str = "cpu", poison: bool = False, save: bool = True, allow_changes: bool = False,
 ) -> Leg:  # fmt: skip
     """Run a case up to a number of iterations, going on from what is in a directory.
 
@@ -84,6 +86,8 @@ def leg(
         Whether everything that is no part of the state is made unusable before the state is restored.
     save
         Whether a checkpoint is taken at the end.
+    allow_changes
+        Whether it goes on from a checkpoint of another case.
     """
     ranks = comm if comm is not None else SelfComm()
     if ranks.rank == 0:
@@ -91,7 +95,8 @@ def leg(
     ranks.barrier()
     data = changed(tomllib.loads(text), changes or {})
     model, application = parse_case(Document(Path("case"), data, {}))
-    context = Context(device, threads=1, comm=ranks, tuning=False)
+    grade = Schedule(deterministic=parse_schedule(model.run.schedule).deterministic)
+    context = Context(device, threads=1, schedule=grade, comm=ranks, tuning=False)
     runner = application.build(model, context)
     first, told = ranks.rank == 0, list[str]()
     log = ResidualLog()
@@ -99,12 +104,14 @@ def leg(
     checkpoint = RunCheckpoint(every, case, runner, context, directory, {"log": log}, told.append)
     if poison:
         _poison(context, checkpoint)
-    resumed = checkpoint.resume() if model.checkpoint.resume else None
+    resumed = None
+    if model.checkpoint.resume:
+        resumed = checkpoint.resume(allow_changes=allow_changes, rebuild=lambda tables: rebuilt(tables, context))
     folder = ResultFolder(directory if first else None)
     runner.begin(folder)
     if first:
         log.begin(folder / "residual.csv")
-    done = 0 if resumed is None else resumed.steps
+    done = runner.flow.steps
     march(runner, iterations, log, comm=ranks, first=done, asked=True, saver=checkpoint)
     if killed:
         return Leg({}, {}, resumed, log.iterations[-1] if log.iterations else 0, tuple(told))

@@ -3,13 +3,15 @@
 import numpy as np
 
 import fluxloom as fl
+from fluxloom.monitors.gauges import Gauges
+
+GAUGES = {"offshore": (9e3, 8e3), "lee": (16.5e3, 8e3), "beach": (21.5e3, 8e3)}
 
 
 def flow(context: fl.Context | None = None) -> fl.ShallowWater:
-    shore = {name: fl.Incident(fl.Series.constant(0.0)) for name in ("xmin", "ymin", "ymax")}
+    shore = {name: fl.Incident(0.0) for name in ("xmin", "ymin", "ymax")}
     rise = fl.Event(0.0, lambda x, y: 2.5 * np.exp(-(((x - 5e3) / 1.2e3) ** 2) - ((y - 7.5e3) / 3.6e3) ** 2))
-    gauges = {"offshore": (9e3, 8e3), "lee": (16.5e3, 8e3), "beach": (21.5e3, 8e3)}
-    plan = fl.Plan(480.0, 48, gauges, 5.0, events=(rise,))
+    plan = fl.Plan(480.0, 48, GAUGES, events=(rise,))
     return fl.ShallowWater(fl.mesh.box2d(120, 80, (24e3, 16e3), "triangle", perturb=0.2), context, plan=plan, bed=bed,
                            boundaries=shore, scheme=fl.ShallowScheme(manning=0.025))  # fmt: skip
 
@@ -19,5 +21,4 @@ def bed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    water = flow()
-    print(*fl.run(water, fl.Time(480.0), [water.files], directory="results/tsunami").summary, sep="\n")
+    print(*fl.run(flow(), fl.Time(480.0), [Gauges(GAUGES, 5.0)], directory="results/tsunami").summary, sep="\n")

@@ -14,6 +14,7 @@ from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
 from fluxloom.app.job_output import JobOutput
 from fluxloom.app.job_record import first_record
+from fluxloom.app.loading import rebuilt
 from fluxloom.app.request import Request
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
@@ -25,13 +26,13 @@ from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
-from fluxloom.run.checkpoint import CHECKPOINT, Resumed
+from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.interruption import leaving_by_signal
 from fluxloom.run.march import March
 from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
 from fluxloom.run.session import Session, Settings
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Job:
             lambda: examine(
                 self.folder, case | {"inputs": inputs}, overwrite=self.request.overwrite,
                 resume=self.case.checkpoint.resume, has_checkpoint=lambda: (path / CHECKPOINT).exists(),
+                allow_changes=self.request.allow_changes,
             ),
         )  # fmt: skip
         return self.comm.broadcast(found)
@@ -131,7 +133,7 @@ class Job:
         output = Output(self.case.output.format, pictures, self.case.output.residual, self.case.output.fields)
         settings = Settings(
             run.iterations, request.asked, self.case.checkpoint.value, self.case.guards.value, output,
-            self.case.model_dump(), request.directory,
+            self.case.model_dump(), request.directory, request.allow_changes, lambda tables: rebuilt(tables, context),
         )  # fmt: skip
         session = Session(made, settings, self.folder, self._tell)
         resumed = session.resume(earlier, wanted=self.case.checkpoint.resume)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -16,7 +17,11 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
 
-__all__ = ["applications", "load_application", "load_case", "parse_case"]
+if TYPE_CHECKING:
+    from fluxloom.dsl.context import Context
+    from fluxloom.run.flow_run import FlowRun
+
+__all__ = ["applications", "load_application", "load_case", "parse_case", "rebuilt"]
 
 _ITERATIONS = 1000
 """Of the default case of a solver."""
@@ -93,6 +98,22 @@ def parse_case(document: Document) -> tuple[CaseModel, Application]:
         return application.model.model_validate(dict(document.data)), application
     except ValidationError as error:
         raise CaseError(describe_errors(document, application.model, error)) from None
+
+
+def rebuilt(tables: Mapping[str, Any], context: Context) -> FlowRun[Any]:
+    """Return the run of a case as a checkpoint has its tables, at its start, on this rank of a context alone."""
+    from fluxloom.comm.base import SelfComm
+    from fluxloom.dsl.context import Context
+    from fluxloom.run.start import is_result
+
+    initial = dict(tables.get("initial") or {})
+    start = Path(initial.get("file") or ".")
+    if not start.exists() and (is_result(start) or not start.suffix):  # the state is that of the checkpoint in any case
+        for key in ("file", "outside", "keep_time"):
+            initial.pop(key, None)
+    document = Document(Path("checkpoint"), {**tables, "initial": initial} if "initial" in tables else dict(tables), {})
+    case, application = parse_case(document)
+    return application.build(case, Context(context.device, threads=context.threads, comm=SelfComm(), tuning=False))
 
 
 def _misspelt(name: str, given: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
+from fluxloom.core.errors import CaseError
 
 __all__ = ["Request"]
 
@@ -29,8 +30,15 @@ class Request:
         Whether the time of every loop is measured, and compared with the memory bandwidth.
     overwrite
         Whether the run begins anew, whatever is in the directory.
+    allow_changes
+        Whether it goes on from a checkpoint of another case on the same mesh.
     asked
         Whether the number of steps comes from the command line: then it is what the user wants, not a limit.
+
+    Raises
+    ------
+    CaseError
+        If it is to begin anew and to go on.
     """
 
     case: CaseModel
@@ -41,4 +49,9 @@ class Request:
     pictures: bool = True
     profile: bool = False
     overwrite: bool = False
+    allow_changes: bool = False
     asked: bool = False
+
+    def __post_init__(self) -> None:
+        if self.overwrite and self.allow_changes:
+            raise CaseError("give only one of --overwrite, to begin anew, and --allow-changes, to go on")

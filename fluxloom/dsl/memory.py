@@ -51,6 +51,9 @@ _LEAVES = (
 _NEW = 1
 """Version of a dat that was made later, with values that nobody has changed since."""
 
+_FLOW = "run.flow"
+"""Beginning of the paths of what is of the flow of a run, not beside it."""
+
 _GOING = " going"
 """Name of the chains whose next call is one of many, not the first."""
 
@@ -68,6 +71,8 @@ class _Found:
     restorable: list[Any] = field(default_factory=list)
     kept: set[int] = field(default_factory=set)
     left: list[tuple[str, Any]] = field(default_factory=list)
+    aside: _Found = field(init=False, repr=False)
+    """What only parts hold whose dats no step needs from the one before."""
 
     def monitor_of(self, key: str) -> str:
         """Return the path of the monitor that something belongs to; empty: to none."""
@@ -128,6 +133,14 @@ class Memory:
         found = self._find()
         return [*found.calls.values(), *found.others.values()]
 
+    def forgotten(self) -> list[Dat | Global]:
+        """Return what only parts hold that classes name as ``forgets``."""
+        found = self._find()
+        kept = {id(item) for item in (*found.dats.values(), *found.globals.values())}
+        every = (*found.aside.dats.values(), *found.aside.globals.values(),
+                 *(item for call in found.aside.calls.values() for item in _data(call)))  # fmt: skip
+        return list({id(item): item for item in every if id(item) not in kept}.values())
+
     def _needed(self, found: _Found) -> tuple[set[int], set[int]]:
         """Return which data a chain or a loop needs from before it, and which dats one of them changes, by ``id``."""
         needed, changed = set[int](), set[int]()
@@ -145,8 +158,16 @@ class Memory:
         return needed, changed
 
     # --------------------------------------------------------------------------------------- restore
-    def restore(self, file: StateFile) -> list[str]:
+    def restore(self, file: StateFile, *, beside: bool = False) -> list[str]:
         """Set everything to a state. Collective.
+
+        Parameters
+        ----------
+        file
+            With the state.
+        beside
+            Whether only what is beside the flow is set, monitors and the log of residuals: the flow has its state from
+            elsewhere.
 
         Returns
         -------
@@ -164,10 +185,13 @@ class Memory:
             found = self._find()
             for path in fresh:
                 done.add(path)
-                self._recall(path, found, file, anew)
+                if not beside or found.monitor_of(path) or not path.startswith(_FLOW):
+                    self._recall(path, found, file, anew)
         found = self._find()
         keys = [(key, found.dats.get(key)) for key in file.dats]
         pairs = [*keys, *((key, found.globals.get(key)) for key in file.globals)]
+        if beside:
+            pairs = [(key, item) for key, item in pairs if found.monitor_of(key) or _beside(key, file)]
         for key, item in pairs:
             monitor = found.monitor_of(key)
             if (item is None or file.misfit(key, item)) and (monitor or _beside(key, file)):
@@ -178,6 +202,8 @@ class Memory:
         for key, item in pairs:
             if item is not None and found.monitor_of(key) not in anew:
                 file.load(key, item)
+        if beside:
+            return sorted(anew - {""})
         for holder in found.restorable:
             holder.restored()
         for path in file.numbers.get(_GOING, ()):
@@ -217,7 +243,7 @@ class Memory:
             self._look(left, beside, seen)
             found.left += beside.left
             beside.left = []
-        found.others = beside.calls
+        found.others, found.aside = beside.calls, beside
         forgotten = {id(data) for data in (*beside.dats.values(), *beside.globals.values())}
         forgotten |= {id(item) for call in beside.calls.values() for item in _data(call)}
         known = {id(data) for data in (*found.dats.values(), *found.globals.values())} | forgotten

@@ -25,11 +25,13 @@ from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
+from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants, primitive, shape
@@ -113,6 +115,18 @@ class Airfoil(Flow):
         self._kept = None if isinstance(mesh, RankedMesh) else mesh
         self.solver = Solver(context, mesh, self.constants, schedule=schedule, fused=fused, layout=layout)
         self.partition = self.solver.partition
+
+    def start_from(self, start: Start) -> None:
+        """Start from density, velocity and pressure of another result, over those of its free stream."""
+        solver, cells = self.solver, self.solver.cells
+        mesh = MeshData(solver.x.read().astype(np.float64), {"quad": solver.c2n.table[: cells.size]})
+        if not start.held({"run.flow.solver.q": solver.q}, "mesh"):
+            names = ("density", "u", "v", "pressure")
+            found = start.at(cell_geometry(mesh)[1], names, bounded=True)
+            rho, u, v, p = (found[name] for name in names)
+            energy = p / (self.constants.gamma - 1.0) + 0.5 * rho * (u * u + v * v)
+            solver.q.write(np.stack([rho, rho * u, rho * v, energy], axis=1))
+        _, solver.iterations = start.clock
 
     def mesh(self) -> MeshData:
         """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""

@@ -22,6 +22,7 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.compressible_surface import CompressibleSurface
+from fluxloom.flows.conserved_start import conserving, state_names
 from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
@@ -46,6 +47,7 @@ from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
+from fluxloom.run.start import Start as OtherResult
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.compressible import CompressibleFlow, Source
 from fluxloom.solvers.compressible_cycles import Multigrid
@@ -166,6 +168,29 @@ class Compressible(Flow):
         self._below: Sequence[tuple[str, str]] = ()
         bodies = [name for name, condition in conditions.items() if isinstance(condition, SlipWall | NoSlipWall)]
         self._window = _window(solver, bodies)
+
+    def start_from(self, start: OtherResult) -> None:
+        """Start from density, velocity and pressure of another result, and the variable of a model of turbulence.
+
+        They are bounded by those around them, so that density and pressure stay above 0; then mass, momentum and energy
+        are made those of the result, see `fluxloom.flows.conserved_start`. A variable of turbulence that the result has
+        not stays as it is.
+        """
+        solver, cv = self.solver, self.solver.volumes
+        names, before = state_names(solver.dimension), solver.states()
+        if start.held({"run.flow.solver.w": solver.w}, "mesh"):
+            states = solver.states()
+        else:
+            more = ("nu_tilde",) if solver.turbulent else ()
+            found = start.at(
+                cv.centres[: cv.owned], names, optional=more, bounded=True, volumes=cv.volumes[: cv.owned],
+                correct=conserving(solver.gas, solver.dimension),
+            )  # fmt: skip
+            rest = [found.get(name, before[:, -1]) for name in more]
+            states = np.stack([*(found[name] for name in names), *rest], axis=1)
+        solver.start(states)
+        solver.time, solver.steps = start.clock
+        solver.given.prepare(solver.time)
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""

@@ -48,11 +48,13 @@ from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_subscales import TrackedSubscales
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
@@ -181,15 +183,36 @@ class EdgeFlow(FlowOnPoints):
         lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
         if lengths.dt:
             solver.prepare(lengths.dt)
-        else:
-            check_bounded(math.isfinite(solver.stable_step(lengths.courant)))
         super().__init__(solver, Change(solver.u, mass, volume_of(mass)), lengths)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
         self._lost = False
 
+    def _take(self, start: Start) -> None:
+        """Take the velocity of another result.
+
+        From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
+        tracked, are taken as they are. Else the velocity is linear, and made free of divergence; the pressure is that
+        of a start (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
+        """
+        solver, loops = self.solver, self.solver.loops
+        dats = {"u": loops.u, "p": loops.p, "hat": loops.hat, "slope": loops.slope, "sums": loops.sums}
+        if isinstance(tracked := loops.subscales, TrackedSubscales):
+            dats |= {"subscales.s": tracked.s, "subscales.rate": tracked.rate}
+        dats = {f"run.flow.solver.loops.{name}": dat for name, dat in dats.items()}
+        if start.held(dats, "mesh", "boundary"):
+            solver.take()
+        else:
+            values = start.velocity(loops.places)
+            solver.initialise(lambda _: values).require("the pressure of the start")
+        if self.lengths.dt:
+            solver.prepare(self.lengths.dt)
+
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return math.isfinite(self.solver.stable_step(self.lengths.courant))
+
     def _largest_step(self) -> float:
         dt = self.solver.stable_step(self.lengths.courant)
         check_bounded(math.isfinite(dt))

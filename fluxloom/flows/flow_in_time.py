@@ -14,11 +14,12 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.flow_plan import StepLengths
+from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
 from fluxloom.run.reports import merged_reports
 from fluxloom.run.stall import Stall
+from fluxloom.run.start import Start
 from fluxloom.solvers.flow_types import FlowState
 
 __all__ = ["FlowInTime"]
@@ -71,6 +72,10 @@ class _Measure(Protocol):
         """Return it for a step of ``dt`` that has just been made."""
         ...
 
+    def begin(self) -> None:
+        """Measure the next step from what there is now."""
+        ...
+
 
 class FlowInTime(Flow):
     """What flows that go in time have in common; a solver's own adds what it alone knows.
@@ -102,9 +107,17 @@ class FlowInTime(Flow):
         """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
 
     # ----------------------------------------------------------------------- what solvers say themselves
+    def _take(self, start: Start) -> None:
+        """Take the state of another result."""
+        raise SolverError(f"{type(self).__name__}: this flow cannot start from another result")
+
     def _largest_step(self) -> float:
         """Return the largest stable step."""
         raise NotImplementedError
+
+    def _bounded(self) -> bool:
+        """Return whether there is a largest stable step. Collective."""
+        return True
 
     def _before(self, dt: float) -> None:
         """Do what comes before a step."""
@@ -114,11 +127,22 @@ class FlowInTime(Flow):
         """What the solver of the pressure runs."""
         return ()
 
+    def start_from(self, start: Start) -> None:
+        """Start from another result; what it takes of it says the flow."""
+        self._take(start)
+        self._flow.time, self._flow.steps = start.clock
+        self._change.begin()
+
     # ------------------------------------------------------------------------------------- advance
     @property
     def dimension(self) -> int:
         """2 or 3."""
         return self._flow.dimension
+
+    def check_end(self, until: Until) -> None:
+        """Raise `SolverError` where the largest stable step is wanted, and there is none for the flow at its start."""
+        if not self.lengths.dt:
+            check_bounded(self._bounded())
 
     @property
     def steps(self) -> int:

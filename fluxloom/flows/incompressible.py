@@ -21,7 +21,6 @@ from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
     COMPONENTS,
     StepLengths,
-    check_bounded,
     check_start,
     flow_pictures,
     speed_quantity,
@@ -48,6 +47,7 @@ from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
@@ -184,11 +184,10 @@ class Incompressible(FlowInTime):
             solver.seek_steady()
         found = start_velocity(start, cv.centres[: cv.owned], context.comm)
         check_start(solver.initialise(lambda _: found), solving.stop)
-        if not lengths.dt and not viscosity:
-            check_bounded(any(context.comm.allgather(bool(solver.us.read().any()))))
         volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
         super().__init__(solver, Change(solver.u, solver.weight, volume), lengths)
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
+        self._viscous = viscosity > 0.0
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
         self._gradient, self._budget = VelocityGradient(solver), None
@@ -205,13 +204,33 @@ class Incompressible(FlowInTime):
 
     def check_end(self, until: Until) -> None:
         """Raise `SolverError` for an end at a steady flow that depends on the length of the steps."""
+        super().check_end(until)
         if until.steady and not self._steady:
             raise SolverError(
                 "until: the steady flow of this scheme depends on the length of its steps: give "
                 "scheme=IncompressibleScheme(steady=True)"
             )
 
+    def _take(self, start: Start) -> None:
+        """Take velocity and scalars of another result; scalars that it has not stay as they are.
+
+        From a checkpoint on the same mesh with the same boundaries, velocities at faces are taken as they are too. Else
+        velocities are linear, and made free of divergence; scalars are bounded by those around them.
+        """
+        solver, cv = self.solver, self.solver.volumes
+        places, names = cv.centres[: cv.owned], tuple(solver.scalars.all)
+        if start.held({"run.flow.solver.u": solver.u, "run.flow.solver.us": solver.us}, "mesh", "boundary", "space"):
+            kept = {name: one for name, one in solver.scalars.all.items() if start.held(
+                {f"run.flow.solver.scalars.all[{name}].theta": one.theta}, "mesh", "boundary")}  # fmt: skip
+            solver.take({name: one.values() for name, one in kept.items()})
+        else:
+            scalars = start.at(places, (), optional=names, bounded=True) if names else {}
+            solver.initialise(lambda _: start.velocity(places), scalars).require("the pressure of the start")
+
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return self._viscous or any(self.context.comm.allgather(bool(self.solver.us.read().any())))
+
     def _largest_step(self) -> float:
         return self.solver.stable_step(self.lengths.courant, self.lengths.diffusion)
 

@@ -38,7 +38,7 @@ from fluxloom.flows.lattice_snapshots import Beside
 from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_sums import KeptNumbers
 from fluxloom.flows.lattice_surface import LatticeSurface
-from fluxloom.flows.lattice_units import Units
+from fluxloom.flows.lattice_units import FASTEST, SOUND, Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
 from fluxloom.lbm.box import Box
@@ -52,6 +52,7 @@ from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.start import Start as OtherResult
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
@@ -178,6 +179,35 @@ class Lattice(Flow):
             picture = LayerPicture(self.solver, units, field)
         largest = 4.0 * units.velocity / units.length if turns else 1.5 * units.velocity
         return LatticeFrames(picture, self.beside, largest, signed=turns and flat)
+
+    def start_from(self, start: OtherResult) -> None:
+        """Start from velocity and pressure of another result, in local equilibrium with them.
+
+        What populations have beyond equilibrium, the stresses, comes back in the first steps, some relaxation times.
+        Time and steps that are kept are those of the time of the result, in steps of now, of which the number is even:
+        as populations at a start are those that even steps read.
+
+        Raises
+        ------
+        SolverError
+            If a velocity is too fast for the lattice.
+        """
+        solver, units, d = self.solver, self.units, self.units.dimension
+        shape, comm, names = solver.box.shape, solver.context.comm, COMPONENTS[: self.units.dimension]
+        cells = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
+        places = np.stack(units.points(cells), axis=1)
+        found = comm.broadcast(start.at(places if comm.rank == 0 else places[:0], (*names, "p")))
+        velocity = np.stack([found[name] for name in names][::-1], axis=1) / units.speed
+        if (most := float(np.linalg.norm(velocity, axis=1).max(initial=0.0)) / SOUND) > FASTEST:
+            raise SolverError(
+                f"{start.path}: the velocity has a Mach number of {most:.3g} on this lattice, which takes {FASTEST} at "
+                "most: lower time.lattice_velocity"
+            )
+        steps = round(start.clock[0] / units.dt)
+        steps += steps % 2
+        self._force.prepare(steps - 1)
+        solver.initialise((1.0 + units.excess(found["p"])).reshape(shape), velocity.reshape(*shape, d))
+        solver.steps = steps
 
     # ------------------------------------------------------------------------------------- advance
     @property

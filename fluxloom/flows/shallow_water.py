@@ -19,6 +19,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.flows.conserved_start import level_water, water_of
 from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
@@ -35,6 +36,7 @@ from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import Field, Survey
@@ -203,6 +205,40 @@ class ShallowWater(Flow):
         self._handle(0.0)
         self.last = solver.survey()
         """What the water was at the report before."""
+
+    def start_from(self, start: Start) -> None:
+        """Start from depth and velocity of another result, over the bed of now.
+
+        On another mesh the surface is interpolated, with the mean of that of the result, see
+        `fluxloom.flows.conserved_start`. Events up to the time of the start have been. Intervals count from the start.
+
+        Raises
+        ------
+        SolverError
+            If the time of the result is kept and is beyond the end.
+        """
+        solver, plan = self.solver, self.plan
+        time, _ = start.clock
+        if time >= plan.end:
+            raise SolverError(f"{start.path}: the time of the result, {time:g}, is beyond the end, {plan.end:g}")
+        while self._events < len(plan.events) and plan.events[self._events].time <= time + _CLOSE * plan.end:
+            solver.displace(plan.events[self._events].rise)
+            self._events += 1
+        if start.held({"run.flow.solver.u": solver.u}, "mesh", "bathymetry", "event"):
+            solver.begin_from()
+        else:
+            cells, volumes = solver.mesh.cells.size, solver.mesh.volumes.read().astype(np.float64)
+            found = start.at(
+                solver.mesh.centroids.read().astype(np.float64)[:cells], ("depth", "u", "v"), bounded=True,
+                volumes=volumes[:cells], correct=level_water, given={"bed": solver.zb.read().astype(np.float64)},
+                derived=water_of,
+            )  # fmt: skip
+            depth = found["depth"]
+            solver.begin_from(np.stack([depth, depth * found["u"], depth * found["v"]], axis=1))
+        solver.time = time
+        self._done = int(time / plan.end * plan.intervals * (1.0 + _CLOSE))
+        self._dry = solver.depth() <= solver.thin
+        self.last = solver.survey()
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -20,7 +21,6 @@ from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
     COMPONENTS,
     StepLengths,
-    check_bounded,
     flow_pictures,
     speed_quantity,
     total_pressure,
@@ -35,6 +35,7 @@ from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid, sides_of
 from fluxloom.fv.staggered_sides import side_places
+from fluxloom.fv.staggered_transfer import between_faces, same_box
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
@@ -42,6 +43,7 @@ from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.kinematics import curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.staggered import Staggered as Solver
 
@@ -66,6 +68,9 @@ class _Residual:
     def chain(self) -> Chain:
         """What measures: the last part of a step."""
         return self._solver.stages[-1].looking
+
+    def begin(self) -> None:
+        """Nothing is kept here."""
 
     def measured(self, dt: float) -> float:
         """Return the root mean square of ``du/dt``, when it was last measured."""
@@ -140,10 +145,38 @@ class Staggered(FlowInTime):
         )  # fmt: skip
         solver.initialise(_start(start, solver.context.comm))
         solver.every, lengths = look, chosen("steps", steps, StepLengths)
-        if not lengths.dt:
-            check_bounded(math.isfinite(solver.stable_step(lengths.courant, lengths.diffusion)))
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
+
+    def _take(self, start: Start) -> None:
+        """Take the velocity of another result, linear, and made free of divergence.
+
+        From a checkpoint of a staggered grid of the same box the velocity is that at its faces: on the same grid the
+        velocity is the same but for round-off.
+        """
+        solver, grid = self.solver, self.solver.grid
+        places = [np.broadcast_arrays(*grid.places(a)) for a in range(grid.dimension)]
+        at = [np.stack([line.ravel() for line in lines], axis=1) for lines in places]
+        found = self._between_faces(start)
+        if found is None:
+            found = [start.velocity(at[a])[:, a].reshape(lines[0].shape) for a, lines in enumerate(places)]
+        else:
+            found = [v + start.noise(at[a])[:, a].reshape(v.shape) for a, v in enumerate(found)]
+        solver.initialise(found)
+
+    def _between_faces(self, start: Start) -> list[npt.NDArray[np.float64]] | None:
+        """Return the velocity of a checkpoint of a grid of the same box; None: it is of something else."""
+        kept = start.kept(("run.flow.solver.box", "run.flow.solver.fields.u"))
+        if kept is None:
+            return None
+        box, values = kept.values()
+        other = StaggeredGrid(tuple(np.asarray(line) for line in box["faces"]), tuple(box["periodic"]))
+        if not same_box(self.solver.grid, other):
+            return None
+        try:
+            return between_faces(other, values.reshape(*other.full_shape, other.dimension), self.solver.grid)
+        except SolverError as error:
+            raise SolverError(f"{start.path}: {error}") from None
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""
@@ -161,6 +194,9 @@ class Staggered(FlowInTime):
         return np.array([float(f[0]) for f in faces]), np.array([float(f[-1]) for f in faces])
 
     # ------------------------------------------------------------------------------------- advance
+    def _bounded(self) -> bool:
+        return math.isfinite(self.solver.stable_step(self.lengths.courant, self.lengths.diffusion))
+
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow

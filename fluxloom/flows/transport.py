@@ -25,6 +25,7 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -127,6 +128,11 @@ class Transport(FlowOnPoints):
             raise SolverError("dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), lengths)
         self._limit = 0.0
+
+    def _take(self, start: Start) -> None:
+        """Take the scalar of another result, bounded by those around it."""
+        solver = self.solver
+        solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"])
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

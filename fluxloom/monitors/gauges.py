@@ -29,7 +29,7 @@ class Gauges(Probes):
     def begin(self, folder: ResultFolder) -> None:
         """Open the file; its first row is the start."""
         super().begin(folder)
-        if not self.flow.steps and not len(self.rows()):
+        if not len(self.rows()):
             self._sample()
 
     def draw(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,18 @@ from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
 from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
+from fluxloom.run.results.earlier import digests_of_inputs
+from fluxloom.run.results.folder import CHECKPOINT
+from fluxloom.run.start import Rebuild, Start
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
 
-__all__ = ["CHECKPOINT", "Every", "Resumed", "RunCheckpoint"]
+__all__ = ["Every", "Resumed", "RunCheckpoint"]
 
-CHECKPOINT = "checkpoint.h5"
-_OLD = "checkpoint.npz"
 _ANEW = "set checkpoint.resume = false to begin anew"
+_MESH = ("case.solver", "mesh", "rotation.centre")
+"""Beginnings of keys that no run changes on its way."""
 
 
 @dataclass(frozen=True)
@@ -132,18 +135,27 @@ class RunCheckpoint:
 
         self.memory = Memory(run.flow, *run.monitors, run=run, **(also or {}))
         self.run = ""
+        self.inputs: Mapping[str, str] = {}
+        """Digests of the files that the case names."""
         self._steps = self._saved = 0
         self._since = time.monotonic()
         self._mute = self._written = False
 
     # ---------------------------------------------------------------------------------------- go on
-    def resume(self, run: str | None = None) -> Resumed | None:
+    def resume(
+        self, run: str | None = None, *, allow_changes: bool = False, rebuild: Rebuild | None = None
+    ) -> Resumed | None:
         """Give the run the state of the last checkpoint, if there is one; touch no file.
 
         Parameters
         ----------
         run
             Of which run the checkpoint has to be; None: any. That of another one is left alone, and replaced later.
+        allow_changes
+            Whether a checkpoint of another case on the same mesh serves too: the flow starts from its fields, at its
+            time (`fluxloom.run.start`), monitors go on, and what else steps keep begins now.
+        rebuild
+            As `fluxloom.run.start.Start` takes it.
 
         Returns
         -------
@@ -158,8 +170,6 @@ class RunCheckpoint:
             When there is one and h5py is not installed.
         """
         paths = self._comm.broadcast(self._found())
-        if isinstance(paths, str):
-            raise CheckpointError(paths)
         if not paths:
             return None
         file, told = self._opened(paths)
@@ -170,14 +180,14 @@ class RunCheckpoint:
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):
-                keys = "; ".join(differing)
-                raise CheckpointError(
-                    f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
-                    f"--output, or {_ANEW}"
-                )
+                self._check(file, differing, allow_changes)
+                told += [f"changed: {line}" for line in differing]
             told += [f"[{key}] is not as in {file.path.name}: what is new in it begins now"
                      for key in monitor_differences(about["case"], self._case)]
-            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in self.memory.restore(file)]
+            if differing:
+                self._start(file.path, rebuild)
+            anew = self.memory.restore(file, beside=bool(differing))
+            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in anew]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
@@ -186,18 +196,40 @@ class RunCheckpoint:
         self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
 
-    def _found(self) -> list[Path] | str:
-        """Return the files there are, the last one first; or why no run can go on."""
+    def _check(self, file: StateFile, differing: Sequence[str], allowed: bool) -> None:
+        """Raise `CheckpointError` unless a run may go on from a checkpoint of a case that differs."""
+        keys = "; ".join(differing)
+        if not allowed:
+            raise CheckpointError(
+                f"{file.path}: is of another case ({keys}): go back to that case, go on with this one "
+                f"(--allow-changes), choose another directory with --output, or {_ANEW}"
+            )
+        before = file.about.get("inputs", {})
+        now = digests_of_inputs(self._case.get("mesh", {}))
+        other = [line for line in differing if line.startswith(_MESH)]
+        other += [f"{name}: has changed" for name, digest in now.items() if before.get(name, digest) != digest]
+        if other := self._comm.broadcast(other):
+            raise CheckpointError(
+                f"{file.path}: is of another mesh ({'; '.join(other)}), with which no run goes on: let a new one start "
+                f'from it, [initial] file = "{file.path}", with another --output'
+            )
+
+    def _start(self, path: Path, rebuild: Rebuild | None) -> None:
+        """Let the flow start from the fields of a checkpoint, at its time."""
+        start = Start(path, self._comm, keep_time=True, case=self._case, rebuild=rebuild)
+        try:
+            self._flow.start_from(start)
+        except SolverError as error:
+            raise CheckpointError(str(error)) from None
+        finally:
+            start.close()
+
+    def _found(self) -> list[Path]:
+        """Return the files there are, the last one first."""
         if self._comm.rank:
             return []
         older = sorted(self.path.parent.glob(f"{CHECKPOINT}.[0-9]*"), key=lambda p: int(p.suffix[1:] or 0))
-        paths = [path for path in (self.path, *older) if path.exists()]
-        old = self.path.with_name(_OLD)
-        if not paths and old.exists():
-            return (
-                f"{old}: was written by an older version of fluxloom, from which no run goes on: remove it, or {_ANEW}"
-            )
-        return paths
+        return [path for path in (self.path, *older) if path.exists()]
 
     def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
         """Return the last file that is whole, and what is to be said of those that are not."""
@@ -229,7 +261,7 @@ class RunCheckpoint:
             return ""
         about = {
             "case": self._case, "run": self.run, "steps": self._steps, "time": self._flow.time,
-            "monitors": self.memory.monitors(),
+            "monitors": self.memory.monitors(), "inputs": dict(self.inputs),
         }  # fmt: skip
         try:
             from fluxloom.dsl.state import write_state

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
+    from fluxloom.run.start import Start
     from fluxloom.run.watch import Watch
     from fluxloom.solvers.probe_records import Outside
 
@@ -267,6 +268,16 @@ class Flow:
     def time(self) -> float | None:
         """Of the flow; None where it has none."""
         return None
+
+    def start_from(self, start: Start) -> None:
+        """Start from another result instead of the state that there is; before the first step.
+
+        Raises
+        ------
+        SolverError
+            If the result has not what the flow needs, does not cover its mesh, or the flow cannot.
+        """
+        raise SolverError(f"{type(self).__name__}: this flow cannot start from another result")
 
     # ----------------------------------------------------------------------------------------- advance
     def check_end(self, until: Until) -> None:

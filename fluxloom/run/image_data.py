@@ -1,7 +1,7 @@
 """Image data of VTK: values of the cells of a box, as ParaView reads them.
 
 VTK XML, type ``ImageData``, with raw appended data (VTK file formats, section "XML file formats"): after the underscore
-each array is its length in bytes (64 bits) and its values, little-endian, x fastest.
+each array is its length in bytes (64 bits) and its values, little-endian, x fastest. Files of this form are read too.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, MeshError
+from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.io.vtk import time_value
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.files import atomic
 
-__all__ = ["write_image"]
+__all__ = ["read_image", "write_image"]
 
 _TYPES = {"f4": "Float32", "f8": "Float64", "i1": "Int8", "u1": "UInt8", "i2": "Int16", "i4": "Int32", "i8": "Int64"}
+_KINDS = {name: f"<{kind}" for kind, name in _TYPES.items()}
 
 
 def write_image(
@@ -100,3 +104,40 @@ def _array(path: Path, name: str, values: npt.NDArray[Any], shape: tuple[int, ..
     if vector and values.shape[-1] == 2:
         values = np.concatenate([values, np.zeros((*shape, 1), dtype=values.dtype)], axis=-1)
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+
+
+def read_image(path: Path) -> tuple[MeshData, dict[str, npt.NDArray[Any]]]:
+    """Read a file as `write_image` writes it: its cells as a mesh, and fields ``(cells,)`` or ``(cells, 3)``.
+
+    Raises
+    ------
+    MeshError
+        If the file is damaged, or of another form.
+    """
+    data = path.read_bytes()
+    head, mark, values = data.partition(b'<AppendedData encoding="raw">')
+    start = len(head) + len(mark) + values.find(b"_") + 1
+    try:
+        image = ElementTree.fromstring(head + b"</VTKFile>").find("ImageData")
+        if image is None or not mark:
+            raise ValueError("there is no ImageData with raw appended data")
+        ends, corner, spacing = (
+            [float(text) for text in image.attrib[key].split()] for key in ("WholeExtent", "Origin", "Spacing")
+        )
+        counts = [int(high - low) for low, high in zip(ends[::2], ends[1::2], strict=True)]
+        arrays = {
+            element.attrib["Name"]: (int(element.attrib["offset"]), _KINDS[element.attrib["type"]],
+                                     int(element.get("NumberOfComponents", "1")))
+            for element in image.iterfind("Piece/CellData/DataArray")
+        }  # fmt: skip
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, (offset, kind, components) in arrays.items():
+            size = int.from_bytes(data[start + offset : start + offset + 8], "little")
+            field = np.frombuffer(data, kind, size // np.dtype(kind).itemsize, start + offset + 8)
+            found[name] = field.reshape(-1, components) if components > 1 else field
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise MeshError(f"{path}: is damaged, or no image data of fluxloom ({error})") from None
+    lengths = [n * size for n, size in zip(counts, spacing, strict=True)]
+    if ends[4:] == [0.0, 1.0] and all(field.shape[0] == counts[0] * counts[1] for field in found.values()):
+        return box2d(counts[0], counts[1], lengths[:2], origin=corner[:2]), found
+    return box3d(counts[0], counts[1], counts[2], lengths, origin=corner), found

@@ -15,7 +15,7 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
 from fluxloom.mesh.rows import together
-from fluxloom.run.checkpoint import CHECKPOINT, Every
+from fluxloom.run.checkpoint import Every
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guard_limits import GuardLimits
@@ -25,8 +25,9 @@ from fluxloom.run.monitor import Monitor
 from fluxloom.run.output import Output
 from fluxloom.run.result import Result
 from fluxloom.run.results.earlier import Earlier, examine
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
 from fluxloom.run.session import Session, Settings
+from fluxloom.run.start import Start
 
 __all__ = ["run"]
 
@@ -34,7 +35,8 @@ _ENDLESS = 10**9
 
 
 def run(
-    flow: Flow, until: Until, monitors: Sequence[Monitor] = (), *, checkpoint: Every | None = None,
+    flow: Flow, until: Until, monitors: Sequence[Monitor] = (), *,
+    start: Start | Result | str | Path | None = None, checkpoint: Every | None = None,
     directory: str | Path | None = None, overwrite: bool = False, guards: GuardLimits | None = None,
     output: Output | None = None, name: str = "", tell: Callable[[str], object] | None = None,
     progress: Progress | None = None,
@@ -51,6 +53,9 @@ def run(
         `Time`, `Steps`, `Steady`, or several with ``|``.
     monitors
         What looks at the flow: forces, probes, the history, files of the fields.
+    start
+        The result of another run that the flow starts from, see `Flow.start_from`: its folder, a file, what `run` has
+        returned, or a `Start`, which says more and is closed here. By default the flow begins as it is.
     checkpoint
         When checkpoints are taken, ``Every(minutes=10)``; they are in the directory. Without, one is where the run is
         interrupted.
@@ -77,7 +82,8 @@ def run(
     Raises
     ------
     SolverError
-        When the flow is lost, after its files have been written: what is wrong, where and when.
+        When the flow is lost, after its files have been written: what is wrong, where and when; or when it cannot start
+        from a result.
     CaseError
         When the directory holds other results, a checkpoint is wanted but no directory, or a monitor does not fit.
     KeyboardInterrupt
@@ -87,8 +93,9 @@ def run(
     if checkpoint is not None and where is None:
         raise CaseError("run: checkpoints are written into a directory: give directory, or leave checkpoint out")
     name = name or (where.name if where is not None else type(flow).__name__.lower())
+    initial = None if start is None else _started(flow, start)
     made = FlowRun(flow, name, until, monitors)
-    case = _described(made)
+    case = _described(made) if initial is None else _described(made) | {"initial": initial}
     settings = Settings(
         until.steps or _ENDLESS, until.steps > 0 and not until.steady, checkpoint or Every(), guards or GuardLimits(),
         output or Output(pictures=False), case, where,
@@ -110,6 +117,16 @@ def run(
             folder.close(refused=not session.begun)
 
 
+def _started(flow: Flow, start: Start | Result | str | Path) -> dict[str, Any]:
+    """Let a flow start from a result; return what the record has of it. Collective."""
+    found = start if isinstance(start, Start) else Start(start, flow.context.comm)
+    try:
+        flow.start_from(found)
+    finally:
+        found.close()
+    return found.description()
+
+
 def _described(made: FlowRun[Any]) -> dict[str, Any]:
     """Return what a run is of, as the record has it."""
     flow, until = made.flow, made.until
@@ -128,7 +145,7 @@ def _examined(folder: ResultFolder, case: dict[str, Any], *, overwrite: bool) ->
         return folder.here and (folder / CHECKPOINT).exists()
 
     found = examine(
-        folder, case, overwrite=overwrite, resume=True, has_checkpoint=has_checkpoint, ways=("overwrite=True", "")
+        folder, case, overwrite=overwrite, resume=True, has_checkpoint=has_checkpoint, ways=("overwrite=True", "", "")
     )
     if found.over is not None and not has_checkpoint():
         raise CaseError(

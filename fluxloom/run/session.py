@@ -18,7 +18,7 @@ import numpy as np
 
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
-from fluxloom.run.checkpoint import CHECKPOINT, Every, Resumed, RunCheckpoint
+from fluxloom.run.checkpoint import Every, Resumed, RunCheckpoint
 from fluxloom.run.failure import APART, all_or_none
 from fluxloom.run.files import fields_name, write_fields
 from fluxloom.run.flow_run import FlowRun
@@ -28,8 +28,9 @@ from fluxloom.run.guards import Guards
 from fluxloom.run.march import March, Progress, march
 from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier
-from fluxloom.run.results.folder import ResultFolder, known_results
+from fluxloom.run.results.folder import CHECKPOINT, ResultFolder, known_results
 from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.start import Rebuild
 
 __all__ = ["Session", "Settings"]
 
@@ -56,6 +57,10 @@ class Settings:
         What the flow was made of, as JSON has it.
     directory
         Where results go, on every rank; None: nothing is written.
+    allow_changes
+        Whether the run goes on from a checkpoint of another case on the same mesh, see `RunCheckpoint.resume`.
+    rebuild
+        Makes the run that such a checkpoint is of, as `fluxloom.run.start.Start` takes it.
     """
 
     iterations: int
@@ -65,6 +70,8 @@ class Settings:
     output: Output = field(default_factory=Output)
     case: Mapping[str, Any] = field(default_factory=dict)
     directory: Path | None = None
+    allow_changes: bool = False
+    rebuild: Rebuild | None = None
 
 
 class Session:
@@ -125,10 +132,13 @@ class Session:
             When the flow is not sound as it begins.
         """
         if earlier.goes_on and wanted and self.checkpoint is not None:
-            self.resumed = self.checkpoint.resume((earlier.record or {}).get("run"))
-        found = self.resumed
-        self.guards.begin(0 if found is None else found.steps, None if found is None else found.time)
-        return found
+            self.resumed = self.checkpoint.resume(
+                (earlier.record or {}).get("run"), allow_changes=self.settings.allow_changes,
+                rebuild=self.settings.rebuild,
+            )  # fmt: skip
+        flow = self.run.flow
+        self.guards.begin(flow.steps, flow.time if flow.steps else None)
+        return self.resumed
 
     def begin(self, record: dict[str, Any], earlier: Earlier) -> None:
         """Take the folder over: from here on results are written."""
@@ -145,7 +155,7 @@ class Session:
         folder.remove_orphans()
         folder.write_record(record | {"status": "running", "files": folder.written})
         if self.checkpoint is not None:
-            self.checkpoint.run = str(record["run"])
+            self.checkpoint.run, self.checkpoint.inputs = str(record["run"]), record.get("inputs", {})
         self.run.begin(folder)
         if self.settings.output.residual and folder.here:
             self.residuals.begin(folder / "residual.csv", folder.lose)
@@ -156,8 +166,7 @@ class Session:
         try:
             return march(
                 self.run, self.settings.iterations, self.residuals, progress, self.comm,
-                first=0 if self.resumed is None else self.resumed.steps, asked=self.settings.asked, guards=self.guards,
-                saver=self.checkpoint,
+                first=self.run.flow.steps, asked=self.settings.asked, guards=self.guards, saver=self.checkpoint,
             )  # fmt: skip
         except (KeyboardInterrupt, SystemExit):
             self._broken(record, RunStatus.INTERRUPTED, "interrupted in the middle of a step")
@@ -224,7 +233,7 @@ class Session:
         if summary and copy_gbs:
             summary += tuple(run.flow.bound(copy_gbs))
         record |= end.outcome.record() | {
-            "iterations": end.steps, "seconds": end.seconds,
+            "iterations": end.steps, "time": run.flow.time, "seconds": end.seconds,
             "ms_per_iteration": 1e3 * end.seconds_per_step if end.iterations else None,
             "residual": end.residual if end.iterations else (residuals.values[-1] if residuals.values else None),
             "results": dict(summary), "guards": self.guards.record(), "checkpoint": saved or None,

@@ -75,9 +75,11 @@ class Sweeps:
         Inverses of the diagonal blocks.
     r, z
         What `solve` takes, a residual, and what it finds, increments of the states `CompressibleFlow.w`.
+    rest
+        Of several ranks what others leave of the residual, found before each sweep but the first; else None.
     """
 
-    forgets = ("rate", "block", "r", "z")
+    forgets = ("rate", "block", "r", "z", "rest")
 
     def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
@@ -104,12 +106,12 @@ class Sweeps:
         flow, z, nv = self.flow, self.z, self.flow.components
         self._clear = Loop(clear, flow.elements, z, nv=nv)
         self._sweep = self._pass(self.r, "sweep")
-        self._lessen, self._next = None, self._sweep
+        self._lessen, self._next, self.rest = None, self._sweep, None
         if self._beyond is not None:
-            rest = flow.context.dat(flow.elements, name="rest", shape=(nv,), layout=flow.w.layout)
-            self._lessen = Loop(lessen, flow.elements, flow.w, *self._beyond.arguments(flow.w, z), self.r, rest,
+            self.rest = flow.context.dat(flow.elements, name="rest", shape=(nv,), layout=flow.w.layout)
+            self._lessen = Loop(lessen, flow.elements, flow.w, *self._beyond.arguments(flow.w, z), self.r, self.rest,
                                 **self._gas)  # fmt: skip
-            self._next = self._pass(rest, "sweep.rest")
+            self._next = self._pass(self.rest, "sweep.rest")
 
     def _pass(self, r: Dat, name: str) -> Chain:
         """Return a sweep forward and backward, whose last colour is solved once."""

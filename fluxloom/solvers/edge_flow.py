@@ -217,6 +217,14 @@ class EdgeFlow:
         loops.show()
         return status
 
+    def take(self) -> None:
+        """Begin with velocity and pressure that something has set, with what belongs to them; the time is 0."""
+        loops = self.loops
+        loops.old.write(loops.u.read())
+        loops.rise.write(0.0)
+        loops.show()
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.
 

@@ -265,18 +265,37 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self.c.write(given_values("scalar", scalar, self.places))
-        self.values.start()
-        for field in self._fields:
-            field.update(0.0)
-        if self.held is not None:
-            Loop(kernels.hold, self.held, self.given, self.c, name="hold")()
+        self._begin(given_values("scalar", scalar, self.places))
         if self._asked is None:
             if not starts_with_a_jump(self, scalar, self._patches):
                 self.bounded = None
             elif self.bounded is None:
                 self.bounded = BoundedTransport(self)
             self._made = None
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+
+    def _begin(self, scalar: Array) -> None:
+        """Set the scalar, and what is given at the start. Collective."""
+        self.c.write(scalar)
+        self.values.start()
+        for field in self._fields:
+            field.update(0.0)
+        if self.held is not None:
+            Loop(kernels.hold, self.held, self.given, self.c, name="hold")()
+
+    def take(self, scalar: Array) -> None:
+        """Set the scalar to values of the points of this rank, ``(n,)``, of another run; the time is 0.
+
+        Nothing says whether it jumped at its start: where it is left open whether it is bounded, it is.
+
+        Raises
+        ------
+        SolverError
+            If there is not one finite value for each point.
+        """
+        self._begin(given_values("scalar", lambda _places: scalar, self.places))
+        if self._asked is None and self.bounded is None:
+            self.bounded, self._made = BoundedTransport(self), None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     def step(self, dt: float) -> None:

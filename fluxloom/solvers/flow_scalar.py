@@ -429,7 +429,8 @@ class FlowScalars:
         bounded = [scalar.bounded for scalar in self.all.values() if scalar.bounded is not None]
         return [loop for one in bounded for loop in one.limit(out, step)]
 
-    def initialise(self) -> None:
-        """Set all to what they start from."""
-        for scalar in self.all.values():
-            scalar.initialise()
+    def initialise(self, values: Mapping[str, Array]) -> None:
+        """Set all to what they start from: values of the cells by name, else those that `Scalar` says."""
+        for name, scalar in self.all.items():
+            given = values.get(name)
+            scalar.initialise(None if given is None else lambda _places, given=given: given)

@@ -305,8 +305,9 @@ class Incompressible:
             *self.scalars.cells(),
             *sides,
             *((self.steady.measured(),) if self.steady is not None else ()),
-            *(self._subgrid(self.model) if self.model is not None else ()),
+            *(last := self._subgrid(self.model) if self.model is not None else []),
         ]
+        self._closing = [*sides, *last]
         self.before = Chain([*self.explicit, *source], name="explicit")
         self.after = Chain(self.implicit, name="correction")
         started = source if corrections is None else [*corrections.fluxes(self.u), *source]
@@ -385,20 +386,24 @@ class Incompressible:
         self._loops()
 
     # ------------------------------------------------------------------------------------- running
-    def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
+    def initialise(
+        self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float], scalars: Mapping[str, Array] | None = None
+    ) -> Status:
         """Set the velocity in the cells, and project it onto fields without divergence.
 
         Parameters
         ----------
         velocity
             ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
+        scalars
+            Name to values of the owned cells, ``(cells,)``; of others those that `Scalar` says.
         """
         cv = self.volumes
         places = cv.centres[: cv.owned]
         values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
-        self.scalars.initialise()
+        self.scalars.initialise(scalars or {})
         self.scalars.act(0.0)
         self._forget()
         self.given_velocities.prepare(0.0)
@@ -411,6 +416,25 @@ class Incompressible:
         self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         return status
+
+    def take(self, scalars: Mapping[str, Array] | None = None) -> None:
+        """Begin with the velocities that `u` and `us` have been set to, which have no divergence; the time is 0.
+
+        Those of the boundary are set here, as they are given. After `initialise`, which sets all else.
+
+        Parameters
+        ----------
+        scalars
+            As `initialise` takes them.
+        """
+        inside = self.u.read()[self.spaces.inside]
+        self.u.write(self._with_boundary(inside)[self.spaces.elements.owned])
+        self.scalars.initialise(scalars or {})
+        self._forget()
+        for loop in self._closing:
+            loop()
+        self.phi.write(np.zeros(self.volumes.owned))
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     def check_next(self) -> None:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""

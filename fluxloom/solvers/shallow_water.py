@@ -175,6 +175,10 @@ class ShallowWater:
         if len(speeds) != 2:
             raise SolverError(f"velocity has two components, got {len(speeds)}")
         self.u.write(np.stack([depth, depth * speeds[0], depth * speeds[1]], axis=1))
+        self._measure(depth)
+
+    def _measure(self, depth: FloatArray) -> None:
+        """Find what is thin beside the deepest water."""
         deepest = float(self.context.comm.reduce(np.array([depth.max(initial=0.0)]), "max")[0])
         self.thin = self.scheme.dry * (deepest if deepest > 0.0 else 1.0)
         """Depth of thin water, metres."""
@@ -259,6 +263,31 @@ class ShallowWater:
         self.drawn = self._drawn_in()
         self._before.write(self.u.read()[:, 0])
         self._first_volume = self.survey().volume
+
+    def begin_from(self, state: npt.ArrayLike | None = None) -> None:
+        """Begin with another state over the bed that there is; the time is 0.
+
+        Parameters
+        ----------
+        state
+            Depth and momentum of the cells of this rank, ``(n, 3)``; None: those that `u` has.
+
+        Raises
+        ------
+        SolverError
+            If a value is not finite, or a depth below 0.
+        """
+        if state is not None:
+            self.u.write(np.asarray(state))
+        values = self.u.read()
+        if (bad := first_cell(self.mesh, ~np.isfinite(values).all(axis=1) | (values[:, 0] < 0.0))) is not None:
+            raise SolverError(f"start: a depth from 0 on and a finite momentum are wanted, not those of {bad[0]}")
+        self._measure(values[:, 0].astype(np.float64))
+        for loop in dict.fromkeys((*self.loops, self._predict, self._correct, self._time_scale, self._survey)):
+            if "eps" in loop.constants:
+                loop.set(eps=self.thin)
+        self._highest.set(eps=max(self.thin, self._film))
+        self._begin()
 
     def _drawn_in(self) -> float:
         """Return what comes in through outflows now, where nothing says how much that is, m^3/s."""

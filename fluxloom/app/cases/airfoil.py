@@ -10,6 +10,7 @@ from pydantic import Field
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, run_of
+from fluxloom.app.cases.start_tables import StartTable, started
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.tables import Table
 from fluxloom.dsl.context import Context
@@ -85,6 +86,7 @@ class AirfoilCase(FlowCase):
 
     mesh: AirfoilMeshTable = AirfoilMeshTable()
     flow: FlowTable = FlowTable()
+    initial: StartTable = StartTable()
     history: AirfoilHistoryTable = AirfoilHistoryTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
@@ -143,4 +145,5 @@ class AirfoilApplication:
             schedule=parse_schedule(case.run.schedule), fused=case.run.fused, method=case.partition.method,
             shares=shares or case.partition.given,
         )  # fmt: skip
+        started(case, case.initial, flow)
         return run_of(case, flow, Until(), (), _references(constants), 1.0)

@@ -26,6 +26,7 @@ from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCa
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key, flow_domain
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
 from fluxloom.flows.compressible import Compressible
@@ -89,6 +90,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
             start=start_of(case, d), scheme=scheme_of(case), steps=_steps(case), rotation=rotation_of(case, d),
             source=source_of(case, d),
         )  # fmt: skip
+    started(case, case.initial, flow)
     references = references_of(flow.solver, stream, up)
     monitors = _monitors(case, flow)
     if case.surface.patches:

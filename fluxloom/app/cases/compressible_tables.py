@@ -12,6 +12,7 @@ from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -177,7 +178,7 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
         return self
 
 
-class InitialTable(Table):
+class InitialTable(StartTable):
     """``[initial]``: the flow at the start; the free stream by default.
 
     Attributes
@@ -202,6 +203,7 @@ class InitialTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
+        self.alone("left", *START_NAMES)
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
         if self.left and (extra := self.changed(START_NAMES)):

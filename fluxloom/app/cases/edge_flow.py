@@ -14,11 +14,13 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase
 from fluxloom.app.cases.flow_choices import (
     initial_velocity,
+    velocity_noise,
 )
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlow
@@ -85,7 +87,9 @@ class EdgeFlowApplication:
                 steps=StepLengths(time.dt, time.courant), model=case.les.model, stop=pressure.value,
                 preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
             )  # fmt: skip
-        return run_of(case, flow, Until(time.end, time.steady))
+        started(case, case.initial, flow, velocity_noise(case.initial, d))
+        with by_key(dt="time.dt"):
+            return run_of(case, flow, Until(time.end, time.steady))
 
 
 def _scheme(case: EdgeFlowCase) -> EdgeScheme:

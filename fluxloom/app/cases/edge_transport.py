@@ -8,6 +8,7 @@ from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, Transpor
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
@@ -68,6 +69,7 @@ class EdgeTransportApplication:
                 scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
                 steps=StepLengths(time.dt, time.courant),
             )  # fmt: skip
+        started(case, case.initial, flow)
         return run_of(case, flow, Until(time.end, time.steady))
 
 

@@ -10,6 +10,7 @@ from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
@@ -46,7 +47,7 @@ class TransportTable(GivenVelocityTable):
         return self
 
 
-class InitialScalarTable(Table):
+class InitialScalarTable(StartTable):
     """``[initial]``: the scalar at the start.
 
     Attributes
@@ -56,6 +57,11 @@ class InitialScalarTable(Table):
     """
 
     scalar: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
+
+    @model_validator(mode="after")
+    def _one_start(self) -> InitialScalarTable:
+        self.alone("scalar")
+        return self
 
 
 class TransportBoundaryTable(Table):

@@ -16,14 +16,14 @@ from fluxloom.flows.given import check_value
 from fluxloom.fv.given import given_values
 from fluxloom.fv.place_noise import place_noise
 
-__all__ = ["initial_velocity"]
+__all__ = ["initial_velocity", "velocity_noise"]
 
 Array = npt.NDArray[np.float64]
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    parts = velocity_values(table, "initial", d)
+    parts, noise = velocity_values(table, "initial", d), velocity_noise(table, d)
 
     def smooth(places: Array) -> Array:
         try:
@@ -32,6 +32,9 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
             raise CaseError(str(error)) from None
         return given_values("initial", parts, places, d)
 
-    if not table.noise:
-        return smooth
-    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
+    return smooth if noise is None else lambda places: smooth(places) + noise(places)
+
+
+def velocity_noise(table: InitialVelocityTable, d: int) -> Callable[[Array], Array] | None:
+    """Return the noise of the initial velocity, a function of places; None: there is none."""
+    return None if not table.noise else lambda places: table.noise * place_noise(places, d, table.seed)

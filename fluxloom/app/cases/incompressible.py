@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_choices import initial_velocity
+from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import flow_boundary
@@ -15,9 +15,8 @@ from fluxloom.app.cases.incompressible_observers import (
     ScalarObserver,
 )
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
-from fluxloom.app.cases.incompressible_tables import (
-    IncompressibleCase,
-)
+from fluxloom.app.cases.incompressible_tables import IncompressibleCase
+from fluxloom.app.cases.start_tables import started
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.incompressible import Incompressible, IncompressibleScheme, Pressure
@@ -89,7 +88,9 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
             pressure=Pressure(pressure.solver, pressure.value, pressure.preconditioner),
             scalars=flow_scalars(case.scalar, domain.volumes, fluid.gravity),
         )  # fmt: skip
-    return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
+    started(case, case.initial, flow, velocity_noise(case.initial, d))
+    with by_key(dt="time.dt"):
+        return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
 
 
 def _monitors(case: IncompressibleCase, solver: Solver) -> list[Monitor]:

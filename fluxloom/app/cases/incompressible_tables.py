@@ -12,6 +12,7 @@ from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
 )
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.tables import Table
@@ -68,7 +69,7 @@ class FluidTable(Table):
         return self
 
 
-class InitialVelocityTable(Table):
+class InitialVelocityTable(StartTable):
     """``[initial]``: the velocity at the start, made free of divergence; at rest by default.
 
     Attributes
@@ -86,6 +87,11 @@ class InitialVelocityTable(Table):
     velocity_z: AtStart = 0.0
     noise: Annotated[float, Field(ge=0)] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @model_validator(mode="after")
+    def _one_start(self) -> InitialVelocityTable:
+        self.alone("velocity_x", "velocity_y", "velocity_z")
+        return self
 
 
 class GivenVelocityTable(MotionTable):

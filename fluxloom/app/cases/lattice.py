@@ -16,6 +16,7 @@ from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersion_of, particles_of
 from fluxloom.app.cases.lattice_monitors import lattice_monitors
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable, units_of
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.core.errors import CaseError, DatError, SolverError
 from fluxloom.core.layout import AoS, SoA
@@ -89,6 +90,7 @@ class LatticeApplication:
                 numerics=_numerics(case, context, shares or case.partition.given), immersion=immersion_of(case),
                 look=case.time.look,
             )  # fmt: skip
+            started(case, case.initial, flow)
             until = Until(case.time.end, case.time.steady)
             monitors = lattice_monitors(case, flow)
             return FlowRun(flow, case.case.name, until, monitors)

@@ -11,6 +11,7 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
@@ -290,7 +291,7 @@ class LatticeBoundaryTable(MotionTable):
         return table
 
 
-class LatticeInitialTable(Table):
+class LatticeInitialTable(StartTable):
     """``[initial]``: formulas in x, y and z; fluid at rest by default.
 
     Attributes
@@ -311,6 +312,11 @@ class LatticeInitialTable(Table):
     def _none(cls, given: Any) -> Any:
         """Read ``pressure = ""``, which was none."""
         return 0.0 if given == "" else given
+
+    @model_validator(mode="after")
+    def _one_start(self) -> LatticeInitialTable:
+        self.alone("velocity_x", "velocity_y", "velocity_z", "pressure")
+        return self
 
 
 class LatticeCase(FlowCase):

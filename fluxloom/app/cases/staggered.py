@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_choices import initial_velocity
+from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import by_key, check_length
-from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
+from fluxloom.app.cases.start_tables import started
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
-from fluxloom.flows.staggered import Staggered, StaggeredStart
-from fluxloom.fv.place_noise import place_noise
+from fluxloom.flows.staggered import Staggered
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import clustered
 from fluxloom.run.flow import Until
@@ -72,11 +69,13 @@ class StaggeredApplication:
             flow = Staggered(
                 grid, context, viscosity=fluid.viscosity,
                 boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},
-                start=_start(case, grid), force=fluid.force, mean_velocity=fluid.mean_velocity, scheme=time.scheme,
-                steps=StepLengths(time.dt, time.courant, time.diffusion), look=time.look,
+                start=initial_velocity(case.initial, d), force=fluid.force, mean_velocity=fluid.mean_velocity,
+                scheme=time.scheme, steps=StepLengths(time.dt, time.courant, time.diffusion), look=time.look,
                 library=case.pressure.library,
             )  # fmt: skip
-        return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
+        started(case, case.initial, flow, velocity_noise(case.initial, d))
+        with by_key(dt="time.dt"):
+            return run_of(case, flow, Until(time.end, time.steady), _monitors(case, flow.solver))
 
 
 def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
@@ -90,19 +89,6 @@ def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:
         faces.append(low + (high - low) * (clustered(stretch)(parts) if stretch else parts))
     with explained("mesh", "mesh"):
         return StaggeredGrid(tuple(faces), table.joined)
-
-
-def _start(case: StaggeredCase, grid: StaggeredGrid) -> StaggeredStart:
-    """Return the initial velocity: formulas, or what a file has at the faces."""
-    table, d = case.initial, grid.dimension
-    if not table.file:
-        return initial_velocity(table, d)
-    found = interpolated(Path(table.file), grid)
-    if table.noise:
-        for a in range(d):
-            at = np.stack([p.ravel() for p in np.broadcast_arrays(*grid.places(a))], axis=1)
-            found[a] += table.noise * place_noise(at, d, table.seed)[:, a].reshape(found[a].shape)
-    return found
 
 
 def _monitors(case: StaggeredCase, solver: Solver) -> list[Monitor]:

@@ -15,7 +15,7 @@ from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
-    "StaggeredCase", "StaggeredFluidTable", "StaggeredInitialTable",
+    "StaggeredCase", "StaggeredFluidTable",
     "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredTimeTable",
 ]  # fmt: skip
 
@@ -112,24 +112,6 @@ class StaggeredFluidTable(Table):
         return self
 
 
-class StaggeredInitialTable(InitialVelocityTable):
-    """``[initial]``: the velocity at the start, made free of divergence; at rest by default.
-
-    Attributes
-    ----------
-    file
-        ``checkpoint.h5`` of another run, on any grid of the same box: its velocity is interpolated.
-    """
-
-    file: str = ""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> StaggeredInitialTable:
-        if self.file and (extra := self.changed(("velocity_x", "velocity_y", "velocity_z"))):
-            raise ValueError(f"give only one of file and {extra[0]}")
-        return self
-
-
 class StaggeredPressureTable(Table):
     """``[pressure]``: how Poisson's equation is solved.
 
@@ -188,7 +170,7 @@ class StaggeredCase(FlowCase):
 
     fluid: StaggeredFluidTable
     mesh: StaggeredMeshTable = StaggeredMeshTable()
-    initial: StaggeredInitialTable = StaggeredInitialTable()
+    initial: InitialVelocityTable = InitialVelocityTable()
     boundary: dict[str, FlowBoundary] = Field(default={})
     pressure: StaggeredPressureTable = StaggeredPressureTable()
     time: StaggeredTimeTable = StaggeredTimeTable()

@@ -11,6 +11,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key
+from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
@@ -83,12 +84,16 @@ class TsunamiApplication:
         boundaries = {name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()}
         domain, bed = _bound(case, context, shares or case.partition.given)
         initial = case.initial
+        of_result = initial.of_result
+        elevation = formula("0", "initial.expression") if of_result else _surface(initial, "0", "initial")
         flow = ShallowWater(
-            domain, context, plan=plan, bed=bed, elevation=_surface(initial, "0", "initial"),
+            domain, context, plan=plan, bed=bed, elevation=elevation,
             velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in ("velocity_x", "velocity_y")),
             boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
             fused=case.run.fused, dtype=case.flow.precision,
         )  # fmt: skip
+        if of_result:
+            started(case, case.initial, flow)
         monitors: list[Monitor] = []
         if case.gauges.points:
             monitors.append(Gauges(case.gauges.points, case.gauges.every or plan.end / plan.intervals))

@@ -10,10 +10,12 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from fluxloom.app.case import OutputTable, RunTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
+from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
 from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.run.start import is_result
 from fluxloom.values.value import Formula
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
@@ -107,11 +109,14 @@ class BathymetryTable(SurfaceTable):
         return self
 
 
-class InitialTable(SurfaceTable):
+class InitialTable(StartTable, SurfaceTable):
     """``[initial]``: the surface at the start (at rest: 0), and the velocity.
 
     Attributes
     ----------
+    file
+        ESRI ASCII grid, or lines ``x y z`` of a regular grid; or the result of another run, with velocity and all: its
+        folder, its ``checkpoint.h5``, or ``final.vtkhdf`` or ``.vtu``, of any mesh, order and number of ranks.
     velocity_x, velocity_y
         Formulas in x and y, metres per second.
     """
@@ -122,7 +127,16 @@ class InitialTable(SurfaceTable):
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
         _one_of(self, ("expression", "file"), needed=False)
+        if self.of_result:
+            self.alone("velocity_x", "velocity_y", "positive_down")
+        elif extra := self.changed(("outside", "keep_time")):
+            raise ValueError(f"{extra[0]} is of a result, and file is a grid: leave {extra[0]} out")
         return self
+
+    @property
+    def of_result(self) -> bool:
+        """Whether the file is the result of another run."""
+        return bool(self.file) and is_result(self.file)
 
 
 class EventTable(SurfaceTable):

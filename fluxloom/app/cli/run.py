@@ -43,6 +43,13 @@ def command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew and replace the results that are in the directory.")
     ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changes",
+            help="Go on from the checkpoint with a case that differs, on the same mesh; what is new begins now.",
+        ),
+    ] = False,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no pictures.")] = False,
     profile: Annotated[
         bool,
@@ -70,6 +77,7 @@ def command(
             request = Request(
                 model, application, str(case), invocation().command, model.directory if out is None else out,
                 pictures=model.output.picture and not no_picture, profile=profile, overwrite=overwrite,
+                allow_changes=allow_changes,
                 asked=iterations is not None,
             )  # fmt: skip
             status = Job(comm, request).run()

@@ -56,7 +56,8 @@ class Earlier:
 
 def examine(
     folder: ResultFolder, case: Mapping[str, Any], *, overwrite: bool, resume: bool, has_checkpoint: Callable[[], bool],
-    ways: tuple[str, str] = ("--overwrite", " with --output"),
+    allow_changes: bool = False,
+    ways: tuple[str, str, str] = ("--overwrite", " with --output", "--allow-changes"),
 ) -> Earlier:  # fmt: skip
     """Return what this run does in its folder. Nothing is changed there.
 
@@ -70,8 +71,11 @@ def examine(
         Whether the user wants it to begin anew (``--overwrite``), or the case does (``checkpoint.resume = false``).
     has_checkpoint
         Whether there is a checkpoint.
+    allow_changes
+        Whether the run goes on from a checkpoint of another case.
     ways
-        How the user overwrites, and chooses another directory, for messages.
+        How the user overwrites, chooses another directory, and goes on with another case, for messages; the last one is
+        empty where that cannot be.
 
     Raises
     ------
@@ -97,10 +101,16 @@ def examine(
     if anew:
         return Earlier(record, goes_on=False, files=(*names, *known_results(path)))
     before = record["case"] | {"inputs": record.get("inputs", {})}
-    if differing := case_differences(before, case):
+    differing = case_differences(before, case)
+    if differing and allow_changes:
+        if not has_checkpoint():
+            raise CaseError(f"output directory {path}: --allow-changes: there is no checkpoint to go on from")
+        return Earlier(record, goes_on=True, files=names)
+    if differing:
+        changed = f", {ways[2]} goes on from its checkpoint with this case" if ways[2] else ""
         raise CaseError(
             f"output directory {path}: it holds results of another case ({record.get('status', '?')}): "
-            f"{_listed(differing, '; ')}. {ways[0]} replaces them, or choose another directory{ways[1]}"
+            f"{_listed(differing, '; ')}. {ways[0]} replaces them{changed}, or choose another directory{ways[1]}"
         )
     over = _over(record, case)
     if over is not None and output_differences(before, case) and not has_checkpoint():

@@ -17,15 +17,14 @@ from fluxloom.run.results.lock import FolderLock
 from fluxloom.run.results.series import Series
 from fluxloom.run.results.tables import PART, Lines
 
-__all__ = ["RECORD", "ResultFolder", "known_results"]
+__all__ = ["CHECKPOINT", "RECORD", "ResultFolder", "known_results"]
 
-RECORD = "run.json"
+RECORD, CHECKPOINT = "run.json", "checkpoint.h5"
 _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "line_*.csv", "spectrum_*.csv", "final.*",
     "diverged.*", "slice_*.vti", "snapshot_*.vt*", "wall_*.csv", "*.pvd", "*.series", "checkpoint.h5*",
-    "checkpoint.npz",
 )  # fmt: skip
-_SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?|npz)$")
+_SUFFIX = re.compile(r"^(final|diverged)\.\w+$|\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?)$")
 """Of files that a run writes; other names in a record are not believed."""
 
 _ORPHAN = re.compile(r"\.[^/]+-(\d+)-[0-9a-f]+(\.\w+)?$")

@@ -10,13 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.startup import tune_at_start
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.staggered import Staggered
-from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.flow_run import FlowRun
@@ -169,14 +167,22 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     case, _ = load_case(base)
     RunCheckpoint(case.checkpoint.value, case.model_dump(), runner, runner.flow.solver.context, tmp_path).save()
     file = tmp_path / "checkpoint.h5"
-    grid = StaggeredGrid((np.linspace(0, 2, 10), np.linspace(0, 1, 8)), (True, False))
-    u, v = interpolated(file, grid)
+    walls = (*closed, slip, ('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"'))
+    start = (linear[0], f'file = "{file}"\n\n')
+    other = build(channel(start, *walls, ("nx = 12", "nx = 9"), ("ny = 6\n", "ny = 7\n"), name="other.toml"))
+    grid = other.flow.solver.grid
+    assert grid.shape == (7, 9)
+    u, v = other.flow.solver.faces()
     assert u == pytest.approx(np.broadcast_to(1 + grid.centres(1)[:, None], u.shape), abs=1e-12)
     assert np.abs(v).max() < 1e-12
-    again = build(channel((linear[0], f'file = "{file}"\n\n'), *closed, name="again.toml"))
+    again = build(channel(start, *walls, name="again.toml"))
     assert again.flow.solver.faces()[0] == pytest.approx(runner.flow.solver.faces()[0], abs=1e-12)
-    with pytest.raises(CaseError, match="the box is from 0 to 2 along x, that of the mesh from 0 to 3"):
-        interpolated(file, StaggeredGrid((np.linspace(0, 3, 10), grid.faces[1]), (True, False)))
+    longer = ("x = [0.0, 2.0]", "x = [0.0, 3.0]")
+    with pytest.raises(CaseError, match=r'initial.file: .*h5: does not cover .*, in \[2.* outside = "nearest"'):
+        build(channel(start, *walls, longer, name="longer.toml"))
+    near = build(channel((linear[0], start[1] + 'outside = "nearest"\n'), *walls, longer, name="near.toml"))
+    found = near.flow.solver.faces()[0]
+    assert found == pytest.approx(np.broadcast_to(found[:, :1], found.shape), abs=0.05)
 
 
 @pytest.mark.parametrize(
