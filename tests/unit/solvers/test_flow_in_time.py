@@ -180,8 +180,11 @@ def test_pressures_drive_a_stream(ctx: fl.Context, kind: str) -> None:
         flow.step(0.01)
     wanted = np.sin(1.6) / 4 + 0.2 * 0.4
     assert np.abs(flow.velocity() - along(flow.dimension, wanted)).max() < 1e-3
-    ends = [Forces(flow, name).now().pressure[0] for name in ("xmin", "xmax")]
-    np.testing.assert_allclose(ends, [-1.5 * np.cos(4 * 0.395), -0.3], rtol=1e-9)
+    ends = [Forces(flow, name).now() for name in ("xmin", "xmax")]
+    pressures = np.array([1.5 * np.cos(4 * 0.395), -0.3])
+    np.testing.assert_allclose([one.pressure[0] for one in ends], pressures * [-1, 1], rtol=1e-9)
+    np.testing.assert_allclose([one.mean_pressure for one in ends], pressures, rtol=1e-9)
+    np.testing.assert_allclose([one.moment[2] for one in ends], -0.5 * pressures * [-1, 1], atol=1e-2)
 
 
 @pytest.mark.parametrize(("scheme", "steps"), [(AdamsBashforth(), 64), (RungeKutta(), 32)], ids=lambda one: (
@@ -315,11 +318,25 @@ def test_what_does_not_go_with_a_force_in_time(ctx: fl.Context) -> None:
         Forces(flow, "ymin", balance=True)
 
 
-@pytest.mark.parametrize("kind", ["quads", "triangles"])
-def test_balance_of_forces_with_a_uniform_force_in_time(ctx: fl.Context, kind: str) -> None:
-    """At rest under ``f(t)`` walls bear ``f`` times the volume, that of the middle of the last step."""
-    flow = flow_of(ctx, MESHES[kind](), {}, force=("sin(5 * t)", "1 - 2 * t"), other=NoSlip())
-    for _ in range(5):
-        flow.step(0.01)
-    found = Forces(flow, list(flow.boundaries), balance=True).now()
-    np.testing.assert_allclose(found.total, 1.5 * np.array([np.sin(5 * 0.045), 1 - 2 * 0.045]), rtol=1e-6)
+@pytest.mark.parametrize("other", [NoSlip(), Symmetry()], ids=["walls", "planes"])
+@pytest.mark.parametrize("kind", MESHES)
+def test_balance_of_forces_with_a_uniform_force_in_time(ctx: fl.Context, kind: str, other: Boundary) -> None:
+    """At rest under ``f(t)`` the sides bear ``f`` times the volume, that of the middle of the last step.
+
+    Force and moment, of all sides and of one, are those under a force that stays as it is then.
+    """
+    d = 2 if kind != "tetrahedra" else 3
+    acting = along(d, np.sin(5 * 0.045), 1 - 2 * 0.045)
+    found: list[list[np.ndarray]] = []
+    for force in (along(d, "sin(5 * t)", "1 - 2 * t"), acting):
+        flow = flow_of(ctx, MESHES[kind](), {}, force=force, other=other)
+        for _ in range(5):
+            flow.step(0.01)
+        every = [Forces(flow, names, balance=True, about=along(d, 0.3, 0.2)).now()
+                 for names in (list(flow.boundaries), ["xmin", "ymin"])]  # fmt: skip
+        found.append([part for one in every for part in (one.total, one.moment)])
+    whole, turn = found[0][:2]
+    np.testing.assert_allclose(whole, 1.5 * np.array(acting), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(turn[2], 1.5 * (0.45 * acting[1] - 0.3 * acting[0]), rtol=0.05)
+    for moving, steady in zip(*found, strict=True):
+        np.testing.assert_allclose(moving, steady, rtol=1e-6, atol=1e-8)
