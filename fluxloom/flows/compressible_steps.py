@@ -204,12 +204,11 @@ class TimeRun(LocalRun):
     def step(self, end: float) -> Taken:
         """Make a step."""
         flow, last = self.flow, self.length
-        ends = 0.0 < end < inf
-        left = end - flow.time if ends else FOREVER
+        left = end - flow.time if 0.0 < end < inf else FOREVER
         _pace(flow, self.how)
         whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
         self.length = flow.advance(left if whole else 0.5 * left)
-        if ends and abs(end - flow.time) <= _CLOSE * end:
+        if 0.0 < end < inf and abs(end - flow.time) <= _CLOSE * end:
             flow.time = end
         return _taken(flow)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.flows.lattice_shapes import BodyShape
-from fluxloom.flows.lattice_sides import vector
+from fluxloom.flows.lattice_sides import Given, VelocityInTime, vector
 from fluxloom.flows.lattice_units import Units
 from fluxloom.flows.naming import KeyedError, named
 from fluxloom.lbm import boundaries as lbm
@@ -38,6 +38,7 @@ from fluxloom.lbm.lattices import D2Q9, D3Q27
 from fluxloom.lbm.links_cut import CutSearch, find_cuts, pieces_of
 from fluxloom.lbm.shapes import Block, Circle, Shape, Sphere
 from fluxloom.lbm.surface import Surface
+from fluxloom.values.value import Called, Constant, Product, Sum, Value, value_of, vector_of
 
 __all__ = ["Body", "Floating", "Membrane", "Moving", "free_body", "immersed_bodies", "solid_bodies"]
 
@@ -110,9 +111,10 @@ class Body:
         ``"bounce-back"`` (walls half-way between cells), ``"interpolated"`` (where the shape says), or ``"immersed"``:
         forces at markers.
     velocity
-        Of its surface, which stays where it is.
+        Of its surface, which stays where it is; of a solid one in space and time.
     spin
-        Of its surface about the centre, radians a time: in the plane one number, counter-clockwise, in space three.
+        Of its surface about the centre, radians a time: in the plane one value, counter-clockwise, in space three; of a
+        solid one in time.
     motion
         Of immersed bodies; None: it stays where it is.
     retract
@@ -123,8 +125,8 @@ class Body:
 
     shape: BodyShape
     condition: Literal["bounce-back", "interpolated", "immersed"] = "interpolated"
-    velocity: Sequence[float] = ()
-    spin: Sequence[float] = ()
+    velocity: Sequence[Given] = ()
+    spin: Sequence[Given] = ()
     motion: BodyMotion | None = None
     retract: float = 0.0
     torque: bool = False
@@ -151,7 +153,7 @@ def solid_bodies(bodies: Mapping[str, Body], box: Box, units: Units) -> list[lbm
                 center = tuple(_middle(shape)) if body.torque else None
                 if center is not None and not np.isfinite(center).all():
                     center = (-0.5,) * units.dimension  # the lower corner of the box
-                speed, interpolated = _surface_speed(body, shape, units), body.condition == "interpolated"
+                speed, interpolated = _surface_speed(body, shape, units, name), body.condition == "interpolated"
                 wall = lbm.Wall(speed, interpolated, True, center)
                 found.append(lbm.Body(name, shape, wall))
     return found
@@ -167,19 +169,52 @@ def _inside(body: Body, box: Box, units: Units) -> Shape:
     return shape
 
 
-def _surface_speed(body: Body, shape: Shape, units: Units) -> Callable[[Array], Array] | None:
+def _surface_speed(
+    body: Body, shape: Shape, units: Units, name: str = ""
+) -> Callable[[Array], Array] | VelocityInTime | None:  # fmt: skip
     """Return the velocity of a surface at places of the lattice; None at rest."""
-    along = np.array(vector("velocity", body.velocity, units, units.speed))
-    wanted = 1 if units.dimension == 2 else 3
+    d, wanted = units.dimension, 1 if units.dimension == 2 else 3
+    if len(body.velocity) not in (0, d):
+        raise KeyedError("velocity", f"{d} numbers are wanted, one a dimension, not {len(body.velocity)}")
     if len(body.spin) not in (0, wanted):
         raise KeyedError("spin", f"{wanted} numbers are wanted, not {len(body.spin)}")
-    if not any(body.velocity) and not any(body.spin):
+    along, spin = vector_of(body.velocity, d), [value_of(one) for one in body.spin] or [Constant(0.0)] * wanted
+    numbers = [one.number for one in (*along, *spin) if isinstance(one, Constant)]
+    if len(numbers) == d + wanted and not any(numbers):
         return None
-    spin = np.array(list(body.spin)[::-1] or [0.0] * wanted) * units.dt
     middle = _middle(shape)
-    if any(body.spin) and not np.isfinite(middle).all():
+    if any(not isinstance(one, Constant) or one.number for one in spin) and not np.isfinite(middle).all():
         raise KeyedError("spin", "a body without ends has no centre: give low and high, or leave spin out")
-    return lambda places: along + cross(spin, places - middle)
+    if len(numbers) < d + wanted:
+        return _turning(along, spin, middle, units, f"body.{name}")
+    vector_along = np.array(units.vector(numbers[:d], units.speed))
+    turn = np.array(numbers[d:][::-1]) * units.dt
+    return lambda places: vector_along + cross(turn, places - middle)
+
+
+def _turning(
+    along: Sequence[Value], spin: Sequence[Value], middle: Array, units: Units, key: str
+) -> VelocityInTime:  # fmt: skip
+    """Return a velocity that changes in time: that of a place, and of turning about the middle."""
+    centre = [float(x[0]) for x in units.points(np.where(np.isfinite(middle), middle, 0.0)[None])]
+    arms = [_arm(axis, x) for axis, x in enumerate(centre)]
+    if len(arms) == 2:
+        turned = (Product(Product(Constant(-1.0), spin[0]), arms[1]), Product(spin[0], arms[0]))
+    else:
+        turned = tuple(
+            Sum(
+                Product(spin[(k + 1) % 3], arms[(k + 2) % 3]),
+                Product(Product(Constant(-1.0), spin[(k + 2) % 3]), arms[(k + 1) % 3]),
+            )
+            for k in range(3)
+        )  # fmt: skip
+    parts = tuple(Sum(one, other) for one, other in zip(along, turned, strict=True))
+    return VelocityInTime(parts, key, units.dx, units.dt, units.lower, 1.0, units.speed)
+
+
+def _arm(axis: int, centre: float) -> Called:
+    """Return the way from a place on an axis."""
+    return Called(lambda places: places[:, axis] - centre)
 
 
 def _middle(shape: Shape) -> Array:
@@ -205,7 +240,9 @@ def immersed_bodies(bodies: Mapping[str, Body], box: Box, units: Units, delta: D
                 shape = _inside(given, box, units)
                 _check_tight(given, shape, box)
                 markers = _markers(given, shape)
-                speed = _surface_speed(given, shape, units)
+                speed = _surface_speed(given, shape, units, name)
+                if isinstance(speed, VelocityInTime):
+                    raise KeyedError("velocity", "that of an immersed surface does not change: give numbers")
                 if speed is not None:
                     markers = markers.moving(speed(markers.positions))
                 body = ImmersedBody(name, markers, _motion(given.motion, shape, markers, units))

@@ -22,7 +22,7 @@ from fluxloom.values.value import Value, value_of, vector_of
 
 __all__ = [
     "Given", "Inflow", "NoSlip", "Outflow", "Pressure", "PressureSide", "Side", "Slip", "Sponge", "Velocity",
-    "density_at", "vector", "velocity_at",
+    "VelocityInTime", "density_at", "vector", "velocity_at",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -186,7 +186,7 @@ def velocity_at(given: Velocity, units: Units, key: str) -> tuple[float, ...] | 
         found = units.vector(numbers, units.speed)
         slow(np.array(found), key)
         return found
-    return _Velocity(values, key, units.dx, units.dt, units.lower, 1.0, units.speed)
+    return VelocityInTime(values, key, units.dx, units.dt, units.lower, 1.0, units.speed)
 
 
 def len_of(given: Velocity) -> int:
@@ -194,7 +194,7 @@ def len_of(given: Velocity) -> int:
     return len(given) if isinstance(given, Sequence) else 1
 
 
-class _Velocity(InTime):
+class VelocityInTime(InTime):
     """A velocity in space and time, which is not too fast."""
 
     def at(self, positions: Array, time: float) -> Array:

@@ -12,7 +12,6 @@ from fluxloom.core.errors import SolverError
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import Ragged
-from fluxloom.mesh.wall_distance import wall_faces
 
 __all__ = ["SurfaceCut", "check_cut", "cut_patches", "neighbours_in_plane", "sign_changes"]
 
@@ -64,6 +63,8 @@ def cut_patches(mesh: MeshData, patches: Sequence[str], centres: Array, axis: in
         In two dimensions, if the plane misses all faces, or the centres are not those of the faces.
     """
     check_cut(mesh, patches, axis, station)
+    from fluxloom.mesh.wall_distance import wall_faces
+
     faces, nodes = wall_faces(mesh, patches)
     partner = _partners(faces, nodes, centres)
     owner = np.repeat(np.arange(len(faces)), faces.counts)
@@ -86,6 +87,8 @@ def check_cut(mesh: MeshData, patches: Sequence[str], axis: int, station: float)
     """Raise `SolverError` in two dimensions, or if the plane ``x[axis] = station`` misses all faces of the patches."""
     if mesh.dimension != 3 or axis not in range(3):
         raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
+    from fluxloom.mesh.wall_distance import wall_faces
+
     faces, nodes = wall_faces(mesh, patches)
     below = nodes[faces.indices, axis] < station
     if below.all() or not below.any():
@@ -113,6 +116,8 @@ def neighbours_in_plane(mesh: MeshData, patches: Sequence[str], centres: Array) 
         If the centres are neither those of the faces nor their nodes.
     """
     from scipy.spatial import KDTree
+
+    from fluxloom.mesh.wall_distance import wall_faces
 
     faces, nodes = wall_faces(mesh, patches)
     two = faces.indices.reshape(-1, 2)

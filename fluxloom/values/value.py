@@ -332,6 +332,10 @@ class AtPlaces(Value):
         return f"an array {np.shape(self.numbers)}"
 
 
+_WITH_TIME = 2
+"""Arguments of a function of places and a time."""
+
+
 def _takes_time(function: Any) -> bool:
     """Whether a function takes a time beside places."""
     try:
@@ -339,7 +343,13 @@ def _takes_time(function: Any) -> bool:
     except (TypeError, ValueError):  # of C, without a signature
         return False
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return len([p for p in parameters if p.kind in plain and p.default is p.empty]) > 1
+    count = len([p for p in parameters if p.kind in plain and p.default is p.empty])
+    if count > _WITH_TIME:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise SolverError(
+            f"the function {name} takes {count} arguments: one of places (n, d), or of places and a time, is wanted"
+        )
+    return count == _WITH_TIME
 
 
 @dataclass(frozen=True)

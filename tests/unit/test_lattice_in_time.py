@@ -239,3 +239,37 @@ def test_check_looks_at_the_fastest_moment() -> None:
     for end, said in ((1.0, True), (0.1, False)):
         case = load(boundary=sides, time={"end": end})
         assert ("Mach number" in "\n".join(advices(case, units_of(case)))) == said
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_surfaces_of_bodies(d: int) -> None:
+    """A spin and a velocity that change, as formulas and as a function of places and time; a spin that does not."""
+
+    def moved(velocity: Any, spin: Any) -> dict[str, Array]:
+        body = Body(Ball((0.52, 0.45, 0.4)[:d], 0.5), velocity=velocity, spin=spin)
+        flow = fl.Lattice(
+            (10, 9, 8)[:d], Units.of(0.1, viscosity=0.05, lower=(0.0,) * d), Context("cpu", threads=1, tuning=False),
+            bodies={"ball": body}, numerics=Numerics(precision="float64"),
+        )  # fmt: skip
+        for _ in range(9):
+            flow.advance(fl.Steps(9))
+        return {name: values.copy() for name, values in flow.fields().items()}
+
+    if d == 2:
+        spin, same = (lambda t: f"0.5 * sin({t})",), (0.5,)
+        turned = ("-0.5 * sin(9*t) * (y - 0.45)", "0.5 * sin(9*t) * (x - 0.52) + 0.1*cos(t)")
+    else:
+        spin, same = (lambda t: "0.2", lambda t: f"0.5 * sin({t})", lambda t: f"cos({t})"), (0.2, 0.5, 1.0)
+        turned = (
+            "0.5 * sin(9*t) * (z - 0.4) - cos(9*t) * (y - 0.45)",
+            "cos(9*t) * (x - 0.52) - 0.2 * (z - 0.4) + 0.1*cos(t)",
+            "0.2 * (y - 0.45) - 0.5 * sin(9*t) * (x - 0.52)",
+        )
+    one = moved((0.0, "0.1*cos(t)", 0.0)[:d], tuple(rate("9*t") for rate in spin))
+    other = moved(turned, ())
+    assert np.ptp(one["u"]) > 1e-3
+    for name, values in one.items():
+        np.testing.assert_allclose(values, other[name], rtol=0, atol=1e-13, err_msg=name)
+    still, given = moved((), same), moved((), tuple(f"{rate} + 0*t" for rate in same))
+    for name, values in still.items():
+        np.testing.assert_allclose(values, given[name], rtol=0, atol=1e-13, err_msg=name)

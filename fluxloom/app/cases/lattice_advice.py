@@ -59,13 +59,12 @@ def _coarse(case: LatticeCase, reynolds: float) -> str:
 
 def _fastest(case: LatticeCase, units: Units) -> float:
     """Return the largest velocity that the case names: of reference, of sides and surfaces, of the start."""
-    d, bodies = units.dimension, case.body.values()
-    speeds = [float(np.linalg.norm(body.velocity)) for body in bodies if body.velocity]
-    sides = [vector_of(side.velocity, d) for side in case.boundary.values() if len(side.velocity) == d]
+    d, moving = units.dimension, [*case.boundary.values(), *case.body.values()]
+    given = [vector_of(one.velocity, d) for one in moving if len(one.velocity) == d]
     tables: list[LatticeBoundaryTable | LatticeInitialTable] = [case.initial, *case.boundary.values()]
     names: Sequence[str] = [f"velocity_{axis}" for axis in "xyz"[:d]]
     formulas = [tuple(Formula(getattr(one, name) or "0") for name in names) for one in tables if one.changed(names)]
-    return max([units.velocity, *speeds, *(_peak(values, case, units) for values in (*sides, *formulas))])
+    return max([units.velocity, *(_peak(values, case, units) for values in (*given, *formulas))])
 
 
 def _peak(values: Sequence[Value], case: LatticeCase, units: Units) -> float:

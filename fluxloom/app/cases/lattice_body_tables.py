@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]
@@ -17,6 +18,8 @@ Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Vector = Annotated[list[float], Field(max_length=3)]
 InTime = Annotated[str, AfterValidator(formula_check("t"))]
+GivenVector = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
+SpinVector = Annotated[list[Annotated[Any, ValueKey(variables=("t",))]], Field(max_length=3)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 _NEEDS = {
@@ -58,9 +61,10 @@ class LatticeBodyTable(Table):
         Of immersed circles, spheres and boxes in the plane: how many cells inside of the surface its markers lie. 0.35
         (with ``"peskin"`` 0.45) puts the wall that the fluid feels onto the surface.
     velocity
-        Of its surface, which stays where it is.
+        Of its surface, which stays where it is: numbers, of a solid body formulas in x, y, z and t too, or tables.
     spin
-        Of its surface about the centre, radians a time, counter-clockwise: in the plane a number, in space three.
+        Of its surface about the centre, radians a time, counter-clockwise: in the plane a number, in space three; of a
+        solid body formulas in t too, or tables.
     motion
         Of immersed bodies: ``"fixed"``, ``"prescribed"``, ``"free"`` (circles and spheres), or ``"elastic"`` (circles
         and boxes in the plane: a membrane without mass, with fluid inside).
@@ -90,8 +94,8 @@ class LatticeBodyTable(Table):
     weld: Number = 0.0
     condition: Literal["bounce-back", "interpolated", "immersed"] = "interpolated"
     retract: Number = 0.0
-    velocity: Vector = Field(default=[])
-    spin: Vector = Field(default=[])
+    velocity: GivenVector = Field(default=[])
+    spin: SpinVector = Field(default=[])
     motion: Literal["fixed", "prescribed", "free", "elastic"] = "fixed"
     position_x: InTime = ""
     position_y: InTime = ""

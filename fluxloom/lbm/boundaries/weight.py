@@ -71,6 +71,8 @@ class Weights:
         For reports.
     """
 
+    remembers, forgets = ("_force",), ("_targets",)  # values of the first rank alone
+
     def __init__(self, space: Space, sites: Sequence[Site], name: str) -> None:
         self._space, self._sites, self._name = space, sites, name
         self._tables = [self._table(site) for site in sites]
@@ -111,6 +113,10 @@ class Weights:
         self._targets.append(dat)
         self.carry(self._force)
         return dat
+
+    def restored(self) -> None:
+        """Find the weights again under the force that a checkpoint has kept."""
+        self.carry(self._force)
 
     def carry(self, force: Sequence[float]) -> None:
         """Take another uniform force."""

@@ -33,6 +33,9 @@ class Given(Flow):
         self.grid, self.nodes, self.context = mesh, nodes, fl.Context("cpu", tuning=False)
         self._steps = 0
 
+    def mesh(self) -> MeshData:
+        return self.grid
+
     @property
     def dimension(self) -> int:
         return self.grid.dimension
@@ -83,7 +86,7 @@ class GivenSurface:
 
 
 def watched(flow: Given, *monitors: Forces | Walls, steps: int = 0, folder: Path | None = None) -> FlowRun[Given]:
-    run = FlowRun(flow, "given", Until(), lambda: flow.grid, monitors)
+    run = FlowRun(flow, "given", Until(), monitors)
     run.begin(ResultFolder(folder))
     for _ in range(steps):
         run.advance()
