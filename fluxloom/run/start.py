@@ -40,29 +40,17 @@ Array = npt.NDArray[np.float64]
 Fields = Mapping[str, Array]
 
 
-class _Placed(Protocol):
-    """A flow, as far as its fields are concerned."""
-
-    @property
-    def points(self) -> int:
-        """Number of points where the fields are; 0: they are in cells."""
-        ...
-
-
 class Rebuilt(Protocol):
-    """A run that is built again for its fields (`fluxloom.run.flow_run.FlowRun`)."""
+    """A run that has been built again, as `fluxloom.run.flow_run.FlowRun` is."""
 
-    @property
-    def flow(self) -> _Placed:
-        """What runs."""
-        ...
+    flow: Any
 
     def mesh(self) -> MeshData:
         """Return the whole mesh."""
         ...
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the fields by name."""
+        """Return the fields of all cells or points."""
         ...
 
 
