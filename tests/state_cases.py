@@ -511,6 +511,27 @@ threads = 1
 snapshots = 4
 """
 
+IN_TIME: dict[str, Any] = {
+    "boundary.xmin.velocity_x": "(1 + y) * (1 + 0.5 * sin(9 * t))", "boundary.xmax.pressure": "0.3 * cos(8 * t)",
+    "boundary.ymax.velocity_x": "sin(7 * t)", "fluid.force": ["y * cos(6 * t)", "t"], "scalar.T.source": "x * t",
+    "scalar.T.boundary.xmin.value": "cos(9 * t)", "scalar.T.boundary.ymin.value": "0.4 * sin(5 * t)",
+    "history.every": 1,
+}
+"""Everything that a flow is given."""
+EDGE_IN_TIME: dict[str, Any] = {
+    "boundary.xmin.velocity_x": "4 * y * (1 - y) * (1 + sin(9 * t))", "boundary.xmax.pressure": "0.3 * cos(8 * t)",
+    "boundary.ymax.velocity_x": "sin(7 * t)", "fluid.force": ["y * cos(6 * t)", "t"], "fluid.viscosity": "0.02 + t * y",
+    "history.every": 1,
+}
+TRANSPORT_IN_TIME: dict[str, Any] = {
+    "transport.velocity_x": "-y * cos(t)", "transport.diffusivity": "1e-3 * (1 + t)", "transport.source": "t * x",
+    "boundary.xmin.value": "sin(3 * t)", "boundary.xmax": {"type": "flux", "value": "cos(2 * t) * y"},
+}
+STAGGERED_IN_TIME: dict[str, Any] = {
+    "fluid.mean_velocity": None, "fluid.force": ["sin(8 * t)", "0", "y * cos(9 * t)"],
+    "boundary.ymax.velocity_x": "sin(7 * t)", "time.scheme": "runge-kutta", "forces": None,
+}
+
 Case = tuple[str, dict[str, Any], int]
 
 CASES: dict[str, Case] = {
@@ -522,11 +543,16 @@ CASES: dict[str, Case] = {
     "incompressible scalar": (CHANNEL, {}, 12),
     "incompressible end": (CHANNEL, {"time.end": 0.4}, 100),
     "incompressible runge-kutta": (CHANNEL, {"time.scheme": "runge-kutta"}, 12),
+    "incompressible in time": (CHANNEL, IN_TIME, 12),
+    "incompressible stages in time": (CHANNEL, IN_TIME | {"time.scheme": "runge-kutta", "mesh.perturb": 0.0}, 12),
     "incompressible closed": (CAVITY, {}, 12),
     "incompressible jacobi": (CAVITY, {"pressure.preconditioner": "jacobi"}, 12),
     "incompressible fourier": (FOURIER, {}, 12),
     "incompressible smagorinsky": (FOURIER, {"les.model": "smagorinsky"}, 12),
+    "staggered in time": (STAGGERED_CHANNEL, STAGGERED_IN_TIME, 10),
     "edge_flow": (EDGE, {}, 12),
+    "edge_flow in time": (EDGE, EDGE_IN_TIME, 12),
+    "edge_transport in time": (TRANSPORT, TRANSPORT_IN_TIME, 12),
     "edge_flow jacobi": (EDGE, {"pressure.preconditioner": "jacobi"}, 12),
     "edge_flow bicgstab": (EDGE, {"pressure.solver": "bicgstab", "les.model": "wale"}, 12),
     "edge_flow tracked": (EDGE, {"scheme.subscales": "tracked"}, 12),

@@ -75,7 +75,7 @@ class ValueKey:
 
     def _number(self, given: float) -> float:
         if not isfinite(given):
-            raise ValueError(f"must be finite, got {given!r}")
+            raise ValueError(f"must be a finite number, got {given!r}")
         if self.gt is not None and not given > self.gt:
             raise ValueError(f"must be greater than {self.gt:g}, got {given:g}")
         if self.ge is not None and not given >= self.ge:

@@ -30,7 +30,7 @@ from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import max, min
 
-__all__ = ["hold", "prepare", "projection", "totals", "transport_stage"]
+__all__ = ["add", "hold", "prepare", "projection", "totals", "transport_stage"]
 
 
 @kernel
@@ -95,6 +95,12 @@ def transport_stage(
 def hold(given: Read, c: Write):
     """``c`` where it is given."""
     c[0] = given[0]
+
+
+@kernel
+def add(value: Read, total: RW):
+    """Add to a sum."""
+    total[0] += value[0]
 
 
 @kernel

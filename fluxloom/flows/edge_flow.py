@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,15 +32,17 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import edge_flow_watch
-from fluxloom.flows.given import chosen
+from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.given import Given
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
@@ -120,14 +122,15 @@ class EdgeFlow(FlowOnPoints):
     context
         Where it runs; by default the CPU.
     viscosity
-        Kinematic: a number, or a function of the points ``(n, d)``.
+        Kinematic: a number, a value in space and time (`fluxloom.values.value.value_of`), or a function of the points
+        ``(n, d)``.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or `WallLaw`; each patch needs one.
     start
-        Velocity at the start, ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; it is made
-        free of divergence. At rest by default.
+        Velocity at the start, ``(d,)`` numbers or values, or a function of the points ``(n, d)`` that returns as many
+        vectors; it is made free of divergence. At rest by default.
     force
-        Acceleration: ``(d,)``, or a function of the points.
+        Acceleration: ``(d,)`` numbers or values, or a function of the points.
     scheme, steps, model
         How it is computed: the discretisation; lengths of the steps; eddy viscosity.
     stop, preconditioner, krylov
@@ -158,7 +161,7 @@ class EdgeFlow(FlowOnPoints):
         mesh: MeshLike | PointDomain,
         context: Context | None = None,
         *,
-        viscosity: float | Callable[[Array], npt.ArrayLike],
+        viscosity: Given,
         boundaries: Mapping[str, EdgePatch],
         start: Field = (),
         force: Field = (),
@@ -171,6 +174,7 @@ class EdgeFlow(FlowOnPoints):
     ) -> None:
         points = self._settle(mesh, context, boundaries)
         check_walls(points, boundaries)
+        together(points.context.comm, lambda: _check_values(points, viscosity, force))
         self.solver = solver = Solver(
             points, viscosity, boundaries, force=force, scheme=scheme, model=model, stop=stop,
             preconditioner=preconditioner, krylov=krylov,
@@ -347,3 +351,10 @@ class EdgeFlow(FlowOnPoints):
 def volume_of(mass: Dat) -> float:
     """Return the sum of the lumped masses of all ranks. Collective."""
     return float(mass.set.context.comm.reduce(np.array([mass.read().sum()]), "sum")[0])
+
+
+def _check_values(mesh: PointMesh, viscosity: Given, force: Field) -> None:
+    """Raise `SolverError` where the viscosity or the force does not fit the points at the start."""
+    places = mesh.coordinates[: mesh.points.size]
+    check_value("viscosity", viscosity, places, least=0.0)
+    check_value("force", force, places, mesh.dimension)

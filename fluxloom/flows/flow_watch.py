@@ -52,12 +52,14 @@ def _energy_look(u: Dat, weight: Dat) -> Reduction:
     )  # fmt: skip
 
 
-def _energy(table: GuardLimits, volume: float, speed: float, pull: Callable[[Numbers], float]) -> list[Rule]:
+def _energy(
+    table: GuardLimits, volume: float, speed: Callable[[], float], pull: Callable[[Numbers], float]
+) -> list[Rule]:
     """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
 
     def scale(numbers: Numbers) -> float:
         """Return the energy that may be there."""
-        return 0.5 * volume * (speed**2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
+        return 0.5 * volume * (speed() ** 2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
 
     return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
 
@@ -110,14 +112,19 @@ def incompressible_watch(
             assert buoyancy is not None
             span = numbers.values[f"most {one.scalar.name}"] + abs(buoyancy.reference)
             lift += float(np.linalg.norm(buoyancy.gravity)) * abs(buoyancy.expansion) * span
-        return force + lift
+        return force + (0.0 if flow.given_forces is None else _largest(comm, [flow.given_forces.largest()])) + lift
+
+    def fastest() -> float:
+        """Return the largest speed that was given so far, or to which a pressure brings a fluid."""
+        pressure = 0.0 if flow.given_forces is None else _largest(comm, [flow.given_forces.largest_pressure()])
+        return max(speed, float(flow.given_velocities.fastest.value), (2.0 * pressure) ** 0.5)
 
     for one in flow.scalars.all.values():
         looks.append(_scalar_look(one.theta, flow.weight, one.scalar.name))
         if not any(isinstance(side, FixedFlux) for side in one.scalar.boundaries.values()):
-            given = max(_largest(comm, one.values()), _largest(comm, one.given.read()))
-            rules += _bounded(table, one.scalar.name, given, _largest(comm, one.source.read()))
-    rules += _energy(table, volume, speed, pull)
+            most, moving = _Most(comm, [one.theta, one.given], one.moving[:1]), one.moving[1:]
+            rules += _bounded(table, one.scalar.name, most, _Most(comm, [one.source], moving))
+    rules += _energy(table, volume, fastest, pull)
     if flow.model is not None and table.viscosity and flow.viscosity:
         looks.append(_eddy_look(flow.nut, None))
         rules.append(_eddy_rule(table, flow.viscosity, ""))
@@ -133,12 +140,27 @@ def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
     )  # fmt: skip
 
 
-def _bounded(table: GuardLimits, name: str, given: float, source: float) -> list[Rule]:
+class _Most:
+    """The largest number that some dats had at the start, and those that move at each look. Collective."""
+
+    def __init__(self, comm: Comm, dats: Sequence[Dat], moving: Sequence[Dat]) -> None:
+        self._comm, self._moving = comm, moving
+        self._most = max(_largest(comm, dat.read()) for dat in dats)
+
+    def __call__(self) -> float:
+        """Return it."""
+        self._most = max([self._most, *(_largest(self._comm, dat.read()) for dat in self._moving)])
+        return self._most
+
+
+def _bounded(
+    table: GuardLimits, name: str, given: Callable[[], float], source: Callable[[], float]
+) -> list[Rule]:  # fmt: skip
     """Return the rule of a scalar whose largest value is given, but for a source."""
     if not table.scalar:
         return []
     rule = Growth(f"most {name}", f"|{name}|", name, table.scalar,
-                  lambda numbers: given + source * (numbers.time or 0.0), "scalar")  # fmt: skip
+                  lambda numbers: given() + source() * (numbers.time or 0.0), "scalar")  # fmt: skip
     return [rule]
 
 
@@ -161,10 +183,17 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
     mass = flow.operators.mass
     volume = float(comm.reduce(np.array([mass.read().sum()]), "sum")[0])
     speed = max(_largest(comm, loops.boundary.given), _largest(comm, flow.velocity()))
-    force = _largest(comm, loops.body.read())
+    force = _Most(comm, [loops.body], [loops.body] if loops.moves else [])
+    fastest = loops.velocities.fastest
     looks = [_energy_look(flow.u, mass)]
     rules: list[Rule] = [Finite()] if table.finite else []
-    rules += _energy(table, volume, speed, lambda _: force)
+
+    def fast() -> float:
+        """Return the largest speed that was given so far, or to which a pressure brings a fluid."""
+        pressure = 0.0 if loops.pressures is None else _largest(comm, [loops.pressures.largest()])
+        return max(speed, float(fastest.value), (2.0 * pressure) ** 0.5)
+
+    rules += _energy(table, volume, fast, lambda _: force())
     least = -float(comm.reduce(np.array([-loops.laminar.read().min(initial=inf)]), "max")[0])
     if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
         looks.append(_eddy_look(loops.nu, loops.laminar))
@@ -176,8 +205,8 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
 def edge_transport_watch(flow: EdgeTransport, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:
     """Return what guards look at in transport on edges."""
     comm = flow.context.comm
-    given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
-    source = _largest(comm, flow.source.read())
+    given = _Most(comm, [flow.c, flow.given], [flow.given] if flow.values.moves else [])
+    source = _Most(comm, [flow.source], [flow.source] if flow.sources.moves else [])
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _bounded(table, "scalar", given, source)
     more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
@@ -189,11 +218,23 @@ def staggered_watch(flow: Staggered, lengths: StepLengths, until: Until, table: 
     """Return what guards look at in flow on a staggered grid."""
     comm, fields = flow.context.comm, flow.fields
     volume, start = flow.grid.volume, flow.velocity()
-    speed = max(_largest(comm, [fields.given.tolist()]), _largest(comm, start),
-                float(np.abs(flow.mean_velocity).max(initial=0.0)))  # fmt: skip
-    force = float(np.linalg.norm(flow.force))
+    speed = max(_largest(comm, start), float(np.abs(flow.mean_velocity).max(initial=0.0)))
+    most = [float(np.linalg.norm(flow.force))]
+
+    def fastest() -> float:
+        """Return the largest speed that was given so far, through sides that of now."""
+        through = float(fields.sides.inflow.value[1]) / fields.sides.area
+        return max(speed, _largest(comm, [fields.fastest.tolist()]), through)
+
+    def pull(_: Numbers) -> float:
+        """Return the largest force so far, of one that differs from place to place that of now."""
+        if flow.moving is not None:
+            field = _largest(comm, flow.moving.dat.read().reshape(-1, flow.dimension)) if flow.moving.in_space else 0.0
+            most[0] = max(most[0], float(np.linalg.norm(flow.force)), field)
+        return most[0]
+
     rules: list[Rule] = [Finite()] if table.finite else []
-    rules += _energy(table, volume, speed, lambda _: force)
+    rules += _energy(table, volume, fastest, pull)
     more, host = _steps(table, lengths, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
     looks = [_energy_look(fields.u, fields.fluid)]
     return Watch(_STAGGERED, looks, [*rules, *more], host, until.steady > 0.0, bound=_STAGGERED_BORNE)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
@@ -29,17 +28,20 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import incompressible_watch
-from fluxloom.flows.given import chosen, start_velocity
+from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme
+from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
@@ -57,14 +59,10 @@ from fluxloom.solvers.incompressible import Incompressible as Solver
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Incompressible", "IncompressibleScheme", "Pressure", "Velocity"]
+__all__ = ["Incompressible", "IncompressibleScheme", "Pressure"]
 
 _COURANT, _DIFFUSION = 0.35, 0.2
 """Of the largest stable step, where they are not given."""
-
-Velocity = Sequence[float] | Callable[[npt.NDArray[np.float64]], npt.ArrayLike]
-"""A vector, or a function of the places ``(n, d)`` that returns as many."""
-
 
 @dataclass(frozen=True)
 class IncompressibleScheme:
@@ -122,10 +120,10 @@ class Incompressible(FlowInTime):
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch that is not joined to
         another needs one.
     start
-        Velocity at the start, ``(d,)``, or a function of the places ``(n, d)`` that returns as many vectors; it is made
-        free of divergence. At rest by default.
+        Velocity at the start, ``(d,)`` numbers or values, or a function of the places ``(n, d)`` that returns as many
+        vectors; it is made free of divergence. At rest by default.
     force
-        Acceleration, ``(d,)``.
+        Acceleration, ``(d,)``: numbers, or values in space and time (`fluxloom.values.value.value_of`).
     mean_velocity
         Of the volume, ``(d,)``, which the force keeps, component by component; 0: no force. Empty: the force stays as
         it is.
@@ -161,8 +159,8 @@ class Incompressible(FlowInTime):
         *,
         viscosity: float,
         boundaries: Mapping[str, Boundary],
-        start: Velocity = (),
-        force: Sequence[float] = (),
+        start: Given = (),
+        force: Given = (),
         mean_velocity: Sequence[float] = (),
         scheme: IncompressibleScheme | None = None,
         steps: StepLengths | None = None,
@@ -174,9 +172,10 @@ class Incompressible(FlowInTime):
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
         how, solving = chosen("scheme", scheme, IncompressibleScheme), chosen("pressure", pressure, Pressure)
         lengths, cv = chosen("steps", steps, StepLengths).bounds(_COURANT, _DIFFUSION), domain.volumes
-        if len(force) and len(mean_velocity):
+        if len(mean_velocity) and (callable(force) or np.size(force)):  # pyright: ignore[reportArgumentType]
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
+        together(context.comm, lambda: _check_values(cv, force, scalars))
         self.solver = solver = Solver(
             context, cv, viscosity, boundaries, force=force, stop=solving.stop, preconditioner=solving.preconditioner,
             scheme=how.time, model=model, pressure=solving.method, scalars=scalars, consistent=how.consistent,
@@ -347,3 +346,17 @@ class Incompressible(FlowInTime):
         if self.lengths.dt:
             return f"lower time.dt (now {self.lengths.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
+
+
+def _check_values(volumes: ControlVolumes, force: Given, scalars: Sequence[Scalar]) -> None:
+    """Raise `SolverError` where a force, or what scalars are given, does not fit the mesh at the start."""
+    cells = volumes.centres[: volumes.owned]
+    check_value("force", force, cells, volumes.dimension)
+    for scalar in scalars:
+        what = f"scalars.{scalar.name}"
+        check_value(f"{what}.initial", scalar.initial, cells)
+        check_value(f"{what}.source", scalar.source, cells)
+        for patch, one in scalar.boundaries.items():
+            if one.prescribed is not None and patch in volumes.patches:
+                places = volumes.centres[volumes.patches[patch]]
+                check_value(f"{what}.boundary.{patch}.value", one.prescribed, places)

@@ -27,12 +27,14 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
-from fluxloom.flows.given import chosen, start_velocity
+from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.staggered_surface import StaggeredSurface
 from fluxloom.fv import staggered as kernels
+from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import StaggeredTimeScheme
-from fluxloom.fv.staggered_grid import StaggeredGrid
+from fluxloom.fv.staggered_grid import StaggeredGrid, sides_of
+from fluxloom.fv.staggered_sides import side_places
 from fluxloom.fv.staggered_transfer import between_faces, same_box
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -52,8 +54,8 @@ __all__ = ["Staggered", "StaggeredStart"]
 
 Array = npt.NDArray[np.float64]
 
-StaggeredStart = Sequence[float] | Callable[[Array], npt.ArrayLike] | Sequence[Array]
-"""A vector, a function of the places ``(n, d)``, or each component at its faces."""
+StaggeredStart = Given | Sequence[Array]
+"""A vector of numbers or values, a function of the places ``(n, d)``, or each component at its faces."""
 
 
 class _Residual:
@@ -89,10 +91,10 @@ class Staggered(FlowInTime):
     boundaries
         Side to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each side that is not periodic needs one.
     start
-        Velocity at the start, ``(d,)``, a function of places ``(n, d)`` that returns as many vectors, or each component
-        at its faces (`StaggeredGrid.places`); it is made free of divergence. At rest by default.
+        Velocity at the start, ``(d,)`` numbers or values, a function of places ``(n, d)`` that returns as many vectors,
+        or each component at its faces (`StaggeredGrid.places`); it is made free of divergence. At rest by default.
     force
-        Acceleration, ``(d,)``.
+        Acceleration, ``(d,)``: numbers, or values in space and time (`fluxloom.values.value.value_of`).
     mean_velocity
         ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
     scheme, steps
@@ -129,13 +131,14 @@ class Staggered(FlowInTime):
         viscosity: float,
         boundaries: Mapping[str, Boundary] | None = None,
         start: StaggeredStart = (),
-        force: Sequence[float] = (),
+        force: Given = (),
         mean_velocity: Sequence[float] = (),
         scheme: StaggeredTimeScheme | None = None,
         steps: StepLengths | None = None,
         look: int = 10,
         library: str = "auto",
     ) -> None:
+        _check_values(grid, boundaries or {}, force)
         self.solver = solver = Solver(
             Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
             mean_velocity=mean_velocity, library=library,
@@ -318,6 +321,16 @@ class Staggered(FlowInTime):
 
 def _start(given: StaggeredStart, comm: Comm) -> Callable[[Array], Array] | Sequence[Array]:
     """Return the velocity at the start as the solver takes it."""
-    if not callable(given) and len(given) and np.ndim(given[0]):
+    if isinstance(given, Sequence | np.ndarray) and len(given) and np.ndim(given[0]):  # pyright: ignore[reportArgumentType]
         return [np.asarray(component, dtype=np.float64) for component in given]
     return lambda places: start_velocity(given, places, comm)  # pyright: ignore[reportArgumentType]
+
+
+def _check_values(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], force: Given) -> None:
+    """Raise `SolverError` where the force, or the velocity of a side, does not fit the box at the start."""
+    d = grid.dimension
+    check_value("force", force, np.array([[line.mean() for line in grid.faces]]), d)
+    for side in sides_of(grid):
+        one = boundaries.get(side.name)
+        if isinstance(one, Boundary) and one.prescribed is not None:
+            check_value(f"boundaries.{side.name}.velocity", one.prescribed, side_places(grid, side, side.axis), d)

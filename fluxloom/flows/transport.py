@@ -17,8 +17,10 @@ from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
-from fluxloom.flows.given import chosen
+from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain
+from fluxloom.fv.scalar_sides import FixedFlux
+from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.guard_limits import GuardLimits
@@ -39,7 +41,7 @@ _COURANT = 0.8
 
 
 class Transport(FlowOnPoints):
-    """Convection and diffusion of a scalar on triangles or tetrahedra, by a velocity that is given and stays.
+    """Convection and diffusion of a scalar on triangles or tetrahedra, by a velocity that is given.
 
     Parameters
     ----------
@@ -49,14 +51,16 @@ class Transport(FlowOnPoints):
     context
         Where it runs; by default the CPU.
     velocity
-        ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; at rest by default.
+        ``(d,)`` numbers or values in space and time (`fluxloom.values.value.value_of`), or a function of the points
+        ``(n, d)`` that returns as many vectors; at rest by default.
     diffusivity, source
-        A number, or a function of the points that returns ``(n,)``.
+        A number, a value, or a function of the points that returns ``(n,)``.
     boundaries
-        Patch to the scalar there, a number or a function of the points, or to None: nothing diffuses through it, what
-        flows in or out is the scalar itself. Each patch needs one; where patches meet, the later one counts.
+        Patch to the scalar there: a number, a value or a function of the points; to `FixedFlux`: what diffuses in,
+        diffusivity times the slope; or to None: nothing diffuses through it. Where the scalar is not given, what flows
+        in or out is the scalar itself. Each patch needs one; where patches meet, the later given scalar counts.
     start
-        The scalar at the start: a number, or a function of the points.
+        The scalar at the start: a number, a value, or a function of the points.
     scheme, bounded
         How it is carried, see `fluxloom.solvers.edge_transport.EdgeTransport`.
     steps
@@ -92,7 +96,7 @@ class Transport(FlowOnPoints):
         *,
         velocity: Field = (),
         diffusivity: Scalar = 0.0,
-        boundaries: Mapping[str, Scalar | None],
+        boundaries: Mapping[str, Scalar | FixedFlux | None],
         source: Scalar = 0.0,
         start: Scalar = 0.0,
         scheme: EdgeScheme | None = None,
@@ -100,9 +104,23 @@ class Transport(FlowOnPoints):
         steps: StepLengths | None = None,
     ) -> None:
         points = self._settle(mesh, context, boundaries)
-        given = {name: value for name, value in boundaries.items() if value is not None}
+        fluxes = {name: one.flux for name, one in boundaries.items() if isinstance(one, FixedFlux)}
+        given = {
+            name: one for name, one in boundaries.items() if one is not None and not isinstance(one, FixedFlux)
+        }  # fmt: skip
+
+        def check() -> None:
+            places, d = points.coordinates[: points.points.size], points.dimension
+            check_value("velocity", velocity, places, d)
+            check_value("diffusivity", diffusivity, places, least=0.0)
+            check_value("source", source, places)
+            check_value("start", start, places)
+            for name, one in (given | fluxes).items():
+                check_value(f"boundaries.{name}.value", one, places[points.patches[name].points])
+
+        together(points.context.comm, check)
         self.solver = solver = EdgeTransport(
-            points, velocity, diffusivity, given, source=source, scheme=scheme, bounded=bounded
+            points, velocity, diffusivity, given, fluxes=fluxes, source=source, scheme=scheme, bounded=bounded
         )  # fmt: skip
         solver.initialise(start)
         lengths, mass = chosen("steps", steps, StepLengths).bounds(_COURANT), solver.operators.mass
@@ -118,7 +136,7 @@ class Transport(FlowOnPoints):
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:
-        if not self._limit:
+        if not self._limit or self.solver.moves:
             self._limit = self.solver.stable_step(self.lengths.courant)
         return self._limit
 

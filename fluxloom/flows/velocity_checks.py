@@ -10,11 +10,13 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.flows.given import check_value
 from fluxloom.fv.given import given_values, sliding
-from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip
+from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import finite_vector, surplus
+from fluxloom.values.value import has_values
 
 __all__ = ["check_velocities", "check_walls"]
 
@@ -33,11 +35,22 @@ def _check_wall(name: str, through: Array, size: Array) -> None:
         )
 
 
+def _check_start(name: str, boundary: object, places: Array) -> None:
+    """Raise `SolverError` where what a patch is given does not fit its places at the start."""
+    if isinstance(boundary, Outflow):
+        check_value(f"boundaries.{name}.pressure", boundary.pressure, places)
+    elif isinstance(boundary, Boundary) and boundary.prescribed is not None:
+        check_value(f"boundaries.{name}.velocity", boundary.prescribed, places, places.shape[1])
+
+
 def check_velocities(volumes: ControlVolumes, boundaries: Mapping[str, Boundary], comm: Comm) -> None:
     """Raise `SolverError` where a wall moves along its normal, or more flows in than can leave. Collective."""
 
     def given() -> tuple[float, float, bool]:
         """Return flux and size of the velocities of this rank, and whether there is an outflow."""
+        for name, boundary in boundaries.items():
+            if name in volumes.patches:
+                _check_start(name, boundary, volumes.centres[volumes.patches[name]])
         try:
             known = FlowConditions.of(volumes, boundaries)
         except SolverError as error:
@@ -59,14 +72,20 @@ def check_velocities(volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
 
 
 def check_walls(mesh: PointMesh, boundaries: Mapping[str, object]) -> None:
-    """Raise `SolverError` where a wall of a mesh that is seen from its points moves along its normal. Collective."""
+    """Raise `SolverError` where a wall of a mesh that is seen from its points moves along its normal at the start.
+
+    And where what a patch is given does not fit its points. Collective.
+    """
 
     def given() -> None:
         for name, wall in boundaries.items():
-            if not isinstance(wall, NoSlip) or name not in mesh.patches:
+            if name not in mesh.patches:
                 continue
             patch, d = mesh.patches[name], mesh.dimension
-            if callable(wall.velocity):
+            _check_start(name, wall, mesh.coordinates[patch.points])
+            if not isinstance(wall, NoSlip):
+                continue
+            if callable(wall.velocity) or has_values(wall.velocity):
                 what = f"boundaries.{name}"
                 sliding(what, given_values(what, wall.velocity, mesh.coordinates[patch.points], d), patch.areas)
             else:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy, is_ours
-from fluxloom.fv.given import Given, check_patches, given_values
+from fluxloom.fv.given import Given, changes, check_patches, given_values
 from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["ConditionTable", "FaceCondition", "PatchPlaces", "condition_table", "formulas_in_order", "rows_of"]
@@ -60,6 +60,11 @@ class FaceCondition(Strategy):
         """What kernels take of it, a record with a ``__call__`` that is a ``@func``; None: it gives what is there."""
         return self if callable(self) else None
 
+    @property
+    def prescribed(self) -> Given | None:
+        """What `rows` has at the start, where that is a value which may change in time; None: it stays."""
+        return None
+
     def rows(self, faces: PatchPlaces) -> Array:
         """Return what is given at each face, or the numbers that the formula is given; zeros by default.
 
@@ -82,12 +87,15 @@ class ConditionTable:
     kinds : (n,) int32
         Place of the formula of each element; -1: what is there is given.
     given : (n,) or (n, d)
-        What is given, or the numbers that the formula is given.
+        What is given, or the numbers that the formula is given; at the start.
+    varies : (n,)
+        Elements at which that changes in time.
     """
 
     formulas: tuple[Any, ...]
     kinds: npt.NDArray[np.int32]
     given: Array
+    varies: Mask
 
     @property
     def prescribed(self) -> Mask:
@@ -147,7 +155,7 @@ def condition_table(
     formulas = formulas_in_order(one.formula for one in boundaries.values() if one.formula is not None)
     count, areas = volumes.elements - volumes.cells, volumes.areas[volumes.interior :]
     given = np.zeros((count, components) if components else count)
-    kinds = np.full(count, -1, dtype=np.int32)
+    kinds, varies = np.full(count, -1, dtype=np.int32), np.zeros(count, dtype=bool)
     for name, elements in volumes.patches.items():
         condition, place = boundaries[name], slice(elements.start - volumes.cells, elements.stop - volumes.cells)
         if condition.formula is not None:
@@ -156,5 +164,5 @@ def condition_table(
             f"{what}patch {name!r}", volumes.centres[elements.start : elements.stop], areas[place],
             volumes.spacing[volumes.interior :][place],
         )  # fmt: skip
-        given[place] = rows_of(condition, faces, components)
-    return ConditionTable(formulas, kinds, given)
+        given[place], varies[place] = rows_of(condition, faces, components), changes(condition.prescribed)
+    return ConditionTable(formulas, kinds, given, varies)

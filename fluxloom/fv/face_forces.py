@@ -24,15 +24,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = [
-    "accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "join_forces",
-    "outward_areas", "slope_at_walls", "source_of_faces",
+    "accelerate_cells", "accelerate_faces", "across_walls", "along_faces", "face_buoyancy", "face_levers",
+    "face_to_cells", "join_forces", "outlet_level", "outlet_push", "outward_areas", "push_outlets", "slope_at_walls",
+    "source_of_faces",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -54,6 +55,54 @@ def face_buoyancy(lever: Read, theta: Read, force: RW, *, reference: float, firs
 def join_forces(beside: Read, force: RW):
     """``f_s = f_s + g_s``."""
     force[0] = force[0] + beside[0]
+
+
+@kernel
+def along_faces(way: Read, force: Read, base: Read, beside: Write, *, d: Const[int]):
+    """``g_s = base + way . f``: a force through a face, beside what stays."""
+    total = base[0]
+    for k in range(d):
+        total += way[k] * force[k]
+    beside[0] = total
+
+
+@kernel
+def across_walls(force: Read, part: Read, rest: Write, *, d: Const[int]):
+    """What of a force in a cell does not act through the faces: ``f - P f``."""
+    for k in range(d):
+        total = force[k]
+        for m in range(d):
+            total -= part[d * k + m] * force[m]
+        rest[k] = total
+
+
+@kernel
+def outlet_level(height: Read, force: Read, base: Read, given: Read, level: Write, *, d: Const[int]):
+    """Pressure along outflows: that of the column of fluid under a uniform force, and what is given there."""
+    total = base[0] + given[0]
+    for k in range(d):
+        total += height[k] * force[k]
+    level[0] = total
+
+
+@kernel
+def push_outlets(given: Read, spacing: Read, beside: RW):
+    """``g_s = g_s - p_b / delta`` at a face of an outflow."""
+    beside[0] = beside[0] - given[0] / spacing[0]
+
+
+@kernel
+def outlet_push(side: Read, normal: Read, level: Read, acting: Read, load: RW, total: Inc, *, d: Const[int]):
+    """Force of the pressure on a boundary element of an outflow, ``dt p_b n A``; ``side`` is ``(A, delta)``.
+
+    ``load`` gets the force and the pressure too, see `fluxloom.fv.wall_forces.wall_force`.
+    """
+    for j in range(len(side)):
+        load[d + d] += acting[0] * level[0]
+        for k in range(d):
+            push = acting[0] * level[0] * normal[k] * side[j][0]
+            total[k] += push
+            load[k] += push
 
 
 @kernel

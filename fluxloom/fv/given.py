@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.values.value import Value, has_values, value_of, vector_of
 
-__all__ = ["check_patches", "given_values", "sliding"]
+__all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding"]
 
 Array = npt.NDArray[np.float64]
 _ALONG = 0.1
@@ -18,7 +20,11 @@ _ALONG = 0.1
 _FEW = 4
 """Numbers that a message shows."""
 
-Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+Given = (
+    float | str | Value | Sequence[float | str | Value] | Callable[[Array], npt.ArrayLike]
+    | Callable[[Array, float], npt.ArrayLike]
+)  # fmt: skip
+"""A number, or a component each of a vector; see `fluxloom.values.value.value_of`."""
 
 
 def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> None:
@@ -29,7 +35,27 @@ def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> N
             raise SolverError(f"{what}: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
 
 
-def given_values(what: str, given: Given, places: Array, components: int = 0) -> Array:
+def parts_of(given: Given, components: int = 0, what: str = "") -> tuple[Value, ...]:
+    """Return what is given as values: of a vector of so many components each, else one.
+
+    Raises
+    ------
+    SolverError
+        If there are others than as many.
+    """
+    return vector_of(given, components, what) if components else (value_of(given, what),)
+
+
+def changes(given: Given | None) -> bool:
+    """Return whether what is given changes in time."""
+    if given is None or isinstance(given, int | float):
+        return False
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        return any(changes(one) for one in given)
+    return value_of(given).in_time
+
+
+def given_values(what: str, given: Given, places: Array, components: int = 0, time: float = 0.0) -> Array:
     """Return what is given at places ``(n, d)``: one value for all, or a function of the places.
 
     Parameters
@@ -40,14 +66,19 @@ def given_values(what: str, given: Given, places: Array, components: int = 0) ->
         A number, or a vector of so many ``components``; or a function that returns ``(n,)`` or ``(n, components)``.
     components
         Of the velocity; 0: there is a number at each place.
+    time
+        Of values that change.
 
     Raises
     ------
     SolverError
         If there is not one finite value for each place.
     """
+    if has_values(given):
+        found = [part.at(places, time, what) for part in parts_of(given, components, what)]
+        return np.stack(found, axis=1) if components else found[0]
     shape = (len(places), components) if components else (len(places),)
-    found = given(places) if callable(given) else given
+    found: Any = given(places) if callable(given) else given  # pyright: ignore[reportCallIssue]
     try:
         values = np.asarray(found, dtype=np.float64)
         if values.shape not in (shape, shape[1:]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,16 +12,16 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import is_ours
 from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table, rows_of
-from fluxloom.fv.given import sliding
+from fluxloom.fv.given import Given, sliding
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import func
+from fluxloom.values.value import has_values
 
 __all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Profile = Callable[[Array], npt.ArrayLike]
 
 _STEP = 1e-2
 """Of differences, as a part of the root of the area of a face."""
@@ -56,18 +56,30 @@ class NoSlip(Boundary):
     Attributes
     ----------
     velocity
-        Of the wall, ``(d,)``, or a function of the places ``(n, d)`` that returns ``(n, d)``, of which what is along
-        the normals of its faces is left out; at rest by default.
+        Of the wall, ``(d,)`` numbers, or values as `fluxloom.fv.given.Given` has them, of which what is along the
+        normals of its faces is left out; at rest by default.
     """
 
-    velocity: Sequence[float] | Profile = ()
+    velocity: Given = ()
     wall = True
+
+    @property
+    def prescribed(self) -> Given | None:
+        """Its velocity."""
+        return self.velocity
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is not at rest."""
+        return np.size(self.velocity) > 0  # pyright: ignore[reportArgumentType]
 
     def rows(self, faces: PatchPlaces) -> Array:
         """Return the velocity of each face."""
-        if callable(self.velocity):
-            return sliding(faces.what, faces.vectors(self.velocity), faces.areas)
-        return faces.vectors(self.velocity) if len(self.velocity) else np.zeros_like(faces.places)
+        if not self.moves:
+            return np.zeros_like(faces.places)
+        found = faces.vectors(self.velocity)
+        numbers = not (callable(self.velocity) or has_values(self.velocity))
+        return found if numbers else sliding(faces.what, found, faces.areas)
 
 
 @dataclass(frozen=True)
@@ -77,10 +89,16 @@ class Inflow(Boundary):
     Attributes
     ----------
     velocity
-        ``(d,)``, or a function of the places ``(n, d)`` that returns ``(n, d)``.
+        ``(d,)`` numbers or values, see `fluxloom.fv.given.Given`, or a function of the places ``(n, d)``, or of these
+        and a time, that returns ``(n, d)``.
     """
 
-    velocity: Sequence[float] | Profile
+    velocity: Given
+
+    @property
+    def prescribed(self) -> Given | None:
+        """The velocity."""
+        return self.velocity
 
     def rows(self, faces: PatchPlaces) -> Array:
         """Return the velocity of each face."""
@@ -88,8 +106,8 @@ class Inflow(Boundary):
 
 
 @dataclass(frozen=True)
-class Outflow(Boundary):
-    """The pressure is zero, the velocity that of the cell behind."""
+class Outlet(Boundary):
+    """The formula of outflows: the velocity is that of the cell behind."""
 
     open = True
 
@@ -97,6 +115,25 @@ class Outflow(Boundary):
     def __call__(self, given, inside, normal, through):
         """Return that of the cell behind."""
         return inside
+
+
+@dataclass(frozen=True)
+class Outflow(Boundary):
+    """The pressure is given, the velocity that of the cell behind.
+
+    Attributes
+    ----------
+    pressure
+        Kinematic: a number or a value, see `fluxloom.fv.given.Given`; zero by default.
+    """
+
+    pressure: Given = 0.0
+    open = True
+
+    @property
+    def formula(self) -> Boundary:
+        """That of all outflows: what the pressure is there is no matter of the velocity."""
+        return Outlet()
 
 
 @dataclass(frozen=True)
@@ -130,7 +167,7 @@ class FlowConditions(ConditionTable):
             if not (is_ours(formula) or formula.open) and (found.kinds == k).any():
                 face = int(np.flatnonzero(found.kinds == k)[0])
                 _try_closed(formula, found.given[face], volumes.normals[volumes.interior + face])
-        return cls(found.formulas, found.kinds, found.given)
+        return cls(found.formulas, found.kinds, found.given, found.varies)
 
     @property
     def open(self) -> Mask:

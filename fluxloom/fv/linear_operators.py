@@ -202,7 +202,7 @@ class LinearOperators:
             found = np.zeros((len(cv.faces), 3, 3))
         return found * (cv.area * self._all(passed, True))[:, None, None]
 
-    def warps(self, passed: Mask, given: Array) -> tuple[Index, Array]:
+    def warps(self, passed: Mask, given: Array, pulsating: Mask | None = None) -> tuple[Index, Array]:
         """Return which faces are warped, of those through which something passes, and ``(G, p, W)``, ``(m, 29)``.
 
         ``W`` is what their triangles have, see `fluxloom.mesh.warped_faces`. Of the velocity through the face ``p`` is
@@ -214,6 +214,8 @@ class LinearOperators:
             Through which something does.
         given : (boundary elements, d, d)
             Derivatives along the boundary of velocities that are given there, ``du_k / dx_n``.
+        pulsating : (boundary elements,)
+            At which these are those of the flow, as what is given there changes in time; none by default.
         """
         cv = self.volumes
         rows, tensors = warps_of(cv)
@@ -223,7 +225,7 @@ class LinearOperators:
             return rows, np.empty((0, 2 + TENSOR))
         found = np.zeros((rows.size, 2 + TENSOR))
         found[:, 2:] = tensors
-        free = self._all(self.feet, True)[rows]
+        free = self._all(self.feet if pulsating is None else self.feet | pulsating, True)[rows]
         found[:, 1] = free / cv.area[rows]
         at = np.flatnonzero(~free)
         once = tensors[at].reshape(-1, 3, 9)[:, :, :3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table
+from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
@@ -19,8 +20,8 @@ from fluxloom.kernel.frontend import func
 __all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "scalar_table"]
 
 Array = npt.NDArray[np.float64]
-Field = float | Callable[[Array], npt.ArrayLike]
-"""A number, or a function of the places ``(n, d)`` that returns ``(n,)``."""
+Field = Given
+"""A number, a value (`fluxloom.values.value.value_of`), or a function of places ``(n, d)`` that returns ``(n,)``."""
 
 
 class ScalarBoundary(FaceCondition, what="boundary condition of a scalar", group="fluxloom.scalar_boundaries"):
@@ -43,10 +44,15 @@ class FixedValue(ScalarBoundary):
     Attributes
     ----------
     value
-        A number, or a function of the places ``(n, d)`` that returns ``(n,)``.
+        A number, a value, or a function of the places ``(n, d)`` that returns ``(n,)``.
     """
 
     value: Field
+
+    @property
+    def prescribed(self) -> Given | None:
+        """The value."""
+        return self.value
 
     def rows(self, faces: PatchPlaces) -> Array:
         """Return the value of each face."""
@@ -71,11 +77,16 @@ class FixedFlux(ScalarBoundary):
     Attributes
     ----------
     flux
-        Per area and time, in the unit of ``theta`` times length over time: a number, or a function of the places
-        ``(n, d)`` that returns ``(n,)``.
+        Per area and time, in the unit of ``theta`` times length over time: a number, a value, or a function of the
+        places ``(n, d)`` that returns ``(n,)``.
     """
 
     flux: Field
+
+    @property
+    def prescribed(self) -> Given | None:
+        """The flux."""
+        return self.flux
 
     @property
     def formula(self) -> ScalarBoundary:
@@ -123,8 +134,9 @@ def scalar_table(
     known = "FixedValue(...), FixedFlux(...), Adiabatic(), Outflow() or Symmetry()"
     found = condition_table(f"{what}: ", volumes, made, ScalarBoundary, known)
     for name, elements in volumes.patches.items():
-        given = found.given[elements.start - volumes.cells : elements.stop - volumes.cells]
-        if isinstance(made[name], FixedFlux) and diffusivity == 0.0 and given.any():
+        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
+        passes = found.given[place].any() or found.varies[place].any()
+        if isinstance(made[name], FixedFlux) and diffusivity == 0.0 and passes:
             text = "a flux needs a diffusivity above 0: give the scalar one, or Adiabatic()"
             raise SolverError(f"{what}: patch {name!r}: {text}")
     return found

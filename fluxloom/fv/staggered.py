@@ -23,9 +23,9 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, zeros
 
 __all__ = [
-    "Spacing", "add_impulse", "advance_outflow", "centred", "correct", "correct_and_look", "divergence",
-    "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
-    "side_sums",
+    "Spacing", "add_force", "add_impulse", "advance_outflow", "advance_outflow_in_time", "centred",
+    "correct", "correct_and_look", "divergence", "divergence_and_flow", "fill_ghosts", "let_in", "momentum",
+    "put_component", "sample", "scale_outflow", "scale_outflow_in_time", "side_force", "side_speed", "side_sums",
 ]  # fmt: skip
 
 
@@ -192,6 +192,62 @@ def scale_outflow(star: RW, side: Read, total: Read, *, d: Const[int], inflow: f
         if side[0] == a:
             sign = 1.0 if side[2] > 0.0 else -1.0
             star[a] += sign * (inflow - total[0]) / area
+
+
+@kernel
+def let_in(value: Read, side: Read, star: RW, inflow: Inc, *, d: Const[int]):
+    """The velocity through faces of sides where it is given, and what comes in, ``(sum u A, sum |u| A)``.
+
+    ``side`` has the axis of the face, and its area with the sign of what comes in.
+    """
+    for a in range(d):
+        if side[0] == a:
+            star[a] = value[0]
+    inflow[0] += side[1] * value[0]
+    inflow[1] += fabs(side[1] * value[0])
+
+
+@kernel
+def advance_outflow_in_time(
+    inner: Read, u: Read, star: RW, side: Read, inflow: Read, total: Inc, *, d: Const[int], dt: float, area: float
+):  # fmt: skip
+    """`advance_outflow` where what comes in changes, ``U = max(inflow, 0) / area``."""
+    speed = max(inflow[0], 0.0) / area
+    for a in range(d):
+        if side[0] == a:
+            value = u[a] - dt * speed * fabs(side[1]) * (u[a] - inner[a])
+            star[a] = value
+            total[0] += side[2] * value
+
+
+@kernel
+def scale_outflow_in_time(star: RW, side: Read, total: Read, inflow: Read, *, d: Const[int], area: float):
+    """`scale_outflow` where what comes in changes."""
+    for a in range(d):
+        if side[0] == a:
+            sign = 1.0 if side[2] > 0.0 else -1.0
+            star[a] += sign * (inflow[0] - total[0]) / area
+
+
+@kernel
+def side_speed(value: Read, most: Max, *, d: Const[int]):
+    """The largest velocity along a side so far; ``value`` is twice that."""
+    for a in range(d):
+        most[a] = max(most[a], 0.5 * fabs(value[a]))
+
+
+@kernel
+def put_component(value: Read, force: RW, *, component: Const[int]):
+    """One component of a force, at its faces."""
+    force[component] = value[0]
+
+
+@kernel
+def add_force(force: Read, inside: Read, star: RW, old: RW, *, d: Const[int], now: float):
+    """A force that differs from place to place, behind `momentum`: a part of the rates of a stage."""
+    for a in range(d):
+        star[a] += now * force[a] if inside[a] > 0 else 0.0
+        old[a] += force[a] if inside[a] > 0 else 0.0
 
 
 @kernel

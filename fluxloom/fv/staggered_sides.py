@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.face_conditions import PatchPlaces, rows_of
+from fluxloom.fv.given import parts_of
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import Side, StaggeredGrid, sides_of
 
@@ -23,6 +24,8 @@ __all__ = [
     "ghosts_of",
     "inflow_of",
     "outflow_faces",
+    "side_faces",
+    "side_places",
     "side_weights",
 ]  # fmt: skip
 
@@ -120,10 +123,15 @@ def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None
         ):
             known = "NoSlip(), Inflow(...), Outflow(), Symmetry() or another boundary that gives the velocity"
             raise SolverError(f"boundaries.{side.name}: {known} is wanted on a staggered grid, not {boundary!r}")
-        moves = isinstance(boundary, NoSlip) and (callable(boundary.velocity) or len(boundary.velocity))
-        whole = Inflow(boundary.velocity) if isinstance(boundary, NoSlip) and moves else boundary
-        if given(grid, side, whole, side.axis).any() and boundary.wall:
+        whole = Inflow(boundary.velocity) if isinstance(boundary, NoSlip) and boundary.moves else boundary
+        through = given(grid, side, whole, side.axis).any()
+        if isinstance(boundary, NoSlip) and boundary.moves:
+            through |= parts_of(boundary.velocity, grid.dimension)[side.axis].in_time
+        if through and boundary.wall:
             raise SolverError(f"boundaries.{side.name}: a wall slides along itself; give an inflow where fluid passes")
+        if isinstance(boundary, Outflow) and boundary.pressure != 0.0:
+            raise SolverError(f"boundaries.{side.name}: outflows of a staggered grid are given no pressure: leave it "
+                              "out")  # fmt: skip
 
 
 def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -> Array:
@@ -136,6 +144,23 @@ def given(grid: StaggeredGrid, side: Side, boundary: Boundary, component: int) -
     half = 0.5 * grid.widths(side.axis)[-1 if side.upper else 0]
     faces = PatchPlaces(f"boundaries.{side.name}", points, areas, np.full(len(points), half))
     return rows_of(boundary, faces, d)[:, component].reshape(where[0].shape)
+
+
+def side_places(grid: StaggeredGrid, side: Side, component: int) -> Array:
+    """Return where on a side a component of its places is, ``(n, d)``, in the order of `ghosts_of`."""
+    where = np.broadcast_arrays(*_side_places(grid, side, component))
+    return np.stack([w.ravel() for w in where], axis=1)
+
+
+def side_faces(grid: StaggeredGrid, side: Side) -> tuple[Indices, Array, Array]:
+    """Return the faces of a side: numbers of stored places ``(n,)``, where they are ``(n, d)``, and ``(n, 2)``.
+
+    The latter has the axis, and the area with the sign of what comes in along it.
+    """
+    numbers = np.arange(int(np.prod(grid.full_shape))).reshape(grid.full_shape)[_faces(grid, side)]
+    area = np.broadcast_to(_areas(grid, side.axis), numbers.shape).ravel()
+    rows = np.stack([np.full(area.size, float(side.axis)), -area if side.upper else area], axis=1)
+    return numbers.ravel(), side_places(grid, side, side.axis), rows
 
 
 def _layer(grid: StaggeredGrid, side: Side, depth: int) -> tuple[slice, ...]:

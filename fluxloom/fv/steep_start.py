@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.fv.given import Given, given_values
+from fluxloom.values.value import has_values
 
 __all__ = ["discontinuous", "steepest"]
 
@@ -34,7 +35,7 @@ def steepest(given: Given, first: Array, second: Array) -> float:
     Of each pair the middle is taken ten times, always that half across which values differ more: where they are
     smooth little is left, a jump stays. What a front has left after two counts as a jump of a fifth of that.
     """
-    if not callable(given) or not len(first):
+    if not (callable(given) or has_values(given)) or not len(first):
         return 0.0
     left, right = (given_values("initial", given, places) for places in (first, second))
     front = 0.0

@@ -133,6 +133,10 @@ class AlgebraicStep:
             raise SolverError(f"AlgebraicStep: the scheme is AdamsBashforth(), not {flow.scheme!r}")
         if flow.scalars.all:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
+        if flow.given_velocities.loops():
+            raise SolverError("AlgebraicStep: velocities at boundaries stay as they are, and those of the flow change")
+        if flow.given_forces is not None:
+            raise SolverError("AlgebraicStep: a force is one vector, and that of the flow changes in space or time")
         if flow.scalars.buoyancy is not None:
             raise SolverError("AlgebraicStep: no forces through faces, and that of the flow acts on walls or outflows")
         if flow.steady is not None:

@@ -420,7 +420,7 @@ class CompressibleFlow:
         self.source: Dat | None = None
         if source is None:
             return
-        if not has_values(source, nv):
+        if not has_values(source):
             self.source = self._with_edges(what, cast(Field, source), 0.0, what)
             return
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)

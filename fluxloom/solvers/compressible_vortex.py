@@ -102,7 +102,7 @@ class FarFieldVortices:
             raise SolverError(f"{what}: it is one of flows in a plane; leave it out in three dimensions")
         if flow.rotation is not None:
             raise SolverError(f"{what}: the mesh turns, and with it the lift; leave it out")
-        if not isinstance(far.state, FreeStream | Sequence) or has_values(far.state, _PLANE + 2):
+        if not isinstance(far.state, FreeStream | Sequence) or has_values(far.state):
             raise SolverError(f"{what}: the state depends on place or time; a uniform stream is wanted")
         self._check_places(what, name, vortex)
         state = far.state.state(flow.gas, _PLANE) if isinstance(far.state, FreeStream) else far.state

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
 from fluxloom.fv.face_conditions import PatchPlaces, rows_of
+from fluxloom.fv.given import changes
 from fluxloom.fv.incompressible_boundary import Boundary, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
@@ -19,6 +20,8 @@ __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
+_CHANGES = 1e200
+"""Added to the speed of what changes in time: it is faster than all that stays."""
 _SAME = 0.2
 """Sine of the angle below which the normals of two patches are one."""
 
@@ -76,6 +79,10 @@ class EdgeBoundary:
         How many times as much as is there a point has around it, with what is beyond these planes: 1, 2, 4 or 8.
     through
         ``integral u . n dA`` of the given velocities, and ``integral |u| dA`` of those that flow in.
+    prescribed
+        The patches at which the velocity is given.
+    varying
+        Of those whose velocity changes in time: where it is theirs, ``(k,)`` points each.
     """
 
     points: Index
@@ -86,6 +93,8 @@ class EdgeBoundary:
     normals: Array
     images: Array
     through: tuple[float, float]
+    prescribed: tuple[str, ...]
+    varying: Mapping[str, Index]
 
 
 def edge_boundary(
@@ -103,8 +112,8 @@ def edge_boundary(
         Of each patch.
 
     Where patches meet, a given velocity goes before sliding, and the slower one of two given velocities before the
-    other: an inflow or a lid does not move the wall beside it. Where two patches slide whose normals differ, the
-    velocity is along both.
+    other, one that stays before one that changes in time: an inflow or a lid does not move the wall beside it. Where
+    two patches slide whose normals differ, the velocity is along both.
 
     Raises
     ------
@@ -119,6 +128,7 @@ def edge_boundary(
     held, given, speed = np.zeros(n, dtype=bool), np.zeros((n, d)), np.full(n, np.inf)
     outlet, normals = np.zeros(n, dtype=bool), np.zeros((n, d, d))
     rank, net, size = np.zeros(n, dtype=np.int64), 0.0, 0.0
+    owner, names, changing = np.full(n, -1), list(patches), list[str]()
     planes, mirrored = np.zeros((n, d, d)), np.zeros(n, dtype=np.int64)
     for name, patch in patches.items():
         boundary = boundaries.get(name)
@@ -133,14 +143,21 @@ def edge_boundary(
             faces = PatchPlaces(f"patch {name!r}", places[points], patch.areas, np.zeros(len(points)))
             values = rows_of(boundary, faces, d)
             new = np.linalg.norm(values, axis=1)
+            if changes(boundary.prescribed):
+                changing.append(name)
+                new = new + _CHANGES
             slower = new < speed[points]
             held[points] = True
             given[points[slower]], speed[points[slower]] = values[slower], new[slower]
+            owner[points[slower]] = names.index(name)
         else:
             wanted = "NoSlip(), WallLaw(...), Inflow(...), Outflow() or Symmetry()"
             raise SolverError(f"patch {name!r} has no boundary: give {wanted}, not {boundary!r}")
+    prescribed = tuple(
+        name for name in patches if isinstance(one := boundaries[name], Boundary) and one.formula is None
+    )  # fmt: skip
     for name, patch in patches.items():
-        if isinstance(boundary := boundaries[name], Boundary) and boundary.formula is None:
+        if name in prescribed:
             net += float(np.einsum("ka,ka->", given[patch.points], patch.areas))
             size += float(np.linalg.norm(given[patch.points], axis=1) @ patch.size)
     projection = np.eye(d) - np.einsum("nka,nkb->nab", normals, normals)
@@ -148,8 +165,9 @@ def edge_boundary(
     points, mirrors = np.flatnonzero(held | (rank > 0)), np.flatnonzero(mirrored)
     return EdgeBoundary(
         points, projection[points], given[points], outlet, mirrors, planes[mirrors],
-        np.exp2(mirrored.astype(np.float64)), (net, size)
-    )
+        np.exp2(mirrored.astype(np.float64)), (net, size), prescribed,
+        {name: np.flatnonzero(owner == names.index(name)) for name in changing},
+    )  # fmt: skip
 
 
 def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Array) -> None:

@@ -15,6 +15,7 @@ from fluxloom.fe.edge_transport import hold
 from fluxloom.fv.flux_correction import allowances, corrected, unlimited
 from fluxloom.fv.given import Given, given_values
 from fluxloom.fv.steep_start import discontinuous, steepest
+from fluxloom.solvers.edge_transport_given import BEGIN, END, MIDDLE
 
 if TYPE_CHECKING:
     from fluxloom.solvers.edge_transport import EdgeTransport
@@ -62,18 +63,22 @@ class BoundedTransport:
                  self.pair[rows], self._fastest, d=transport.dimension, name="bounded.prepare"),
         ], name="bounded.prepare")  # fmt: skip
         keep = Loop(hold, points, transport.c, self.start, name="bounded.start")
-        self.advance = Chain([keep, *(loop for share in _STAGES for loop in self._stage(share))], name="bounded")
+        stages = zip(_STAGES, (BEGIN, END, MIDDLE), (END, MIDDLE, END), strict=True)
+        self.advance = Chain([keep, *(loop for stage in stages for loop in self._stage(*stage))], name="bounded")
 
-    def _stage(self, share: float) -> list[Loop]:
-        """Return the loops of a stage, from ``c`` to ``c``."""
+    def _stage(self, share: float, begin: int, end: int) -> list[Loop]:
+        """Return the loops of a stage, from ``c`` to ``c``, and of one moment to another."""
         own, points = self.transport, self.transport.mesh.points
         rows, both, dt = own.operators.neighbours.to_entries, own.both, own.step_length
         free = [] if own.held is None else [Loop(unlimited, own.held, self.allowed, name="bounded.unlimited")]
         mixed = [Loop(kernels.blend, points, self.start, own.c, share=share, name="bounded.blend")] if share else []
+        if mixed and own.values.moves:
+            mixed += own.values.hold(own.c, end)
         return [
+            *own.sources.loops(begin),
             Loop(kernels.low_order, points, self.pair[rows], *both(own.c), self.inverse, own.source, dt, self.rate,
                  self.low, name="bounded.low"),
-            *own.hold(self.low),
+            *own.values.hold(self.low, end),
             Loop(kernels.edge_fluxes, points, self.pair[rows], *both(own.c, self.rate), self.flux[rows],
                  name="bounded.fluxes"),
             Loop(allowances, points, self.flux[rows], *both(self.low, own.c), self.inverse, dt, self.allowed,
@@ -81,7 +86,7 @@ class BoundedTransport:
             *free,
             Loop(corrected, points, self.flux[rows], *both(self.allowed), self.low, self.inverse, dt, own.c,
                  name="bounded.corrected"),
-            *own.hold(own.c),
+            *own.values.hold(own.c, end),
             *mixed,
         ]  # fmt: skip
 
@@ -122,6 +127,7 @@ def starts_with_a_jump(transport: EdgeTransport, initial: Given, given: Mapping[
     jumps = [np.array([steepest(initial, places[first[pairs]], places[second[pairs]])])]
     values, velocity = [start], transport.u.read()
     sourced = transport.context.comm.reduce(np.array([np.abs(transport.source.read()).max(initial=0.0)]), "max")[0]
+    sourced += transport.sources.moves
     for name, scalar in given.items() if sourced == 0.0 else ():
         patch = transport.mesh.patches[name]
         enters = np.einsum("ij,ij->i", velocity[patch.points], patch.areas) < 0.0

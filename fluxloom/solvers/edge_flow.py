@@ -32,6 +32,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity
+from fluxloom.fv.given import Given
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal, Jacobi
 from fluxloom.linalg.krylov import Krylov
@@ -64,12 +65,13 @@ class EdgeFlow:
         Triangles or tetrahedra in a context, from `fluxloom.fe.point_mesh.point_mesh`; each face of the boundary is in
         a patch. On several ranks everything is collective.
     viscosity
-        Kinematic, ``nu``: a number, or a function of the points ``(n, d)`` that returns ``(n,)``; m^2/s.
+        Kinematic, ``nu``: a number, a value in space and time (`fluxloom.fv.given.Given`), or a function of the points
+        ``(n, d)`` that returns ``(n,)``; m^2/s.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` (slip) or `WallLaw`; each patch needs one. Without any
         `Outflow` the pressure has the mean 0 over the points.
     force
-        Acceleration ``b``: ``(d,)``, or a function of the points that returns ``(n, d)``; m/s^2.
+        Acceleration ``b``: ``(d,)`` numbers or values, or a function of the points that returns ``(n, d)``; m/s^2.
     scheme
         Of the discretisation.
     model
@@ -104,7 +106,7 @@ class EdgeFlow:
     def __init__(
         self,
         mesh: PointMesh,
-        viscosity: float | Callable[[Array], npt.ArrayLike],
+        viscosity: Given,
         boundaries: Mapping[str, EdgePatch],
         *,
         force: Field = (),
@@ -176,6 +178,7 @@ class EdgeFlow:
                 f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
                 "patch is an outflow, where the flow is free"
             )
+        loops.begin()
         values = vectors("velocity", velocity, loops.places)
         values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
         loops.u.write(values)
@@ -191,10 +194,28 @@ class EdgeFlow:
         loops.correction()
         loops.old.write(loops.u.read())
         loops.begin_pressure()
+        if loops.pressures is not None and status.converged:
+            status = self._initial_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         if not status.converged:
             return status
         return loops.subscales.begin(status, lambda: self.stable_step(1.0), self._solve)
+
+    def _initial_pressure(self) -> Status:
+        """Begin with a pressure that is smooth between outflows, as what they are given at the start."""
+        loops = self.loops
+        assert loops.pressures is not None
+        loops.pressures.acting.value = 1.0
+        loops.hat.write(loops.u.read())
+        loops.p.write(0.0)
+        loops.slope.write(0.0)
+        with loops.subscales.kept():
+            loops.fill()
+        status = self._solve("the initial pressure")
+        loops.p.write(loops.rise.read() + loops.pressures.rise.read())
+        loops.rise.write(0.0)
+        loops.show()
+        return status
 
     def take(self) -> None:
         """Begin with velocity and pressure that something has set, with what belongs to them; the time is 0."""
@@ -237,7 +258,9 @@ class EdgeFlow:
         check_step(dt)
         loops, tell = self.loops, told if told is not None else _nobody
         loops.step_length.value = dt
+        loops.prepare(self.time, dt)
         loops.momentum()
+        loops.check(self.time + dt)
         tell("momentum")
         loops.fill()
         tell("fill")

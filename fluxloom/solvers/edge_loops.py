@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import Given, changes, given_values, parts_of
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.kernel.frontend import Kernel
@@ -27,14 +27,22 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
 from fluxloom.solvers.edge_forces import force_shares
+from fluxloom.solvers.edge_given import EdgeVelocities
 from fluxloom.solvers.edge_outlets import hydrostatic
+from fluxloom.solvers.edge_pressures import edge_pressures
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
+from fluxloom.values.given_on import GivenOn
+from fluxloom.values.value import has_values
 
 __all__ = ["EdgeLoops", "Field", "Reaction", "vectors"]
 
 Array = npt.NDArray[np.float64]
-Field = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+Field = Given
+"""A vector: numbers, values in space and time, or a function of the points ``(n, d)``."""
+
+
+_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 
 
 _ORIGIN = (0.0, 0.0, 0.0)
@@ -79,8 +87,8 @@ class EdgeLoops:
         Velocity and pressure, the velocity before the correction, and that of the step before.
     shown, acting : Dat
         A uniform force is part of ``p``: pressure with what it makes in a fluid at rest, and the force that is left.
-    rise, b : Dat
-        Unknown and right-hand side of the system of the pressure.
+    rise, b, whole : Dat
+        Unknown and right-hand side of the system of the pressure, and the unknown with what is given.
     matrix
         Of that system.
     step_length : Global
@@ -93,7 +101,7 @@ class EdgeLoops:
         self,
         mesh: PointMesh,
         operators: EdgeOperators,
-        viscosity: float | Callable[[Array], npt.ArrayLike],
+        viscosity: Given,
         boundaries: Mapping[str, EdgePatch],
         force: Field,
         scheme: EdgeScheme,
@@ -107,8 +115,16 @@ class EdgeLoops:
         self._state()
         self._properties(viscosity, force)
         self._constraints()
+        closed = not any(self.context.comm.allgather(bool(self.boundary.outlet.any())))
+        self.velocities = EdgeVelocities(
+            self.context, self.points, self.places, mesh.patches, self.boundaries, self.boundary, self.given, closed
+        )
         self._system()
         self.subscales = scheme.subscales.build(self)
+        self.pressures = edge_pressures(
+            self.context, self.points, self.places, mesh.patches, self.boundaries, self.outlet
+        )
+        self.whole = self.rise if self.pressures is None else self.pressures.whole
         self._forces: dict[tuple[tuple[str, ...], tuple[float, float, float]], Reaction] = {}
         self._step()
         self._surveys()
@@ -124,7 +140,7 @@ class EdgeLoops:
         )
         self.step_length = ctx.scalar(0.0, "dt")
 
-    def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
+    def _properties(self, viscosity: Given, force: Field) -> None:
         ctx, points = self.context, self.points
         self._whole = self.operators.mass.read() * self.boundary.images
         self.size = ctx.dat(points, self._whole ** (1.0 / self.dimension), "size")
@@ -133,7 +149,15 @@ class EdgeLoops:
         self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
         self.body = ctx.dat(points, vectors("force", force, self.places), "force")
-        uniform = np.zeros(self.dimension) if callable(force) or not np.size(force) else np.asarray(force, dtype=float)
+        self._fields = [
+            GivenOn(ctx, points, self.places, parts_of(given, d, name), name, out=out, least=[least] * max(d, 1))
+            for name, given, d, out, least in (
+                ("viscosity", viscosity, 0, self.laminar, _BELOW_ZERO),
+                ("force", force, self.dimension, self.body, -np.inf),
+            ) if changes(given)
+        ]  # fmt: skip
+        numbers = np.size(force) and not (callable(force) or has_values(force))  # pyright: ignore[reportArgumentType]
+        uniform = np.asarray(force, dtype=float) if numbers else np.zeros(self.dimension)
         self.acting, self.shown, self.outlet, self._show = self.body, self.p, 0.0, []
         if uniform.any():
             still, self.outlet = hydrostatic(ctx.comm, self.mesh.patches, self.places, self.boundaries, uniform)
@@ -203,9 +227,10 @@ class EdgeLoops:
         loop = self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
         return [loop, *self._mirrored(kernels.mirror_vector, self.xi)]
 
-    def _stages(self) -> list[Loop]:
-        """Return the loops of the four stages, from ``u`` to ``hat``."""
-        loops, source = [], self.u
+    def _stages(self) -> list[Loop | Reset]:
+        """Return the loops of the four stages, from ``u`` to ``hat``: two to the middle of the step, two to its end."""
+        loops: list[Loop | Reset] = []
+        source = self.u
         times: dict[str, Any] = dict(self.scheme.times)
         for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._other, self.hat)[number % 2]
@@ -215,6 +240,7 @@ class EdgeLoops:
                 self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
                 transposed=self.scheme.stress.transposed, **times,
             ))  # fmt: skip
+            loops += {0: self.velocities.loops(0), 2: self.velocities.loops(1)}.get(number, [])
             loops += self._constrained(target)
             source = target
         return loops
@@ -223,7 +249,8 @@ class EdgeLoops:
         """Return the loops that fill the matrix and the right-hand side."""
         ends = Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]],
                     self.inverse, name="fill_diagonal")  # fmt: skip
-        return self.subscales.pressure(ends)
+        given = [] if self.pressures is None else self.pressures.lift(self.p, self.subscales.lifted)
+        return [*self.subscales.pressure(ends), *given]
 
     def _walls(self) -> list[Loop]:
         """Return the loops of the shear at walls with a law."""
@@ -241,6 +268,41 @@ class EdgeLoops:
                 constant=law.constant, name=f"friction.{name}",
             ))  # fmt: skip
         return loops
+
+    def _changed(self) -> list[Loop]:
+        """Return the loops to a force and a viscosity that change in time: those of the middle of a step."""
+        loops = [loop for field in self._fields for loop in field.loops()]
+        if any(field.dat is self.body for field in self._fields):
+            loops.append(Loop(copy, self.points, self.acting, self.load, systems=self.dimension, name="load"))
+        return loops
+
+    @property
+    def moves(self) -> bool:
+        """Whether the force or the viscosity changes in time."""
+        return bool(self._fields)
+
+    def prepare(self, time: float, dt: float) -> None:
+        """Say when a step begins and how long it is."""
+        for field in self._fields:
+            field.prepare([time + 0.5 * dt])
+        self.velocities.prepare(time + 0.5 * dt, time + dt)
+        if self.pressures is not None:
+            self.pressures.prepare(time + dt)
+
+    def check(self, time: float) -> None:
+        """Look at what a step that ends at a time was given, see `EdgeVelocities.check`. Collective."""
+        for field in (*self._fields, *([self.pressures] if self.pressures is not None else [])):
+            field.check()
+        self.velocities.check(time)
+
+    def begin(self) -> None:
+        """Make all that is given that of the start."""
+        for field in self._fields:
+            field.update(0.0)
+        self.velocities.update(0.0)
+        if self.pressures is not None:
+            self.pressures.prepare(0.0)
+            self.pressures.acting.value = 0.0
 
     def _subgrid(self) -> list[Loop]:
         """Return the loops from the velocity to the viscosity."""
@@ -261,12 +323,13 @@ class EdgeLoops:
         mass = self.operators.mass
         slope = [self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope),
                  *self._mirrored(kernels.mirror_vector, self.slope)]  # fmt: skip
-        last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
+        whole = [] if self.pressures is None else [self.pressures.add(self.rise)]
+        last = self.gather(kernels.correct, *self.both(self.whole), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
-        before = [*self._subgrid(), *self._walls(), *slope, *self.subscales.track()]
+        before = [*self._changed(), *self._subgrid(), *self._walls(), *slope, *self.subscales.track()]
         self.momentum = Chain([*before, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
-        self.correction = Chain([keep, last, *self._constrained(self.u), *self._show], name="correction")
+        self.correction = Chain([keep, *whole, last, *self._constrained(self.u), *self._show], name="correction")
 
     def _surveys(self) -> None:
         ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme
@@ -342,7 +405,7 @@ class EdgeLoops:
         """
         ctx, d, moving = self.context, self.dimension, dict[str, NoSlip]()
         for one in patches:
-            if isinstance(wall := self.boundaries[one], NoSlip) and (callable(wall.velocity) or len(wall.velocity)):
+            if isinstance(wall := self.boundaries[one], NoSlip) and wall.moves:
                 moving[one] = wall
         if not moving or self.scheme.stress.transposed:
             return []
@@ -362,7 +425,7 @@ class EdgeLoops:
         return [Loop(kernels.turning_friction, over, curvature, self.u, self.nu, load, total, d=d, name=title)]
 
 
-def _viscosity(given: float | Callable[[Array], npt.ArrayLike], places: Array) -> Array:
+def _viscosity(given: Given, places: Array) -> Array:
     """Return the viscosity of the points."""
     found = given_values("viscosity", given, places)
     if (found < 0.0).any():
@@ -388,6 +451,6 @@ def vectors(what: str, given: Field, places: Array) -> Array:
     SolverError
         If there is not one of finite numbers for each.
     """
-    if not callable(given) and not np.size(given):
+    if not callable(given) and not np.size(given):  # pyright: ignore[reportArgumentType]
         return np.zeros_like(places)
     return given_values(what, given, places, places.shape[1]).copy()

@@ -19,6 +19,7 @@ from fluxloom.dsl.sets import Set
 from fluxloom.fe import edge_flow
 from fluxloom.fe import edge_subscales as kernels
 from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.edge_pressures import lift, tracked_lift
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status
@@ -56,6 +57,7 @@ class StepValues(Protocol):
     matrix: SparseMatrix
     step_length: Global
     worst: Global
+    whole: Dat
     momentum: Chain
     fill: Chain
 
@@ -77,6 +79,10 @@ class PressureSubscales(Protocol):
 
     def pressure(self, ends: Loop) -> list[Loop]:
         """Return the loops that fill the matrix of the pressure and its right-hand side; ``ends`` its diagonal."""
+        ...
+
+    def lifted(self, rise: Dat) -> Loop:
+        """Return the loop to what a rise of the pressure that is given takes from the right-hand side."""
         ...
 
     def imbalance(self) -> Loop:
@@ -163,10 +169,16 @@ class _StaticSubscales:
             loops.gather(edge_flow.continuity, *loops.both(loops.hat, loops.p, tau, loops.slope), free, loops.b),
         ]  # fmt: skip
 
+    def lifted(self, rise: Dat) -> Loop:
+        """Return the loop to what a rise of the pressure that is given takes from the right-hand side."""
+        loops, rows = self._loops, self._loops.operators.neighbours.to_entries
+        return Loop(lift, loops.points, loops.stiffness[rows], *loops.both(loops.tau, rise), loops.free,
+                    loops.step_length, loops.b, name="edges.lift")  # fmt: skip
+
     def imbalance(self) -> Loop:
         """Return the loop that measures what the solver of the pressure has left."""
         loops = self._loops
-        parts = loops.both(loops.hat, loops.p, loops.tau, loops.slope, loops.rise)
+        parts = loops.both(loops.hat, loops.p, loops.tau, loops.slope, loops.whole)
         return loops.gather(edge_flow.imbalance, *parts, loops.free, loops.step_length, loops.worst)
 
     def kept(self) -> AbstractContextManager[None]:
@@ -294,6 +306,12 @@ class TrackedSubscales:
             kernels.tracked_continuity, *loops.both(loops.hat, loops.p, self.rate, loops.slope), loops.free,
             loops.step_length, self.s[rows], loops.b,
         )  # fmt: skip
+
+    def lifted(self, rise: Dat) -> Loop:
+        """Return the loop to what a rise of the pressure that is given takes from the right-hand side."""
+        loops, rows = self._loops, self._loops.operators.neighbours.to_entries
+        return Loop(tracked_lift, loops.points, loops.stiffness[rows], *loops.both(self.rate, rise), loops.free,
+                    loops.step_length, loops.b, name="edges.tracked_lift")  # fmt: skip
 
     def imbalance(self) -> Loop:
         """Return the loop that measures what the solver of the pressure has left."""

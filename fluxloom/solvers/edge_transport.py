@@ -13,33 +13,40 @@ International Journal for Numerical Methods in Fluids 44 (2004) 483-503.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import Divergence, SolverError, did_you_mean
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Subset
 from fluxloom.fe import edge_transport as kernels
 from fluxloom.fe.edge_flow import relaxation
 from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import Given, changes, given_values, parts_of
 from fluxloom.solvers.edge_bounded import BoundedTransport, starts_with_a_jump
 from fluxloom.solvers.edge_loops import Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES, stable_step
+from fluxloom.solvers.edge_transport_given import BEGIN, END, MIDDLE, ScalarSources, ScalarValues
 from fluxloom.solvers.flow_types import SolvedDirectly, check_step
+from fluxloom.values.given_on import GivenOn
 
 __all__ = ["EdgeTransport", "Scalar", "TransportState"]
 
 Array = npt.NDArray[np.float64]
-Scalar = float | Callable[[Array], npt.ArrayLike]
+Scalar = Given
+
+
+BELOW = float(np.nextafter(0.0, -1.0))
+"""The largest number that no diffusivity may be."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +80,20 @@ class EdgeTransport(SolvedDirectly):
         Triangles or tetrahedra in a context, from `fluxloom.fe.point_mesh.point_mesh`. On several ranks everything is
         collective.
     velocity
-        ``(d,)``, a function of the points ``(n, d)`` that returns as many vectors, or a dat ``(d,)`` on the points such
-        as ``EdgeFlow.u``, whose values at the start of a step hold throughout it; m/s.
+        ``(d,)`` numbers or values in space and time (`fluxloom.fv.given.Given`), of which those in the middle of a step
+        hold throughout it; a function of the points ``(n, d)`` that returns as many vectors; or a dat ``(d,)`` on the
+        points such as ``EdgeFlow.u``, whose values at the start of a step hold throughout it; m/s.
     diffusivity
-        ``kappa``: a number, or a function of the points that returns ``(n,)``; m^2/s.
+        ``kappa``: a number, a value, or a function of the points that returns ``(n,)``; m^2/s.
     given
-        Patch to the scalar there: a number, or a function of its points. Nothing diffuses through other patches; what
-        flows in or out there is ``c`` itself. Where patches meet, the later one of ``given`` counts.
+        Patch to the scalar there: a number, a value, or a function of its points. Nothing but ``fluxes`` diffuses
+        through other patches; what flows in or out there is ``c`` itself. Where patches meet, the later one of
+        ``given`` counts.
+    fluxes
+        Patch to what diffuses in through it, ``kappa dc/dn`` with the outward normal, such as the heat that a wall
+        gives: a number, a value, or a function of its points; of ``c`` times m/s.
     source
-        ``s``, of ``c`` a second: a number, or a function of the points.
+        ``s``, of ``c`` a second: a number, a value, or a function of the points.
     scheme
         ``convection``, and ``dynamic``, ``viscous``, ``convective`` of ``tau``; the rest belongs to flow.
     bounded
@@ -121,6 +133,7 @@ class EdgeTransport(SolvedDirectly):
         diffusivity: Scalar,
         given: Mapping[str, Scalar] | None = None,
         *,
+        fluxes: Mapping[str, Scalar] | None = None,
         source: Scalar = 0.0,
         scheme: EdgeScheme | None = None,
         operators: EdgeOperators | None = None,
@@ -130,16 +143,17 @@ class EdgeTransport(SolvedDirectly):
         self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
         self.scheme = scheme if scheme is not None else EdgeScheme()
         self.places = mesh.coordinates[: mesh.points.size]
-        self._values(velocity, diffusivity, source)
+        self.sources = ScalarSources(mesh, self.places, self.operators.mass.read(), source, fluxes or {})
+        self._values(velocity, diffusivity)
         self._patches = dict(given or {})
-        self._constraints(self._patches)
+        self.values = ScalarValues(mesh, self.places, self._patches)
         self._loops()
         self._asked, self.bounded = bounded, BoundedTransport(self) if bounded else None
-        self._made: tuple[float, int] | None = None
+        self._made: tuple[float, int, int] | None = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     # --------------------------------------------------------------------------------------------- values
-    def _values(self, velocity: Field | Dat, diffusivity: Scalar, source: Scalar) -> None:
+    def _values(self, velocity: Field | Dat, diffusivity: Scalar) -> None:
         ctx, points, d = self.context, self.mesh.points, self.dimension
         if isinstance(velocity, Dat):
             if velocity.set is not points or velocity.shape != (d,):
@@ -155,7 +169,12 @@ class EdgeTransport(SolvedDirectly):
         speed = np.zeros(points.size) if isinstance(velocity, Dat) else np.linalg.norm(self.u.read(), axis=1)
         self.scheme.check_bounded(kappa, speed, "diffusivity")
         self.kappa = ctx.dat(points, kappa, "kappa")
-        self.source = ctx.dat(points, given_values("source", source, self.places), "source")
+        self._fields: list[GivenOn] = []
+        if not isinstance(velocity, Dat) and changes(velocity):
+            self._fields.append(GivenOn(ctx, points, self.places, parts_of(velocity, d), "velocity", out=self.u))
+        if changes(diffusivity):
+            parts = parts_of(diffusivity)
+            self._fields.append(GivenOn(ctx, points, self.places, parts, "diffusivity", out=self.kappa, least=[BELOW]))
         self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / d), "size")
         self.c, self.xi, self.sums, self.tau, self.strong, self._one, self._other = (
             ctx.dat(points, name=name) for name in ("c", "xi", "sums", "tau", "strong", "c_stage", "c_other")
@@ -165,17 +184,25 @@ class EdgeTransport(SolvedDirectly):
         self.rest = ctx.dat(entries, name="rest", shape=(2,), layout=self.operators.entries.layout)
         self.step_length = ctx.scalar(0.0, "dt")
 
-    def _constraints(self, given: Mapping[str, Scalar]) -> None:
-        points, patches = self.mesh.points, self.mesh.patches
-        values, held = np.zeros(points.size), np.zeros(points.size, dtype=bool)
-        for name, scalar in given.items():
-            if name not in patches:
-                known = ", ".join(patches) or "none"
-                raise SolverError(f"given: no patch {name!r}{did_you_mean(name, patches)} (patches: {known})")
-            where = patches[name].points
-            values[where], held[where] = given_values(f"patch {name!r}", scalar, self.places[where]), True
-        self.given = self.context.dat(points, values, "given")
-        self.held = self.context.subset(points, np.flatnonzero(held), "given") if given else None
+    @property
+    def source(self) -> Dat:
+        """What comes in a second, with what patches give."""
+        return self.sources.dat
+
+    @property
+    def given(self) -> Dat:
+        """The scalar at patches where it is given."""
+        return self.values.dat
+
+    @property
+    def held(self) -> Subset | None:
+        """The points at which it is given; None: there are none."""
+        return self.values.held
+
+    @property
+    def moves(self) -> bool:
+        """Whether velocity or diffusivity change in time."""
+        return bool(self._fields)
 
     # ---------------------------------------------------------------------------------------------- loops
     def both(self, *dats: Dat) -> Iterator[Any]:
@@ -183,10 +210,6 @@ class EdgeTransport(SolvedDirectly):
         for dat in dats:
             yield dat[self.operators.neighbours]
             yield dat
-
-    def hold(self, c: Dat) -> list[Loop]:
-        """Return the loop that sets what is given at patches."""
-        return [] if self.held is None else [Loop(kernels.hold, self.held, self.given, c, name="hold")]
 
     def _loops(self) -> None:
         ops, scheme, points = self.operators, self.scheme, self.mesh.points
@@ -199,9 +222,11 @@ class EdgeTransport(SolvedDirectly):
             Loop(kernels.prepare, points, ops.entries[rows], *self.both(self.u, self.kappa, self.tau),
                  self.flux[rows], self.rest[rows], self.strong, d=d, skew=skew, name="edges.prepare"),
         ], name="prepare")  # fmt: skip
-        loops, source = [], self.c
+        loops: list[Loop] = []
+        source = self.c
         for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._one, self._other)[number % 2]
+            loops += self.sources.loops((BEGIN, MIDDLE, MIDDLE, END)[number])
             loops.append(Loop(
                 kernels.projection, points, self.flux[rows], *self.both(source), mass, self.xi, skew=skew,
                 name="edges.projection",
@@ -211,7 +236,7 @@ class EdgeTransport(SolvedDirectly):
                 self.source, self.c, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
                 name="edges.transport_stage",
             ))  # fmt: skip
-            loops += self.hold(target)
+            loops += self.values.hold(target, (MIDDLE, MIDDLE, END, END)[number])
             source = target
         loops.append(Loop(kernels.hold, points, self._other, self.c, name="keep"))
         self.advance = Chain(loops, name="transport")
@@ -240,9 +265,7 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self.c.write(given_values("scalar", scalar, self.places))
-        for loop in self.hold(self.c):
-            loop()
+        self._begin(given_values("scalar", scalar, self.places))
         if self._asked is None:
             if not starts_with_a_jump(self, scalar, self._patches):
                 self.bounded = None
@@ -250,6 +273,15 @@ class EdgeTransport(SolvedDirectly):
                 self.bounded = BoundedTransport(self)
             self._made = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
+
+    def _begin(self, scalar: Array) -> None:
+        """Set the scalar, and what is given at the start. Collective."""
+        self.c.write(scalar)
+        self.values.start()
+        for field in self._fields:
+            field.update(0.0)
+        if self.held is not None:
+            Loop(kernels.hold, self.held, self.given, self.c, name="hold")()
 
     def take(self, scalar: Array) -> None:
         """Set the scalar to values of the points of this rank, ``(n,)``, of another run; the time is 0.
@@ -261,9 +293,7 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self.c.write(given_values("scalar", lambda _places: scalar, self.places))
-        for loop in self.hold(self.c):
-            loop()
+        self._begin(given_values("scalar", lambda _places: scalar, self.places))
         if self._asked is None and self.bounded is None:
             self.bounded, self._made = BoundedTransport(self), None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
@@ -277,13 +307,20 @@ class EdgeTransport(SolvedDirectly):
             If ``dt`` is not positive, or too long for a bounded scalar.
         """
         check_step(dt)
-        if self._made != (dt, self.u.version):
+        self.values.prepare(self.time, dt)
+        self.sources.prepare(self.time, dt)
+        for field in self._fields:
+            field.update(self.time + 0.5 * dt)
+            field.check()
+        if self._made != (dt, self.u.version, self.kappa.version):
             self.step_length.value = dt
             self._prepared.prepare()
             if self.bounded is not None:
                 self.bounded.check(dt)
-            self._made = (dt, self.u.version)
+            self._made = (dt, self.u.version, self.kappa.version)
         self._prepared.advance()
+        self.values.check()
+        self.sources.check()
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
 
     def stable_step(self, courant: float = 0.8) -> float:

@@ -30,6 +30,7 @@ from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import CorrectedFlow
+from fluxloom.solvers.flow_given_forces import GivenForces
 from fluxloom.solvers.flow_outlets import Outlets
 from fluxloom.solvers.flow_scalar_corrections import CorrectedScalar
 
@@ -77,43 +78,63 @@ class FlowBuoyancy:
         The scalars that drive it, and how each does.
     uniform : (d,)
         A force that acts through the faces too.
+    given
+        Forces and pressures of outflows beside it; None: there are none.
 
     Attributes
     ----------
     uniform : (d,)
         See the parameter.
+    given
+        See the parameter.
     force : (faces,)
         Acceleration along the normals in the last step.
     acting
         For how long it acts in this step or stage.
+    through
+        The uniform force that acts through the faces now, ``(d,)``.
     level : (elements, 1) or None
         Pressure along outflows that balances it; None where it is zero.
     """
 
     def __init__(
-        self, flow: CorrectedFlow, driving: Sequence[tuple[CorrectedScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
-    ) -> None:
-        self.flow, self.outlets = flow, Outlets(flow)
+        self, flow: CorrectedFlow, driving: Sequence[tuple[CorrectedScalar, Buoyancy]],
+        uniform: npt.NDArray[np.float64], given: GivenForces | None = None,
+    ) -> None:  # fmt: skip
+        self.flow, self.outlets, self.given = flow, Outlets(flow), given
         ctx, spaces = flow.context, flow.spaces
         self.force, self.acting = ctx.dat(flow.faces, name="buoyancy"), ctx.scalar(0.0, "acting")
         self._outward = spaces.cells.rows(outward_areas(flow.matrices), spaces.faces, "buoyancy.outward")
         self._means = spaces.elements.rows(face_to_cells(flow.matrices), spaces.faces, "buoyancy.means")
-        self.explicit = [self._face_force(k, one.ahead, given) for k, (one, given) in enumerate(driving)]
+        self.explicit = [self._face_force(k, one.ahead, force) for k, (one, force) in enumerate(driving)]
         self._columns: list[tuple[CorrectedScalar, Buoyancy, npt.NDArray[np.float64]]] = []
-        for one, given in driving:
-            heights = self.outlets.heights(_lift(given))
+        for one, force in driving:
+            heights = self.outlets.heights(_lift(force))
             if heights.any():
-                self._columns.append((one, given, heights))
+                self._columns.append((one, force, heights))
         self._levels = self.outlets.heights(uniform)
         self.uniform, self._uniform = uniform, self._of_uniform(uniform)
+        self.through = ctx.scalar(uniform, "uniform") if given is None or uniform.any() else given.through
         self.level: Dat | None = None
-        if self._columns or self._levels.any():
+        pressed = given is not None and given.along_outlets(self.outlets)
+        if self._columns or self._levels.any() or pressed:
             self.level = spaces.elements.dat(self._along(self.outlets.own(self._levels)), "buoyancy.level")
-        if uniform.any() or self._columns:
-            self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")
-            last = Loop(join_forces, flow.faces, self._beside, self.force) if driving else Loop(
-                copy, flow.faces, self._beside, self.force, systems=1)  # fmt: skip
+        if uniform.any() or self._columns or given is not None:
+            beside = self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")
+            self._lasting, found = self.level, beside
+            if given is not None:  # what stays of both, to which a step adds what it is given
+                found = flow.spaces.faces.dat(self._uniform, "buoyancy.whole")
+                if self.level is not None:
+                    self._lasting = ctx.dat(flow.elements, self.level.read(), "buoyancy.lasting")
+                self.explicit += given.loops(beside, found, self._lasting, self.level)
+            last = Loop(join_forces, flow.faces, found, self.force) if driving else Loop(
+                copy, flow.faces, found, self.force, systems=1)  # fmt: skip
             self.explicit.append(last)
+
+    @property
+    def pushes(self) -> bool:
+        """Whether a uniform force acts through the faces."""
+        return bool(self.uniform.any()) or (self.given is not None and self.given.pushes)
 
     def _of_uniform(self, force: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the acceleration of faces, beside that by scalars, with the pressure along outflows."""
@@ -141,8 +162,8 @@ class FlowBuoyancy:
             level += outlets.column(heights, arriving)
         found = self._uniform.copy()
         found[outlets.faces] -= level / flow.volumes.spacing[outlets.faces]
-        assert self.level is not None
-        self.level.write(self._along(level + outlets.own(self._levels))[flow.spaces.elements.owned])
+        assert self._lasting is not None
+        self._lasting.write(self._along(level + outlets.own(self._levels))[flow.spaces.elements.owned])
         self._beside.write(found[flow.spaces.faces.owned])
 
     def at_outlets(self, cells: Set, found: Family, slope: Dat, name: str) -> list[Loop]:
@@ -193,12 +214,12 @@ def _lift(given: Buoyancy) -> npt.NDArray[np.float64]:
     return -given.expansion * np.asarray(given.gravity, dtype=np.float64)
 
 
-def potential_part(flow: CorrectedFlow) -> npt.NDArray[np.float64]:
-    """Return the part of the uniform force of a flow that acts through the faces, ``(d,)``. Collective.
+def potential_part(flow: CorrectedFlow, force: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the part of a uniform force ``(d,)`` that acts through the faces of a flow, ``(d,)``. Collective.
 
     All that is across the directions in which the mesh is periodic, where a wall or an outflow feels it; else nothing.
     """
-    cv, comm, force = flow.volumes, flow.context.comm, flow.force
+    cv, comm = flow.volumes, flow.context.comm
     if not force.any():
         return np.zeros_like(force)
     shift = cv.wrapped.shift / np.maximum(np.linalg.norm(cv.wrapped.shift, axis=1), np.finfo(float).tiny)[:, None]

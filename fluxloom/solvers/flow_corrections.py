@@ -245,13 +245,22 @@ class FlowCorrections:
         known, cv = self.flow.conditions, self.flow.volumes
         through = np.einsum("ij,ij->i", known.given, cv.normals[cv.interior :])
         moves = np.abs(through) > 1e-12 * np.linalg.norm(known.given, axis=1)
-        return known.open | (known.prescribed & moves)
+        return known.open | (known.prescribed & (moves | self._pulsating()))
+
+    def _pulsating(self) -> npt.NDArray[np.bool_]:
+        """Return the boundary elements of inflows whose velocity changes in time."""
+        flow, cv = self.flow, self.flow.volumes
+        found = flow.conditions.varies.copy()
+        for name, elements in cv.patches.items():
+            found[elements.start - cv.cells : elements.stop - cv.cells] &= not flow.boundaries[name].wall
+        return found
 
     def warps(self, linear: LinearOperators) -> tuple[npt.NDArray[np.int64], Array]:
         """Return `LinearOperators.warps` of this flow."""
         flow, cv, passed = self.flow, self.flow.volumes, self.passed()
-        outer = np.flatnonzero(passed & flow.conditions.prescribed)
-        return linear.warps(passed, given_gradients(cv, flow.boundaries, outer))
+        pulsating = self._pulsating()
+        outer = np.flatnonzero(passed & flow.conditions.prescribed & ~pulsating)
+        return linear.warps(passed, given_gradients(cv, flow.boundaries, outer), pulsating)
 
     def _warp(self, linear: LinearOperators) -> None:
         """Store what warped faces have, where there are any. Collective."""

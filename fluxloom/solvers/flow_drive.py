@@ -46,6 +46,8 @@ class MeanVelocity:
             raise SolverError(
                 f"mean velocity: {flow.dimension} finite numbers are wanted, of which one is not zero, not {wanted!r}"
             )
+        if flow.given_forces is not None and flow.given_forces.acceleration is not None:
+            raise SolverError("mean velocity: the flow has a force that changes in space or time: leave one out")
         cv = flow.volumes
         mine = cv.volumes[: cv.owned, None]
         self._volume = float(total_of_ranks(flow.context, mine[:, 0].sum(keepdims=True), mine)[0])

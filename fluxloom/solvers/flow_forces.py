@@ -14,7 +14,7 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.face_forces import slope_at_walls
+from fluxloom.fv.face_forces import outlet_push, slope_at_walls
 from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
@@ -183,7 +183,10 @@ class Forces:
         reach = np.zeros((cv.elements, d))
         behind = cv.faces[cv.interior :, 0]
         reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
-        self._against = np.zeros((2, 3))
+        if balance and flow.given_forces is not None and flow.given_forces.in_space:
+            raise SolverError("forces: the terms of the discrete equations are none where a force differs from place "
+                              "to place: leave balance (form = \"balance\") out")  # fmt: skip
+        self._against = np.zeros((1, 2, 3))
         if balance and flow.corrections is not None:
             self._against = self._mirrored(reach)
         self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
@@ -204,43 +207,57 @@ class Forces:
                  flow.u[flow.behind[0]], flow.u, self.load, *self._sums, formulas=flow.conditions.formulas, d=d,
                  tangential=int(not balance)),
             *self._oblique(over),
+            *self._at_outflows(),
             *([] if balance else self._turning(sides)),
             Loop(load_sums, over, self.load, flow.u, elements.dat(site, "site"), self._means, d=d, x=x, y=y, z=z),
         ], name="forces")  # fmt: skip
-        self._taken = 0.0, 1.0, 0.0
+        self._taken = 0.0, 1.0, np.zeros(1)
         self._found: list[Force] = []
+
+    def _at_outflows(self) -> list[Loop]:
+        """Return the loop to the pressure that outflows among the patches are given. Collective."""
+        flow, buoyancy = self.flow, self.flow.scalars.buoyancy
+        if buoyancy is None or buoyancy.given is None or buoyancy.level is None:
+            return []
+        names = [name for name in self.patches if flow.boundaries[name].open]
+        if not names:
+            return []
+        sides = flow.spaces.elements.rows(boundary_sides(flow.volumes), flow.spaces.faces, "outflow.sides")
+        return [Loop(outlet_push, patch_elements(flow, names), sides.entries, flow.normal, buoyancy.level,
+                     buoyancy.acting, self.load, self._sums[0], d=flow.dimension)]  # fmt: skip
 
     def _mirrored(self, reach: Array) -> Array:
         """Take the ways to planes of symmetry out of the reach of slopes; return what a uniform force does along them.
 
         The operators carry no pressure along them, but forces at faces are balanced by one: its force and moment,
-        ``(2, 3)``. Collective.
+        ``(1, 2, 3)``, of one that changes in time those of each direction, ``(d, 2, 3)``. Collective.
         """
         flow, cv, buoyancy = self.flow, self.flow.volumes, self.flow.scalars.buoyancy
         mirrors, normals = flow.matrices.mirrors, cv.normals[cv.interior :]
         along = np.einsum("ij,ij->i", reach[cv.cells :], normals) * mirrors
         reach[cv.cells :] -= along[:, None] * normals
-        found = np.zeros((2, 3))
-        if buoyancy is not None and buoyancy.uniform.any():
-            mine = patch_numbers(flow, self.patches) - cv.cells
-            lift = along * np.einsum("ij,j->i", normals, buoyancy.uniform)
-            push, arm = (lift[:, None] * cv.areas[cv.interior :])[mine], np.zeros((mine.size, 3))
-            found[0, : cv.dimension] = push.sum(axis=0)
-            arm[:, : cv.dimension] = cv.centres[cv.cells + mine]
-            whole = np.zeros_like(arm)
-            whole[:, : cv.dimension] = push
-            found[1] = np.cross(arm - np.array(self.about), whole).sum(axis=0)
+        found = np.zeros((1, 2, 3))
+        if buoyancy is not None and buoyancy.pushes:
+            mine, d = patch_numbers(flow, self.patches) - cv.cells, cv.dimension
+            pushes = [buoyancy.uniform] if buoyancy.uniform.any() else np.eye(d)
+            found, arm, whole = np.zeros((len(pushes), 2, 3)), np.zeros((mine.size, 3)), np.zeros((mine.size, 3))
+            arm[:, :d] = cv.centres[cv.cells + mine]
+            for one, push in zip(found, pushes, strict=True):
+                lift = along * np.einsum("ij,j->i", normals, push)
+                whole[:, :d] = (lift[:, None] * cv.areas[cv.interior :])[mine]
+                one[0, :d] = whole[:, :d].sum(axis=0)
+                one[1] = np.cross(arm - np.array(self.about), whole).sum(axis=0)
         return flow.context.comm.reduce(found, "sum")
 
     def _slopes(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loops to the slope by which the pressure is carried from cells to faces."""
         flow = self.flow
         known, buoyancy = flow.corrections, flow.scalars.buoyancy
-        if self.balance and buoyancy is not None and buoyancy.uniform.any():
+        if self.balance and buoyancy is not None and buoyancy.pushes:
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
             unbalanced = rest if known is None else known.pressure.mean
-            force = flow.context.scalar(buoyancy.uniform, "uniform")
-            return [Loop(slope_at_walls, flow.cells, unbalanced, force, buoyancy.acting, self._slope, d=flow.dimension)]
+            force, acting = buoyancy.through, buoyancy.acting
+            return [Loop(slope_at_walls, flow.cells, unbalanced, force, acting, self._slope, d=flow.dimension)]
         return self._carried(behind) if not self.balance or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
@@ -259,7 +276,7 @@ class Forces:
         flow, cv, d = self.flow, self.flow.volumes, self.flow.dimension
         moving = [
             name for name in self.patches
-            if isinstance(wall := flow.boundaries.get(name), NoSlip) and (callable(wall.velocity) or len(wall.velocity))
+            if isinstance(wall := flow.boundaries.get(name), NoSlip) and wall.moves
         ]  # fmt: skip
         if not moving:
             return []
@@ -310,9 +327,12 @@ class Forces:
         self._taken = self.flow.time, self.flow.impulse, self._acting
 
     @property
-    def _acting(self) -> float:
-        buoyancy = self.flow.scalars.buoyancy
-        return 0.0 if buoyancy is None or not self._against.any() else float(buoyancy.acting.value)
+    def _acting(self) -> Array:
+        """How long what `_mirrored` returns acts, ``(1,)``; of a force that changes times each component, ``(d,)``."""
+        buoyancy, rows = self.flow.scalars.buoyancy, len(self._against)
+        if buoyancy is None or not self._against.any():
+            return np.zeros(rows)
+        return float(buoyancy.acting.value) * (np.ones(1) if rows == 1 else np.asarray(buoyancy.through.value))
 
     def collect(self) -> Force:
         """Return what `take` asked for last.
@@ -327,9 +347,9 @@ class Forces:
         pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
         sums = np.asarray(self._means.value, dtype=np.float64)
         turned = sums[:3]
-        if acting:
-            pressure = pressure + self._against[0, :d] * acting
-            turned = turned + self._against[1] * acting
+        if acting.any():
+            push, turn = np.einsum("r,rij->ij", acting, self._against)
+            pressure, turned = pressure + push[:d], turned + turn
         pressure = pressure / impulse
         if not np.isfinite([*pressure, *friction]).all():
             raise SolverError(f"forces on {', '.join(self.patches)}: not finite at time {time:.6g}; take dt smaller")

@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import changes, given_values, parts_of
 from fluxloom.fv.incompressible import extrapolate, predict, relax, time_limit, transport
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Field, ScalarBoundary, boundary_sides, scalar_table
@@ -29,6 +29,7 @@ from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
 from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.values.given_on import GivenOn
 
 __all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]
 
@@ -48,7 +49,8 @@ class Scalar:
     boundaries
         Patch to `FixedValue`, `FixedFlux`, `Adiabatic`, `Outflow` or `Symmetry`; each patch needs one.
     initial, source
-        At the start, and ``s``: a number, or a function of the centres ``(cells, d)`` that returns ``(cells,)``.
+        At the start, and ``s``: a number, a value, or a function of the centres ``(cells, d)`` that returns
+        ``(cells,)``.
     turbulent_prandtl
         ``Pr_t``, by which an eddy viscosity is divided.
     buoyancy
@@ -149,6 +151,7 @@ class FlowScalar:
         )
         self.alpha = flow.spaces.faces.dat(np.full(len(cv.faces), scalar.diffusivity), f"{scalar.name}.alpha")
         self.source.write(self._of_cells(f"{self.what}: source", scalar.source))
+        self._given, self._sources = self._changing(), self._source()
         pattern = flow.transport.pattern
         self.transport = Rows(pattern, flow.context.dat(pattern.entries, name=f"{scalar.name}.transport"))
         self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
@@ -179,6 +182,42 @@ class FlowScalar:
         found[: cv.owned, 0] = given_values(what, values, cv.centres[: cv.owned])
         return found[self.flow.spaces.elements.owned]
 
+    def _changing(self) -> list[GivenOn]:
+        """Return what changes in time at the boundary: that ahead, where a step finds fluxes, and that at its end."""
+        flow, elements = self.flow, self.flow.spaces.elements
+        places = flow.volumes.centres[elements.owned]
+        return [
+            GivenOn(flow.context, patch_elements(flow, patch), places, parts_of(one.prescribed),
+                    f"{self.what}: patch {patch!r}", out=self.given, moments=2)
+            for patch, one in self.scalar.boundaries.items() if changes(one.prescribed) and one.prescribed is not None
+        ]  # fmt: skip
+
+    def _source(self) -> GivenOn | None:
+        """Return the source where it changes in time."""
+        flow, elements = self.flow, self.flow.spaces.elements
+        if not changes(self.scalar.source):
+            return None
+        inside = flow.context.subset(flow.elements, flow.spaces.inside, "inside")
+        return GivenOn(flow.context, inside, flow.volumes.centres[elements.owned], parts_of(self.scalar.source),
+                       f"{self.what}: source", out=self.source)  # fmt: skip
+
+    def prepare(self, rates: float, end: float) -> None:
+        """Say at which times a step or stage finds what is given: that of its rates, and its end."""
+        for given in self._given:
+            given.prepare([rates, end])
+        if self._sources is not None:
+            self._sources.prepare([rates])
+
+    @property
+    def moving(self) -> list[Dat]:
+        """What is given at boundaries, and the source, if any of them change in time."""
+        return [self.given, self.source] if self._given or self._sources is not None else []
+
+    def check(self) -> None:
+        """Raise where what was given last is not finite. Collective."""
+        for given in (*self._given, *([self._sources] if self._sources is not None else [])):
+            given.check()
+
     def boundary(self, theta: Dat) -> list[Loop]:
         """Return the loop that sets values at the boundary from those of the cells."""
         flow, sides = self.flow, self.sides
@@ -191,9 +230,14 @@ class FlowScalar:
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
         flow = self.flow
+        ahead, end = ([loop for given in self._given for loop in given.loops(k)] for k in range(2))
         return [
             Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
+            *ahead,
             *self.boundary(self.ahead),
+            *(self.boundary(self.theta) if ahead and self.bounded is not None else ()),  # whose fluxes begin with it
+            *end,
+            *(self._sources.loops() if self._sources is not None else ()),
             *(self._central() if self.bounded is None else self.bounded.explicit()),
             *self._relaxed(),
             *self.boundary(self.theta),
@@ -250,6 +294,8 @@ class FlowScalar:
     def initialise(self, values: Field | None = None) -> None:
         """Set the values of the cells, by default to those that `Scalar` says, and those of the boundary."""
         self.theta.write(self._of_cells(f"{self.what}: initial", self.scalar.initial if values is None else values))
+        for given in self._given:
+            given.update(0.0)
         for loop in self.boundary(self.theta):
             loop()
 
@@ -316,8 +362,11 @@ class FlowScalars:
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")
         self.all = {scalar.name: FlowScalar(flow, scalar) for scalar in scalars}
         found = [(made, made.scalar.buoyancy) for made in self.all.values()]
-        driving, uniform = [(made, force) for made, force in found if force is not None], potential_part(flow)
-        self.buoyancy = FlowBuoyancy(flow, driving, uniform) if driving or uniform.any() else None
+        driving = [(made, force) for made, force in found if force is not None]
+        uniform, given = potential_part(flow, flow.force), flow.given_forces
+        given = given if given is not None and given.through_faces else None
+        acts = driving or uniform.any() or given is not None
+        self.buoyancy = FlowBuoyancy(flow, driving, uniform, given) if acts else None
         if uniform.any():
             flow.acceleration.value = flow.force - uniform
 
@@ -344,6 +393,16 @@ class FlowScalars:
     def cells(self) -> list[Loop]:
         """Return the loops behind the correction of the velocities of cells."""
         return [] if self.buoyancy is None else [self.buoyancy.cells()]
+
+    def prepare(self, rates: float, end: float) -> None:
+        """Say at which times a step or stage finds what is given: that of its rates, and its end."""
+        for scalar in self.all.values():
+            scalar.prepare(rates, end)
+
+    def check(self) -> None:
+        """Raise where what was given last is not finite. Collective."""
+        for scalar in self.all.values():
+            scalar.check()
 
     def act(self, time: float) -> None:
         """Say for how long forces act in the next step or stage."""

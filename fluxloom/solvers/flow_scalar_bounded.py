@@ -10,12 +10,13 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flux_correction import allowances, corrected
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import changes, given_values
 from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
 from fluxloom.fv.scalar_sides import Field
 from fluxloom.fv.steep_start import discontinuous, steepest
 from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, CorrectedScalar, ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.values.value import has_values
 
 __all__ = ["BoundedScalar", "starts_with_a_jump"]
 
@@ -118,13 +119,14 @@ def starts_with_a_jump(scalar: CarriedScalar, initial: Field, source: Field) -> 
     wrapped = cv.wrapped.faces
     beside = np.setdiff1d(np.arange(cv.interior), wrapped)
     jumps = [np.array([steepest(initial, *cv.centres[cv.faces[beside].T])])]
-    if callable(initial):  # periodic faces have two places
+    if callable(initial) or has_values(initial):  # periodic faces have two places
         ends = cv.centres[cv.faces[wrapped].T] + np.stack([cv.arms[wrapped], (cv.arms - cv.ways)[wrapped]])
         here, there = (given_values(f"{scalar.what}: initial", initial, places) for places in ends)
         jumps += [np.abs(here - there)]
     values = [start]
     sources = given_values(f"{scalar.what}: source", source, cells)
-    if not flow.context.comm.reduce(np.array([np.abs(sources).max(initial=0.0)]), "max")[0]:
+    largest = flow.context.comm.reduce(np.array([np.abs(sources).max(initial=0.0)]), "max")[0]
+    if not (largest or changes(source)):
         owned = flow.spaces.elements.owned
         number = np.arange(cv.elements)[owned]
         there = number >= cv.cells
@@ -135,7 +137,7 @@ def starts_with_a_jump(scalar: CarriedScalar, initial: Field, source: Field) -> 
         behind = cv.faces[cv.interior :][number - cv.cells, 0]
         values.append(value[entering])
         known = start[behind]
-        if callable(initial):  # at the faces: what it changes by from there to the cells is no jump
+        if callable(initial) or has_values(initial):  # at the faces: what it changes by up to the cells is no jump
             known = given_values(f"{scalar.what}: initial", initial, cv.centres[number])
         jumps.append(np.abs(value - known)[entering])
     return discontinuous(flow.context.comm, values, jumps)

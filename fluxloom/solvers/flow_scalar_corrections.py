@@ -23,6 +23,7 @@ from fluxloom.solvers.flow_corrections import (
     oblique_faces,
     oblique_sides,
 )
+from fluxloom.solvers.flow_given_forces import GivenForces
 from fluxloom.solvers.flow_spaces import Rows
 
 __all__ = ["CarryingFlow", "CorrectedScalar", "ScalarCorrections"]
@@ -42,6 +43,7 @@ class CarryingFlow(CorrectedFlow, Protocol):
     given: Dat
     weight: Dat
     acceleration: Global
+    given_forces: GivenForces | None
     share: Global
     blend: Global
 
@@ -71,7 +73,8 @@ class ScalarCorrections:
     ) -> None:
         self.scalar, self.name, self.flow, self.corrections = scalar, name, flow, corrections
         feet = ~scalar.conditions.prescribed
-        mirrors = flow.matrices.mirrors & feet & (scalar.conditions.given == 0.0)  # a flux that passes is no image
+        still = (scalar.conditions.given == 0.0) & ~scalar.conditions.varies  # a flux that passes is no image
+        mirrors = flow.matrices.mirrors & feet & still
         self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool), mirrors)
         same = all(flow.context.comm.allgather(np.array_equal(mirrors, flow.matrices.mirrors)))
         self._means = corrections.means if same else means_of(flow.context, flow.spaces, self.linear, f"{name}.means")

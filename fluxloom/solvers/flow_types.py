@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.linalg.status import Status
 
 __all__ = [
-    "FlowState", "PressureSolver", "SolvedDirectly", "check_step", "finite_vector", "surplus",
+    "FlowState", "PressureSolver", "SolvedDirectly", "balanced", "check_step", "finite_vector", "surplus",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -109,10 +109,15 @@ def surplus(comm: Comm, net: float, scale: float, outflow: bool) -> float:
         Whether this rank has points of a patch where the flow is free.
     """
     net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
-    return net if not outflows and abs(net) > _BALANCED * scale else 0.0
+    return net if not outflows and not balanced(net, scale) else 0.0
 
 
-def finite_vector(what: str, value: Sequence[float], d: int) -> Array:
+def balanced(net: float, scale: float) -> bool:
+    """Return whether given velocities with ``integral u . n dA`` and ``integral |u| dA`` let as much in as out."""
+    return abs(net) <= _BALANCED * scale
+
+
+def finite_vector(what: str, value: Any, d: int) -> Array:
     """Return a vector of ``d`` components; an empty one is zero."""
     try:
         found = np.asarray(value if len(value) else np.zeros(d), dtype=np.float64)

@@ -31,8 +31,10 @@ from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible import (
     boundary_values,
     correct,
@@ -60,12 +62,16 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_buoyancy import potential_part
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
+from fluxloom.solvers.flow_given import GivenVelocities
+from fluxloom.solvers.flow_given_forces import given_forces
 from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
+from fluxloom.values.value import has_values
 
 __all__ = ["Incompressible"]
 
@@ -94,7 +100,7 @@ class Incompressible:
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch needs one.
     force
-        Acceleration, ``(d,)``.
+        Acceleration, ``(d,)``: numbers, or values in space and time (`fluxloom.fv.given.Given`).
     stop, preconditioner
         Of the solver of the pressure; by default 1e-6 relative to the right-hand side, and `Jacobi`.
     pressure
@@ -127,7 +133,7 @@ class Incompressible:
         viscosity: float,
         boundaries: Mapping[str, Boundary] | None = None,
         *,
-        force: Sequence[float] = (),
+        force: Given = (),
         stop: Stop | None = None,
         preconditioner: Preconditioner | None = None,
         scheme: ProjectionScheme | None = None,
@@ -146,7 +152,8 @@ class Incompressible:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
         self.dimension = volumes.dimension
-        self.force = finite_vector("force", force, self.dimension)
+        moving = callable(force) or has_values(force)
+        self.force = finite_vector("force", () if moving else force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self._check_next = False
         self._sets()
@@ -164,8 +171,15 @@ class Incompressible:
         self.corrections = FlowCorrections(self) if self.matrices.oblique else None
         self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
         check_shares(self.scheme)
-        self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere(self.conditions.open.any())
+        self.given_velocities = GivenVelocities(self)
+        parts = parts_of(force, self.dimension, "force") if moving else ()
+        self.given_forces = given_forces(self, parts, lambda pushes: potential_part(self, pushes))
+        pushing = None if self.given_forces is None else self.given_forces.acceleration
+        self.pushing: Dat | Global = self.acceleration if pushing is None else pushing
+        if isinstance(pushing, Global):
+            self.acceleration = pushing
+        self.scalars = FlowScalars(self, scalars)
         self.steady: SteadyFaces | None = None
         self._loops()
         method, recipe = pressure or ConjugateGradients(), preconditioner or Jacobi()
@@ -175,7 +189,9 @@ class Incompressible:
     def forces(self) -> list[Array]:
         """Return the directions of all that pushes the fluid, beside its pressure."""
         lifts = [scalar.scalar.buoyancy for scalar in self.scalars.all.values()]
-        return [self.force, *(np.asarray(lift.gravity, dtype=np.float64) for lift in lifts if lift is not None)]
+        moving = [] if self.given_forces is None else self.given_forces.directions
+        lifting = [np.asarray(lift.gravity, dtype=np.float64) for lift in lifts if lift is not None]
+        return [self.force, *moving, *lifting]
 
     def _warn_of_flat_cells(self) -> None:
         """Warn where cells are so flat that the scheme is not stable whatever the step. Collective."""
@@ -256,27 +272,30 @@ class Incompressible:
 
     def _loops(self) -> None:
         d = self.dimension
-        sides = []
+        sides, given = [], self.given_velocities.loops()
         if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
                           self.u[self.behind[0]], self.u, formulas=self.conditions.formulas, d=d)]  # fmt: skip
         rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
         nus = self.nus if corrections is None else corrections.raised
+        pushes = [] if self.given_forces is None else self.given_forces.cells()
         between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]
         extrapolated: list[Loop] = []
         if corrections is not None:
             extrapolated, between = [*between, *corrections.fluxes(self.ahead)], []
         self.explicit = [
+            *pushes,
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
             *extrapolated,
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
                  nus[rows.pattern], self.transport.values),
             *between,
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
-                 self.acceleration, self.step_length, self.u, d=d),
+                 self.pushing, self.step_length, self.u, d=d),
             *(corrections.predicted() if corrections is not None else ()),
             *self.scalars.explicit(),
             *stages,
+            *given,
             *sides,
         ]  # fmt: skip
         source, faces, cells = self._projection()
@@ -292,7 +311,7 @@ class Incompressible:
         self.before = Chain([*self.explicit, *source], name="explicit")
         self.after = Chain(self.implicit, name="correction")
         started = source if corrections is None else [*corrections.fluxes(self.u), *source]
-        self.project = Chain([*sides, *started], name="projection")
+        self.project = Chain([*given, *sides, *started], name="projection")
         self._again = None if corrections is None else Chain([*faces, *source], name="pressure again")
         self._surveys()
 
@@ -309,10 +328,11 @@ class Incompressible:
         rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
         faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                      self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
+        pushed = [gauss, *self.given_velocities.pushes()]
         if steady is None:
-            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], [gauss]
+            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], pushed
         source = [*kept, rhs, steady.source(), *self.scalars.source()]
-        return source, [faces, steady.faces(), *self.scalars.faces()], [gauss]
+        return source, [faces, steady.faces(), *self.scalars.faces()], pushed
 
     def _anywhere(self, here: bool | np.bool_) -> bool:
         """Return whether something is so on any rank; collective."""
@@ -386,7 +406,9 @@ class Incompressible:
         self.scalars.initialise(scalars or {})
         self.scalars.act(0.0)
         self._forget()
+        self.given_velocities.prepare(0.0)
         self.project()
+        self.given_velocities.check(0.0)
         with activity("initial velocity without divergence"):
             status = self._solved(first=True)
         self.after()
@@ -437,16 +459,16 @@ class Incompressible:
         *first, last_share = self.scheme.shares
         if not first:
             self.share.value = 0.5 * dt / self.dt if self.dt and self.scheme.extrapolates else 0.0
-            self.scalars.act(dt)
-            status, part = self._project(dt, self.dt), 1.0
+            ahead = 0.5 * dt if self.scheme.extrapolates else 0.0
+            status, part = self._project(dt, self.dt, self.time + ahead, self.time + dt), 1.0
         else:
             self.keep()
-            found, last = [], self._part * self.dt
+            found, last, begin = [], self._part * self.dt, 0.0
             for share in self.scheme.shares:
                 self.blend.value, acting = share, (1.0 - share) * dt
-                self.scalars.act(acting)
-                found.append(self._project(acting, last))
-                last = acting
+                end = (1.0 - share) * (begin + dt)
+                found.append(self._project(acting, last, self.time + begin, self.time + end))
+                last, begin = acting, end
             count = sum(stage.iterations for stage in found)
             status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))
             part = 1.0 - last_share
@@ -474,13 +496,25 @@ class Incompressible:
                     break
         return status
 
-    def _project(self, acting: float, last: float) -> Status:
-        """Make a step or a stage, in which the pressure acts for a time; in the last one it did for another."""
+    def _project(self, acting: float, last: float, rates: float, end: float) -> Status:
+        """Make a step or a stage, in which the pressure acts for a time; in the last one it did for another.
+
+        What is given at boundaries is that of its ``end``, what makes the fluid change that of the time of its rates.
+        """
+        self.scalars.prepare(rates, end)
+        self.scalars.act(acting)
+        self.given_velocities.prepare(end)
+        if self.given_forces is not None:
+            self.given_forces.prepare(rates)
         if self.corrections is not None:
             self.corrections.ratio.value = acting / last if last else 0.0
         if self.steady is not None:
             self.steady.acting.value = acting
         self.before()
+        self.given_velocities.check(end)
+        self.scalars.check()
+        if self.given_forces is not None:
+            self.given_forces.check()
         status = self._solved(first=not last)
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"

@@ -22,6 +22,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Steps
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv import staggered as kernels
+from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -29,7 +30,9 @@ from fluxloom.fv.staggered_sides import check_sides, fixed_velocity, inflow_of
 from fluxloom.linalg.poisson import Plan
 from fluxloom.solvers.flow_types import FlowState, SolvedDirectly, check_step, finite_vector
 from fluxloom.solvers.staggered_fields import StaggeredFields
+from fluxloom.solvers.staggered_given import StaggeredForce
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
+from fluxloom.values.value import has_values
 
 __all__ = ["Staggered"]
 
@@ -51,7 +54,7 @@ class Staggered(SolvedDirectly):
     boundaries
         Of each side that is not periodic: see `fluxloom.fv.incompressible_boundary`.
     force
-        Acceleration, ``(d,)``.
+        Acceleration, ``(d,)``: numbers, or values in space and time (`fluxloom.fv.given.Given`).
     scheme
         How time advances: `AdamsBashforth`, the default, or `Wray`; see `fluxloom.fv.projection_schemes`.
     mean_velocity
@@ -83,7 +86,7 @@ class Staggered(SolvedDirectly):
         viscosity: float,
         boundaries: Mapping[str, Boundary] | None = None,
         *,
-        force: Sequence[float] = (),
+        force: Given = (),
         scheme: StaggeredTimeScheme | None = None,
         mean_velocity: Sequence[float] = (),
         library: str = "auto",
@@ -97,15 +100,19 @@ class Staggered(SolvedDirectly):
         self.dimension = grid.dimension
         require_strategy("scheme", scheme, StaggeredTimeScheme, optional=True)
         self.scheme = scheme if scheme is not None else AdamsBashforth()
-        self.force = finite_vector("force", force, grid.dimension)
+        moving = callable(force) or has_values(force)
+        self.force = finite_vector("force", () if moving else force, grid.dimension)
         self.mean_velocity = finite_vector("mean_velocity", mean_velocity, grid.dimension)
         check_sides(grid, self.boundaries)
         self._inflow = inflow_of(grid, self.boundaries)
-        self._kept = self._kept_axis()
+        self._kept = self._kept_axis(moving)
         self.fields = StaggeredFields(context, grid, self.boundaries)
         self._pressure = self._pressure_steps(library)
         mean = float(self.mean_velocity[self._kept]) if self._kept >= 0 else 0.0
-        form = StageForm(viscosity, self.force, self._kept, mean, self._inflow)
+        self.moving = None
+        if moving:
+            self.moving = StaggeredForce(context, grid, self.fields.grid, parts_of(force, self.dimension, "force"))
+        form = StageForm(viscosity, self.force, self._kept, mean, self._inflow, self.moving)
         self.stages = [StaggeredStage(self.fields, form) for _ in self.scheme.stages(0.0)]
         self._impulse = Loop(kernels.add_impulse, self.fields.grid, self.fields.q, self.fields.impulse, part=0.0)
         self._look = self._sampling()
@@ -126,11 +133,11 @@ class Staggered(SolvedDirectly):
             raise CheckpointError("the checkpoint is of another grid")
 
     # ------------------------------------------------------------------------------------------ loops
-    def _kept_axis(self) -> int:
+    def _kept_axis(self, moving: bool) -> int:
         axes = np.flatnonzero(self.mean_velocity).tolist()
         if any(not self.grid.periodic[k] for k in axes) or len(axes) > 1:
             raise SolverError("mean_velocity: the force keeps that of one axis, which has to be periodic")
-        if axes and self.force[axes[0]]:
+        if axes and (moving or self.force[axes[0]]):
             raise SolverError("give only one of force and mean_velocity along an axis")
         return axes[0] if axes else -1
 
@@ -173,6 +180,7 @@ class Staggered(SolvedDirectly):
         fixed_velocity(grid, self.boundaries, whole)
         f.u.write(whole)
         self.time, self.steps, self.dt, self._before = 0.0, 0, 0.0, 0.0
+        self._give(self.stages[-1], 0.0, 0.0)
         self._advance(self.stages[-1], 0.0, 0.0, 0.0)
         f.q.write(np.zeros(grid.full_shape))
         f.impulse.write(np.zeros(grid.full_shape))
@@ -188,7 +196,7 @@ class Staggered(SolvedDirectly):
         """
         limits = self.scheme.limits
         self._look()
-        along = sum(v / self.grid.widths(k).min() for k, v in enumerate(self.fields.given.tolist()))
+        along = sum(v / self.grid.widths(k).min() for k, v in enumerate(self.fields.fastest.tolist()))
         fast = max(float(self.fields.speed.value), float(along))
         finest = sum(float((1.0 / self.grid.widths(k).min()) ** 2) for k in range(self.dimension))
         bounds = [(courant or limits[0], fast), (diffusion or limits[1], self.viscosity * finest)]
@@ -210,14 +218,30 @@ class Staggered(SolvedDirectly):
         self.time, self.steps, self.dt, self._before = self.time + dt, self.steps + 1, dt, dt
 
     def _stages(self, dt: float, look: bool) -> None:
-        once, last, done = self.scheme.once, self.stages[-1], 0.0
+        once, last, done, begin = self.scheme.once, self.stages[-1], 0.0, self.time
         weights = self.scheme.stages(0.5 * dt / self._before if self._before else 0.0)
         for stage, (length, now, before) in zip(self.stages, weights, strict=True):
             part, solve = dt * length, not once or stage is last
+            self._give(stage, begin, begin + part)
             self._advance(stage, part, dt * now, dt * before, solve=solve, look=look and stage is last)
+            self._check(begin := begin + part)
             done += 0.0 if solve else part
         if once:
             self._impulse(part=done / self._before if self._before else 0.0)
+
+    def _give(self, stage: StaggeredStage, begin: float, end: float) -> None:
+        """Say when a stage begins, at which time the force acts, and when it ends, as what is given at sides does."""
+        self.fields.sides.prepare(end)
+        if self.moving is not None:
+            self.force = self.moving.now(begin)
+            if not self.moving.in_space:
+                stage.push(self.force)
+
+    def _check(self, time: float) -> None:
+        """Raise `SolverError` where what was given in a stage that ended at a time is wrong."""
+        self.fields.sides.check(time)
+        if self.moving is not None:
+            self.moving.check()
 
     def _advance(
         self, stage: StaggeredStage, part: float, now: float, before: float, *, solve: bool = True, look: bool = False

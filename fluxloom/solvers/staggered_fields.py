@@ -21,6 +21,7 @@ from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import ghosts_of, outflow_faces
+from fluxloom.solvers.staggered_given import StaggeredSides
 
 __all__ = ["StaggeredFields"]
 
@@ -52,7 +53,9 @@ class StaggeredFields:
     inside, fluid
         1 at faces between cells; volumes of cells, zero beyond the sides.
     given
-        Largest velocity along the sides, ``(d,)``.
+        Largest velocity along the sides at the start, ``(d,)``.
+    sides
+        Velocities of sides that change in time.
     flow, bulk, change, energy, speed, imbalance
         Sums of loops.
     """
@@ -76,6 +79,7 @@ class StaggeredFields:
         self.change, self.energy, self.speed, self.imbalance, self.outflow = (context.scalar(0.0, n) for n in names)
         self.faces = outflow_faces(grid, boundaries)
         self.given = np.zeros(d)
+        self.sides = StaggeredSides(context, grid, boundaries, self.grid, self.star)
         self.ghost_loops = self._ghosts(boundaries)
 
     def _vector(self, name: str) -> Dat:
@@ -103,8 +107,14 @@ class StaggeredFields:
             named = (("keep", ghosts.keep), ("slope", ghosts.slope), ("value", ghosts.value))
             tables = [context.dat(beyond, values, name) for name, values in named]
             self.given = np.maximum(self.given, 0.5 * np.abs(ghosts.value).max(axis=0))
+            loops += self.sides.along(axis, beyond, tables[2])
             loops.append(Loop(kernels.fill_ghosts, beyond, self.u[pairs], *tables, d=d, name=f"fill_{'xyz'[axis]}"))
         return loops
+
+    @property
+    def fastest(self) -> Array:
+        """The largest velocities along the sides so far, ``(d,)``."""
+        return np.maximum(self.given, np.asarray(self.sides.fastest.value))
 
     def outflow_loops(self, inflow: float) -> tuple[Loop | None, list[Loop | Reset]]:
         """Return the loop that moves faces of outflow on, and all that is done there; nothing where there are none."""
@@ -115,6 +125,14 @@ class StaggeredFields:
         place = context.map(leaving, self.grid, faces.places[:, None], "face")[0]
         inner = context.map(leaving, self.grid, faces.inner[:, None], "next")[0]
         side = context.dat(leaving, faces.side, "side")
+        if self.sides.pulsates:
+            star, what = self.star[place], self.sides.inflow
+            advance = Loop(
+                kernels.advance_outflow_in_time, leaving, self.u[inner], self.u[place], star, side, what, self.outflow,
+                d=d, dt=0.0, area=faces.area,
+            )  # fmt: skip
+            scale = Loop(kernels.scale_outflow_in_time, leaving, star, side, self.outflow, what, d=d, area=faces.area)
+            return advance, [Reset(self.outflow), advance, scale]
         advance = Loop(
             kernels.advance_outflow, leaving, self.u[inner], self.u[place], self.star[place], side, self.outflow,
             d=d, dt=0.0, speed=max(0.0, inflow / faces.area),

@@ -78,6 +78,9 @@ class StaggeredForces:
 
     def __init__(self, flow: Staggered, sides: Sequence[str], about: Sequence[float] = ()) -> None:
         known = list(flow.boundaries)
+        if flow.moving is not None and flow.moving.in_space:
+            raise SolverError("forces: on a staggered grid the force of the fluid is not known beside a force that "
+                              "differs from place to place")  # fmt: skip
         self.flow, context = flow, flow.context
         self._about = np.array(place_in(about, flow.dimension))[: flow.dimension]
         self._total = context.scalar(np.zeros(flow.dimension), "force")

@@ -13,6 +13,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.solvers.staggered_fields import StaggeredFields
+from fluxloom.solvers.staggered_given import StaggeredForce
 
 __all__ = ["StageForm", "StaggeredStage"]
 
@@ -29,6 +30,8 @@ class StageForm:
         Axis along which the mean velocity is kept, -1: none; the velocity.
     inflow
         Volume that comes in, in unit time.
+    moving
+        A force in space and time beside the other one; None: there is none.
     """
 
     viscosity: float
@@ -36,6 +39,7 @@ class StageForm:
     kept: int
     mean: float
     inflow: float
+    moving: StaggeredForce | None = None
 
 
 class StaggeredStage:
@@ -75,7 +79,12 @@ class StaggeredStage:
                 Loop(divergence, f.grid, *around, f.fluid, f.source, f.flow, **table, kept=form.kept),
             ]
         self._outflow, outflow = f.outflow_loops(form.inflow)
-        self.before = Chain([self._momentum, *outflow, *source], name="momentum", fuse=False)
+        self._push, pushed = None, list[Loop]()
+        if (force := form.moving) is not None and force.in_space:
+            self._push = Loop(kernels.add_force, f.grid, force.dat, f.inside, f.star, f.old, d=f.box.dimension, now=0.0)
+            pushed = [*force.loops(), self._push]
+        steps = [self._momentum, *pushed, *f.sides.through(), *outflow, *source]
+        self.before = Chain(steps, name="momentum", fuse=False)
         self.after = self._correction(f, form, f.q, look=False)[1]
         self.looking = self._correction(f, form, f.q, look=True)[1]
         self._repeat, self.lagged = self._correction(f, form, f.impulse, look=False)
@@ -90,11 +99,17 @@ class StaggeredStage:
         correct = Loop(kernels.correct_and_look, f.grid, *read, f.u, f.fluid, f.change, **table)
         return correct, Chain([Reset(f.change), correct, *f.ghost_loops], name="correction", fuse=False)
 
+    def push(self, force: npt.NDArray[np.float64]) -> None:
+        """Set a force that is the same everywhere."""
+        self._momentum.set(**dict(zip(("fx", "fy", "fz"), force.tolist(), strict=False)))
+
     def weigh(self, part: float, now: float, before: float, lagged: float) -> None:
         """Set the length of the stage, the weights of the rates, and that of the pressure where it is not solved."""
         given = {"now": now, "before": before}
         if any(self._momentum.constants[name] != value for name, value in given.items()):
             self._momentum.set(**given)
+        if self._push is not None and self._push.constants["now"] != now:
+            self._push.set(now=now)
         if self._outflow is not None and self._outflow.constants["dt"] != part:
             self._outflow.set(dt=part)
         if self._repeat.constants["part"] != lagged:

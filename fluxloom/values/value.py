@@ -476,13 +476,16 @@ def value_of(given: Any, what: str = "") -> Value:
     raise SolverError(f"{about}a number, a formula in quotes, a function or a table is wanted, not {given!r}")
 
 
-def has_values(given: Any, components: int) -> bool:
-    """Return whether a vector that a user gives has formulas or depends on the time: arrays of numbers do not."""
-    if callable(given) and not isinstance(given, Value):
-        return _takes_time(given)
-    return hasattr(given, "parts") or (
-        isinstance(given, Sequence) and len(given) == components and any(isinstance(one, str | Value) for one in given)
-    )
+def has_values(given: Any) -> bool:
+    """Return whether a number or a vector that a user gives has formulas, tables or the like, or depends on the time.
+
+    Numbers, arrays of them and functions of the places alone do not.
+    """
+    if isinstance(given, str | Value) or hasattr(given, "parts"):
+        return True
+    if isinstance(given, Sequence):
+        return any(has_values(one) for one in given)
+    return callable(given) and _takes_time(given)
 
 
 def vector_of(given: Any, components: int, what: str = "") -> tuple[Value, ...]:

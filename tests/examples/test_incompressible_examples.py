@@ -136,6 +136,36 @@ def test_heated_cavity(tmp_path: Path) -> None:
     assert runner.history.column("temperature.flux_xmax")[-1] == pytest.approx(-warm, rel=1e-3)
 
 
+def test_womersley(tmp_path: Path) -> None:
+    """A quarter of a period: the velocity in the middle of the channel is that of the exact solution."""
+    finished(build("womersley", time={"end": math.pi / 2}), tmp_path)
+    series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
+    k = (1 + 1j) * math.sqrt(12.5)
+    exact = ((1 - 1 / np.cosh(k)) * np.exp(1j * series["time"])).imag
+    assert series["time"][-1] == pytest.approx(math.pi / 2, abs=0.1)
+    np.testing.assert_allclose(series["middleu"], exact, atol=1.5e-3)
+
+
+def test_pulsating_channel(tmp_path: Path) -> None:
+    """What flows in flows out at each time; the energy on a coarse mesh is pinned."""
+    runner = finished(build("pulsating_channel", mesh={"nx": 24, "ny": 8}, time={"end": 1.25}), tmp_path)
+    fields, centres = runner.fields(), runner.flow.solver.volumes.centres
+    last = centres[: runner.flow.cells, 0] > 2.9
+    assert fields["u"][last].mean() == pytest.approx(1.5, rel=0.01)
+    assert runner.history.column("kinetic_energy")[-1] == pytest.approx(3.8441, rel=1e-3)
+
+
+def test_heated_wall(tmp_path: Path) -> None:
+    """A sixth of a period: the temperature at the wall is the exact one, the heat the integral of the flux."""
+    runner = finished(build("heated_wall", time={"end": 1.05}), tmp_path)
+    series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
+    s = 0.03125 * math.sqrt(10)
+    exact = math.sqrt(20) * np.exp(-s) * np.cos(series["time"] - s - math.pi / 4)
+    np.testing.assert_allclose(series["walltemperature"], exact, atol=8e-3)
+    total = runner.history.column("temperature.total")
+    assert (total[-1] - total[0]) / 0.25 == pytest.approx(math.sin(runner.history.column("time")[-1]), abs=2e-5)
+
+
 @pytest.mark.long
 def test_sphere(tmp_path: Path) -> None:
     """Gmsh makes prisms and tetrahedra, whose flow stays finite; the drag goes to about 1.1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
+from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase
 from fluxloom.app.cases.flow_choices import (
     initial_velocity,
     velocity_noise,
@@ -34,7 +34,6 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_subscales import Tracked
-from fluxloom.values.expressions import formula
 
 __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
@@ -80,9 +79,10 @@ class EdgeFlowApplication:
             domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
         d = domain.points.dimension
         check_length("fluid.force", len(case.fluid.force), d)
-        with by_key(other=pressure.named, of_mesh="mesh", iterations="pressure.iterations", dt="time.dt"):
+        keys = {"viscosity": "fluid.viscosity", "force": "fluid.force", "iterations": "pressure.iterations"}
+        with by_key(other=pressure.named, of_mesh="mesh", dt="time.dt", **keys):
             flow = EdgeFlow(
-                domain, context, viscosity=_viscosity(case.fluid, d), boundaries=_boundaries(case.boundary, d),
+                domain, context, viscosity=case.fluid.viscosity, boundaries=_boundaries(case.boundary, d),
                 start=initial_velocity(case.initial, d), force=tuple(case.fluid.force), scheme=_scheme(case),
                 steps=StepLengths(time.dt, time.courant), model=case.les.model, stop=pressure.value,
                 preconditioner=pressure.preconditioner, krylov=_KRYLOV[pressure.solver],
@@ -104,14 +104,6 @@ def _scheme(case: EdgeFlowCase) -> EdgeScheme:
         return found
     shorter = {} if case.scheme.changed(("viscous", "convective")) else {"viscous": 8.0, "convective": 8.0}
     return replace(found, dynamic=0.0, subscales=Tracked(), **shorter)
-
-
-def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array]:
-    """Return the viscosity, a formula as a function of places ``(n, d)``."""
-    if not isinstance(table.viscosity, str):
-        return table.viscosity
-    values = formula(table.viscosity, "fluid.viscosity", ("x", "y", "z")[:d], least=0.0)
-    return lambda places: values(*places.T)
 
 
 def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, EdgePatch]:

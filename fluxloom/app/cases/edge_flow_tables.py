@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]
 
 _LAW = ("distance", "kappa", "constant")
 
-Vector = Annotated[list[float], Field(max_length=3)]
 Number = Annotated[float, Field(ge=0)]
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 
 class EdgeFluidTable(Table):
@@ -30,13 +28,13 @@ class EdgeFluidTable(Table):
     Attributes
     ----------
     viscosity
-        Kinematic, m^2/s: a number, or a formula in x, y and z.
+        Kinematic, m^2/s: a number, a formula in x, y, z and t, or a table.
     force
-        Acceleration, a number a dimension, m/s^2; empty: none.
+        Acceleration, a value a dimension, m/s^2: numbers, formulas or tables; empty: none.
     """
 
-    viscosity: Number | InSpace
-    force: Vector = Field(default=[])
+    viscosity: Annotated[Any, ValueKey(ge=0)]
+    force: Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)] = Field(default=[])
 
 
 class EdgeBoundaryTable(GivenVelocityTable):
@@ -45,8 +43,10 @@ class EdgeBoundaryTable(GivenVelocityTable):
     Attributes
     ----------
     type
-        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero), ``"symmetry"``, or
+        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is), ``"symmetry"``, or
         ``"wall_law"``: nothing passes, and Spalding's law of the wall gives the shear.
+    pressure
+        Kinematic, of an outflow, m^2/s^2: a number, a formula in x, y, z and t, or a table; zero by default.
     distance
         Of a wall law: from the wall, at which the velocity of the points on the wall is taken to be, m.
     kappa, constant
@@ -54,6 +54,7 @@ class EdgeBoundaryTable(GivenVelocityTable):
     """
 
     type: Literal["wall", "inflow", "outflow", "symmetry", "wall_law"]
+    pressure: Annotated[Any, ValueKey()] = 0.0
     distance: Number = 0.0
     kappa: Annotated[float, Field(gt=0)] = 0.41
     constant: Annotated[float, Field(gt=0)] = 5.0
@@ -61,6 +62,8 @@ class EdgeBoundaryTable(GivenVelocityTable):
     @model_validator(mode="after")
     def _consistent(self) -> EdgeBoundaryTable:
         self.check_velocity(self.type)
+        if self.type != "outflow" and self.changed(("pressure",)):
+            raise ValueError(f'type = "{self.type}" has no pressure; type = "outflow" has')
         if self.type != "wall_law" and (extra := self.changed(_LAW)):
             raise ValueError(f'type = "{self.type}" has no {extra[0]}; type = "wall_law" has')
         if self.type == "wall_law" and not self.distance:

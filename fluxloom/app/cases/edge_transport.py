@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
-import numpy.typing as npt
-
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
+from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable, TransportTable
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.points import flow_points
 from fluxloom.flows.transport import Transport
+from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.values.expressions import formula
+from fluxloom.values.value import Value
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
-
-Array = npt.NDArray[np.float64]
-Scalar = float | Callable[[Array], Array]
 
 _BYTES = {2: 4_000, 3: 8_000}
 """Of a point by dimension: operators and loops, on the host while they are assembled and on the device."""
 
-_TYPES = "given or free"
+_TYPES = "given, flux or free"
 
 
 class EdgeTransportApplication:
@@ -66,38 +59,26 @@ class EdgeTransportApplication:
         time, table = case.time, case.transport
         with by_key(_TYPES):
             domain = flow_points(flow_domain(case.mesh, case.partition), context, case.boundary)
-        d = domain.points.dimension
-        given = {
-            name: None if patch.value is None else _field(patch.value, f"boundary.{name}.value", d)
-            for name, patch in case.boundary.items()
-        }
-        with by_key(other="transport", of_mesh="mesh", scalar="initial.scalar", dt="time.dt"):
+        names = ("diffusivity", "source", "velocity", *VELOCITY_KEYS)
+        keys = {name: f"transport.{name}" for name in names} | dict.fromkeys(("start", "scalar"), "initial.scalar")
+        with by_key(other="transport", of_mesh="mesh", dt="time.dt", **keys):
             flow = Transport(
-                domain, context, velocity=_velocity(table, d), boundaries=given,
-                diffusivity=_field(table.diffusivity, "transport.diffusivity", d),
-                source=_field(table.source, "transport.source", d),
-                start=_field(case.initial.scalar, "initial.scalar", d), scheme=strategy_of(EdgeScheme, case.scheme),
-                bounded=case.scheme.bounded, steps=StepLengths(time.dt, time.courant),
+                domain, context, velocity=_velocity(table, domain.points.dimension),
+                boundaries={name: _boundary(patch) for name, patch in case.boundary.items()},
+                diffusivity=table.diffusivity, source=table.source, start=case.initial.scalar,
+                scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
+                steps=StepLengths(time.dt, time.courant),
             )  # fmt: skip
         started(case, case.initial, flow)
         return run_of(case, flow, Until(time.end, time.steady))
 
 
-def _velocity(table: TransportTable, d: int) -> tuple[float, ...] | Callable[[Array], Array]:
-    """Return the velocity, formulas as a function of places ``(n, d)``."""
+def _velocity(table: TransportTable, d: int) -> tuple[float | Value, ...]:
+    """Return the velocity, numbers or values in space and time."""
     check_length("transport.velocity", len(table.velocity), d)
-    return tuple(table.velocity) if table.velocity else given_velocity(table, "transport", d)
+    return tuple(table.velocity) if table.velocity else velocity_values(table, "transport", d)
 
 
-def _field(given: float | str, key: str, d: int) -> Scalar:
-    """Return a number as it is, a formula as a function of places ``(n, d)``.
-
-    Raises
-    ------
-    CaseError
-        Naming the key, for a wrong formula; when called, where it has no finite value.
-    """
-    if not isinstance(given, str):
-        return given
-    values = formula(given, key, ("x", "y", "z")[:d])
-    return lambda places: values(*places.T)
+def _boundary(table: TransportBoundaryTable) -> Value | float | FixedFlux | None:
+    """Return what a patch is given: the scalar, what diffuses in, or None."""
+    return FixedFlux(table.value) if table.type == "flux" else table.value

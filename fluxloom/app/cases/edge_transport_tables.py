@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.strategy_tables import strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = [
     "EdgeTransportCase", "InitialScalarTable", "TransportBoundaryTable", "TransportSchemeTable", "TransportTable",
 ]  # fmt: skip
-
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 
 class TransportTable(GivenVelocityTable):
@@ -31,15 +29,15 @@ class TransportTable(GivenVelocityTable):
     velocity
         A number a dimension, m/s; at rest by default.
     velocity_x, velocity_y, velocity_z
-        Instead: formulas in x, y and z; zero by default.
+        Instead: numbers, formulas in x, y, z and t, or tables; zero by default.
     diffusivity
-        m^2/s: a number, or a formula in x, y and z.
+        m^2/s: a number, a formula in x, y, z and t, or a table.
     source
-        Of the scalar, a second: a number, or a formula.
+        Of the scalar, a second: a number, a formula, or a table.
     """
 
-    diffusivity: Annotated[float, Field(ge=0)] | InSpace = 0.0
-    source: float | InSpace = 0.0
+    diffusivity: Annotated[Any, ValueKey(ge=0)] = 0.0
+    source: Annotated[Any, ValueKey()] = 0.0
 
     @model_validator(mode="after")
     def _consistent(self) -> TransportTable:
@@ -55,10 +53,10 @@ class InitialScalarTable(StartTable):
     Attributes
     ----------
     scalar
-        A number, or a formula in x, y and z.
+        A number, a formula in x, y and z, or a table.
     """
 
-    scalar: float | InSpace = 0.0
+    scalar: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
 
     @model_validator(mode="after")
     def _one_start(self) -> InitialScalarTable:
@@ -72,19 +70,20 @@ class TransportBoundaryTable(Table):
     Attributes
     ----------
     type
-        ``"given"``: the scalar is; where such patches meet, the later one of the file counts. ``"free"``: nothing
-        diffuses through the patch, and what flows in or out is the scalar itself.
+        ``"given"``: the scalar is; where such patches meet, the later one of the file counts. ``"flux"``: what diffuses
+        in through the patch is, diffusivity times the slope. ``"free"``: nothing diffuses through it, and what flows in
+        or out is the scalar itself.
     value
-        Of a given scalar: a number, or a formula in x, y and z.
+        Of a given scalar or flux: a number, a formula in x, y, z and t, or a table.
     """
 
-    type: Literal["given", "free"]
-    value: float | InSpace | None = None
+    type: Literal["given", "flux", "free"]
+    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
 
     @model_validator(mode="after")
     def _consistent(self) -> TransportBoundaryTable:
-        if self.type == "given" and self.value in (None, ""):
-            raise ValueError('type = "given" needs value: a number, or a formula as "sin(pi * y)"')
+        if self.type != "free" and self.value is None:
+            raise ValueError(f'type = "{self.type}" needs value: a number, or a formula as "sin(pi * y)"')
         if self.type == "free" and self.value is not None:
             raise ValueError('type = "free" has no value; type = "given" has')
         return self

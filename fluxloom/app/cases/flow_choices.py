@@ -10,7 +10,10 @@ import numpy.typing as npt
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
 )
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.flows.given import check_value
+from fluxloom.fv.given import given_values
 from fluxloom.fv.place_noise import place_noise
 
 __all__ = ["initial_velocity", "velocity_noise"]
@@ -20,7 +23,15 @@ Array = npt.NDArray[np.float64]
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    smooth, noise = given_velocity(table, "initial", d), velocity_noise(table, d)
+    parts, noise = velocity_values(table, "initial", d), velocity_noise(table, d)
+
+    def smooth(places: Array) -> Array:
+        try:
+            check_value("initial.velocity", parts, places, d)
+        except SolverError as error:
+            raise CaseError(str(error)) from None
+        return given_values("initial", parts, places, d)
+
     return smooth if noise is None else lambda places: smooth(places) + noise(places)
 
 

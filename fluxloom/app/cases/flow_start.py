@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable
-from fluxloom.app.cases.wall_motion import given_velocity
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
@@ -48,8 +48,8 @@ def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Bo
         return own
     check_length(f"boundary.{name}.velocity", len(table.velocity), d)
     if kind in ("wall", "inflow"):
-        formulas = given_velocity(table, f"boundary.{name}", d)
-        if kind == "wall":
-            return NoSlip(formulas if table.motion() else tuple(table.velocity))
-        return Inflow(tuple(table.velocity) if table.velocity else formulas)
-    return Outflow() if kind == "outflow" else Symmetry()
+        velocity = tuple(table.velocity)
+        if table.motion():
+            velocity = velocity_values(table, f"boundary.{name}", d)
+        return NoSlip(velocity) if kind == "wall" else Inflow(velocity)
+    return Outflow(getattr(table, "pressure", 0.0)) if kind == "outflow" else Symmetry()

@@ -74,7 +74,10 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
     d = domain.volumes.dimension
     for name in ("force", "gravity", "mean_velocity"):
         check_length(f"fluid.{name}", len(getattr(fluid, name)), d)
-    keys = {"start": "initial", "iterations": "pressure.iterations", "dt": "time.dt"}
+    keys = {
+        "force": "fluid.force", "scalars": "scalar", "start": "initial", "iterations": "pressure.iterations",
+        "dt": "time.dt",
+    }  # fmt: skip
     with by_key(other=pressure.named, of_mesh=f'pressure.solver = "{pressure.kind}"', **keys):
         flow = Incompressible(
             domain, context, viscosity=fluid.viscosity,

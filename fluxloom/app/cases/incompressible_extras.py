@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.strategy_tables import OrOthers
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ScalarBoundaryTable", "ScalarTable"]
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Kind = Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
 
 
@@ -26,17 +25,17 @@ class ScalarBoundaryTable(Table):
         ``"value"``, ``"flux"`` (into the fluid, its diffusivity times the slope), ``"adiabatic"``, ``"outflow"`` or
         ``"symmetry"``.
     value
-        Of the scalar, or of the flux: a formula in x, y and z.
+        Of the scalar, or of the flux: a number, a formula in x, y, z and t, or a table.
     """
 
     type: Kind
-    value: InSpace = ""
+    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalarBoundaryTable:
-        if self.type in ("value", "flux") and not self.value:
-            raise ValueError('give value, a formula in quotes as "1"')
-        if self.type not in ("value", "flux") and self.value:
+        if self.type in ("value", "flux") and self.value is None:
+            raise ValueError('give value, a formula in quotes as "sin(t)", or a number')
+        if self.type not in ("value", "flux") and self.value is not None:
             raise ValueError(f'type = "{self.type}" has no value')
         return self
 
@@ -49,7 +48,8 @@ class ScalarTable(Table):
     diffusivity
         Of molecules.
     initial, source
-        At the start, and what comes in unit time: formulas in x, y and z.
+        At the start, and what comes in unit time: numbers, formulas in x, y and z, that of the source in t too, or
+        tables.
     turbulent_prandtl
         By which an eddy viscosity is divided.
     expansion, reference
@@ -62,8 +62,8 @@ class ScalarTable(Table):
     """
 
     diffusivity: Annotated[float, Field(ge=0)]
-    initial: InSpace = ""
-    source: InSpace = ""
+    initial: Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)] = 0.0
+    source: Annotated[Any, ValueKey(blank=True)] = 0.0
     turbulent_prandtl: Annotated[float, Field(gt=0)] = 0.85
     expansion: float = 0.0
     reference: float = 0.0

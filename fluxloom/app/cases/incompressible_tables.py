@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -13,9 +13,10 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
 )
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
 from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -32,6 +33,9 @@ __all__ = [
 ]  # fmt: skip
 
 Vector = Annotated[list[float], Field(max_length=3)]
+Values = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
+AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)]
+Given = Annotated[Any, ValueKey(blank=True)]
 Kind = Literal["wall", "inflow", "outflow", "symmetry"]
 
 
@@ -43,7 +47,7 @@ class FluidTable(Table):
     viscosity
         Kinematic.
     force
-        Acceleration, a number a dimension; empty: none.
+        Acceleration, a value a dimension: numbers, formulas in x, y, z and t, or tables; empty: none.
     mean_velocity
         Of the whole volume, a number a dimension: the force is chosen anew at every step such that it stays so; a
         component that is zero here has no force. Empty: the force is `force`.
@@ -52,7 +56,7 @@ class FluidTable(Table):
     """
 
     viscosity: Annotated[float, Field(ge=0)]
-    force: Vector = Field(default=[])
+    force: Values = Field(default=[])
     mean_velocity: Vector = Field(default=[])
     gravity: Vector = Field(default=[])
 
@@ -71,16 +75,16 @@ class InitialVelocityTable(StartTable):
     Attributes
     ----------
     velocity_x, velocity_y, velocity_z
-        Formulas in x, y and z.
+        Numbers, formulas in x, y and z, or tables.
     noise
         Random numbers of this size, as large as it at most, are added to each component in each cell.
     seed
         Of the random numbers; with the place it decides on them, however the mesh is divided among ranks.
     """
 
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
+    velocity_x: AtStart = 0.0
+    velocity_y: AtStart = 0.0
+    velocity_z: AtStart = 0.0
     noise: Annotated[float, Field(ge=0)] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
@@ -98,12 +102,15 @@ class GivenVelocityTable(MotionTable):
     velocity
         Of a wall that slides along itself, or of the inflow: a number a dimension.
     velocity_x, velocity_y, velocity_z
-        Instead: formulas in x, y and z; zero by default.
+        Instead: numbers, formulas in x, y, z and t, or tables; zero by default.
     spin, spin_centre
-        Of a wall that turns instead: its angular velocity, and a place on the axis.
+        Of a wall that turns instead: its angular velocity, numbers or formulas in t, and a place on the axis.
     """
 
     velocity: Vector = Field(default=[])
+    velocity_x: Given = 0.0
+    velocity_y: Given = 0.0
+    velocity_z: Given = 0.0
 
     def check_velocity(self, kind: str) -> None:
         """Raise `ValueError` unless the velocity fits the type of the boundary."""
@@ -125,14 +132,19 @@ class FlowBoundaryTable(GivenVelocityTable):
     Attributes
     ----------
     type
-        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero) or ``"symmetry"``.
+        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is) or ``"symmetry"``.
+    pressure
+        Kinematic, of an outflow: a number, a formula in x, y, z and t, or a table; zero by default.
     """
 
     type: Kind
+    pressure: Given = 0.0
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowBoundaryTable:
         self.check_velocity(self.type)
+        if self.type != "outflow" and self.changed(("pressure",)):
+            raise ValueError(f'type = "{self.type}" has no pressure; type = "outflow" has')
         return self
 
 

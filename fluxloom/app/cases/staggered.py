@@ -65,7 +65,7 @@ class StaggeredApplication:
         d = grid.dimension
         check_length("fluid.force", len(fluid.force), d)
         check_length("fluid.mean_velocity", len(fluid.mean_velocity), d)
-        with by_key(other="fluid, pressure", start="initial", dt="time.dt"):
+        with by_key(other="fluid, pressure", force="fluid.force", start="initial", dt="time.dt"):
             flow = Staggered(
                 grid, context, viscosity=fluid.viscosity,
                 boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},

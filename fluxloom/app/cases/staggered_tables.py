@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
 from fluxloom.app.strategy_tables import Chosen
 from fluxloom.app.tables import Table
+from fluxloom.app.value_keys import ValueKey
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
@@ -92,14 +93,14 @@ class StaggeredFluidTable(Table):
     viscosity
         Kinematic.
     force
-        Acceleration, a number a dimension; empty: none.
+        Acceleration, a value a dimension: numbers, formulas in x, y, z and t, or tables; empty: none.
     mean_velocity
         Of the whole volume, a number a dimension, of which one is not zero, along a periodic direction: the force keeps
         it. Empty: the force is ``force``.
     """
 
     viscosity: Number
-    force: Vector = Field(default=[])
+    force: Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)] = Field(default=[])
     mean_velocity: Vector = Field(default=[])
 
     @model_validator(mode="after")

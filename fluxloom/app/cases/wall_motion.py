@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,11 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.tables import Table
 from fluxloom.core.errors import CaseError
-from fluxloom.values.expressions import formula
-from fluxloom.values.value import Formula
+from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts", "velocity_values",
+    "VELOCITY_KEYS", "Listed", "MotionTable", "velocity_texts", "velocity_values",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -98,14 +96,12 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
     return tuple(turned[:d])
 
 
-def velocity_values(table: Table, key: str, d: int) -> tuple[Formula, ...]:
-    """Return the components of the velocity that formulas describe, in space and time."""
-    return tuple(Formula(text) for text in velocity_texts(table, key, d))
+def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
+    """Return the components of the velocity of a table as values in space and time.
 
-
-def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
-    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    variables = ("x", "y", "z")[:d]
-    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
-    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
-    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
+    Raises
+    ------
+    CaseError
+        As `velocity_texts`; for a formula in z on a mesh of two dimensions.
+    """
+    return tuple(value_of(one) for one in velocity_texts(table, key, d))

@@ -341,7 +341,7 @@ def test_mistakes_found_when_building_have_a_line(
 @pytest.mark.parametrize(
     ("value", "expected"),
     [("-0.01", "must be at least 0, got -0.01"), ("nan", "must be a finite number, got nan"),
-     ('"log("', "'log(' is not an expression"), ("[1]", "must be a number, got an array")],
+     ('"log("', "'log(' is not an expression"), ("[1]", "must be a number, a formula in quotes or a table")],
 )  # fmt: skip
 def test_one_line_for_what_is_a_number_or_a_formula(channel: Write, value: str, expected: str) -> None:
     with pytest.raises(CaseError) as caught:

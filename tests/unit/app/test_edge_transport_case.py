@@ -280,11 +280,11 @@ def test_mistakes_of_the_file(plume: Write, old: str, new: str, expected: str) -
     ("changes", "expected"),
     [
         ((("[boundary.ymax]", "[boundary.ymx]"),), "boundary: the mesh has no patch 'ymx'; did you mean 'ymax'?"),
-        (((YMAX, ""),), "boundary: the patch 'ymax' has none; add a table [boundary.ymax] with a type (given or free)"),
+        (((YMAX, ""),), "the patch 'ymax' has none; add a table [boundary.ymax] with a type (given, flux or free)"),
         ((('kind = "triangle"\n', ""), ("perturb = 0.2\n", "")), "mesh: "),
         ((("velocity = [1.0, 0.25]", "velocity = [1]"),), "transport.velocity: 2 numbers are wanted, as the mesh has"),
         ((("velocity = [1.0, 0.25]", 'velocity_z = "1"'),), "transport.velocity_z: the mesh has 2 dimensions"),
-        ((("(1 + x)", "(x - 1)"),), "transport: diffusivity: numbers of at least 0 are wanted, the least one is -0.01"),
+        ((("(1 + x)", "(x - 1)"),), "transport.diffusivity: '0.01 * (x - 1)' is -0.01 at (0, 0); at least 0 is wanted"),
         ((("sin(pi * y)", "1 / y"),), "boundary.xmin.value: '1 / y' is inf at (0, 0)"),
         ((('scalar = "exp(', 'scalar = "log(0 * x) + exp('),), "initial.scalar: "),
         ((('source = "y"', 'source = "z"'),), "transport.source: "),

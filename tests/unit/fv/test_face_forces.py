@@ -43,7 +43,8 @@ def matrices(volumes: ControlVolumes) -> FlowMatrices:
     """Return those of a flow with all kinds of boundaries."""
     kinds = np.resize(np.array([-1, 0, 1], dtype=np.int32), volumes.elements - volumes.cells)
     given = np.zeros((kinds.size, volumes.dimension))
-    return FlowMatrices(volumes, FlowConditions((Outflow(), Symmetry()), kinds, given))
+    varies = np.zeros(kinds.size, dtype=bool)
+    return FlowMatrices(volumes, FlowConditions((Outflow(), Symmetry()), kinds, given, varies))
 
 
 @pytest.mark.parametrize("name", MESHES)

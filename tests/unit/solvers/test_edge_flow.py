@@ -168,7 +168,7 @@ def test_stable_steps(context: fl.Context) -> None:
      (lambda c: flow_on(c).step("a"), "dt: a positive number is wanted, not 'a'"),  # pyright: ignore[reportArgumentType]
      (lambda c: flow_on(c).stable_step(-1.0), "courant: a positive number is wanted, not -1.0"),
      (lambda c: flow_on(c, nu=np.nan), "viscosity: nan is not finite"),
-     (lambda c: flow_on(c, nu="a"), "viscosity: a number is wanted, or a function .* not 'a'"),
+     (lambda c: flow_on(c, nu=["a"]), r"viscosity: a number, a formula .* is wanted, not \['a'\]"),
      (lambda c: flow_on(c, force=1.0), "force: a vector of 2 components is wanted"),
      (lambda c: flow_on(c).initialise(lambda x: x + np.inf), r"velocity: .* at the place \(.*\) is not finite"),
      (lambda c: flow_on(c, SURPLUS).initialise(), r"boundaries: the given velocities let 0\..* more in, and no patch"),
