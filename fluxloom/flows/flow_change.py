@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.dsl.chain import Chain
@@ -46,23 +43,26 @@ class Change:
 
     def __init__(self, velocity: Dat, weight: Dat, volume: float) -> None:
         context = velocity.set.context
-        self._velocity, self._weight, self._volume = velocity, weight, volume
-        self._before = Dat(velocity.set, velocity.read(), name="u_before")
-        self._total = Global(context, 0.0, name="change")
-        measure = Loop(change, velocity.set, velocity, weight, self._before, self._total, d=velocity.dim)
-        self.chain = Chain([Reset(self._total), measure], name="change")
-        self.speed = self._speed(velocity.read())
+        before = Dat(velocity.set, velocity.read(), name="u_before")
+        self._total, self._volume = Global(context, 0.0, name="change"), volume
+        self._measure = Loop(change, velocity.set, velocity, weight, before, self._total, d=velocity.dim)
+        self.chain = Chain([Reset(self._total), self._measure], name="change")
+        self.speed = self._speed(velocity, weight)
 
     def begin(self) -> None:
         """Measure the next step from the values that there are now. Collective."""
-        now = self._velocity.read()
-        self._before.write(now)
-        self.speed = self._speed(now)
+        velocity, weight, before = (argument.data for argument in self._measure.bound.arguments[:3])
+        assert isinstance(velocity, Dat)
+        assert isinstance(weight, Dat)
+        assert isinstance(before, Dat)
+        before.write(velocity.read())
+        self.speed = self._speed(velocity, weight)
 
-    def _speed(self, now: npt.NDArray[Any]) -> float:
+    def _speed(self, velocity: Dat, weight: Dat) -> float:
         """Return the root mean square of the velocity."""
-        energy = float((self._weight.read().reshape(-1) * (now.reshape(len(now), -1) ** 2).sum(axis=1)).sum())
-        return float(np.sqrt(self._velocity.set.context.comm.reduce(np.array([energy]), "sum")[0] / self._volume))
+        now = velocity.read()
+        energy = float((weight.read().reshape(-1) * (now.reshape(len(now), -1) ** 2).sum(axis=1)).sum())
+        return float(np.sqrt(velocity.set.context.comm.reduce(np.array([energy]), "sum")[0] / self._volume))
 
     def measured(self, dt: float) -> float:
         """Return it for a step of ``dt`` that has just been made."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,15 +33,30 @@ from fluxloom.run.results.folder import CHECKPOINT, RECORD
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
-    from fluxloom.run.flow_run import FlowRun
 
-__all__ = ["Correction", "Found", "Rebuild", "Start", "StartFields", "is_result"]
+__all__ = ["Correction", "Found", "Rebuild", "Rebuilt", "Start", "StartFields", "is_result"]
 
 Array = npt.NDArray[np.float64]
 Fields = Mapping[str, Array]
 
-Rebuild = Callable[[Mapping[str, Any]], "FlowRun[Any]"]
+
+class Rebuilt(Protocol):
+    """A run that has been built again, as `fluxloom.run.flow_run.FlowRun` is."""
+
+    flow: Any
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh."""
+        ...
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the fields of all cells or points."""
+        ...
+
+
+Rebuild = Callable[[Mapping[str, Any]], Rebuilt]
 """Returns the run of a case, as a checkpoint has its tables, in its initial state, on a rank alone."""
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -115,7 +130,7 @@ class Start:
     Parameters
     ----------
     path
-        Of the result; also what has a ``folder``.
+        Of the result; also what `fluxloom.run.run.run` has returned.
     comm
         The ranks of the flow that starts.
     outside
@@ -148,7 +163,10 @@ class Start:
         rebuild: Rebuild | None = None, case: Mapping[str, Any] | None = None,
         noise: Callable[[Array], Array] | None = None,
     ) -> None:  # fmt: skip
-        self.path, self.comm = Path(getattr(path, "folder", path)), comm
+        path = getattr(path, "directory", path)
+        if path is None:
+            raise SolverError("start: that run has written nothing: give it a directory")
+        self.path, self.comm = Path(path), comm
         self._outside, self._rebuild, self._case = outside, rebuild, case
         self._noise = noise
         self._state: StateFile | None = None
