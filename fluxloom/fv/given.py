@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.values.value import Value, has_values, value_of, vector_of
 
@@ -41,9 +41,12 @@ def parts_of(given: Given, components: int = 0, what: str = "") -> tuple[Value, 
     Raises
     ------
     SolverError
-        If there are others than as many.
+        If there are others than as many, or a formula is wrong.
     """
-    return vector_of(given, components, what) if components else (value_of(given, what),)
+    try:
+        return vector_of(given, components, what) if components else (value_of(given, what),)
+    except CaseError as error:
+        raise SolverError(f"{what}: {error}" if what else str(error)) from None
 
 
 def changes(given: Given | None) -> bool:

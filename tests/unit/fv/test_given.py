@@ -25,7 +25,9 @@ def test_values() -> None:
 @pytest.mark.parametrize(
     ("given", "components", "message"),
     [
-        ("warm", 0, r"it: a number is wanted, or a function that returns \(3,\) numbers for the places \(3, 2\)"),
+        ("warm", 0, "it: 'warm': unknown name 'warm'"),  # a formula
+        (["warm"], 0, "it: a number"),
+        ((), 0, r"it: a number is wanted, or a function that returns \(3,\) numbers for the places \(3, 2\)"),
         ((1.0, 2.0), 0, "it: a number is wanted"),
         (lambda x: x[:2, 0], 0, "it: a number is wanted"),
         ((1.0, 2.0, 3.0), 2, r"it: a vector of 2 components is wanted, or a function that returns \(3, 2\) numbers"),
