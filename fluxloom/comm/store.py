@@ -227,7 +227,7 @@ class StoreReader:
             return self._checked(self._file, sound)
         except PermissionError:
             return "it may not be read: change its permissions", None, None
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
             return f"the checkpoint is cut off or damaged ({_reason(error)})", None, None
 
     @staticmethod

@@ -20,6 +20,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil_surface import AirfoilSurface
+from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_watch import airfoil_watch
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
@@ -104,7 +105,7 @@ class Airfoil(Flow):
         method: Partition = "auto",
         shares: Sequence[float] | None = None,
     ) -> None:
-        self.context = context = Context("cpu") if context is None else context
+        self.context = context = usual_context(context)
         self.constants, self._shape = constants or AirfoilConstants(), None
         if not isinstance(mesh, tuple | AirfoilMesh | RankedMesh):
             raise SolverError(f"mesh: two integers (i, j) are wanted, or an AirfoilMesh, not {mesh!r}")

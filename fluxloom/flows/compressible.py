@@ -23,7 +23,7 @@ from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.compressible_surface import CompressibleSurface
 from fluxloom.flows.conserved_start import conserving, state_names
-from fluxloom.flows.domain import MeshLike
+from fluxloom.flows.domain import MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import gas_quantities
 from fluxloom.flows.gas_watch import compressible_watch
@@ -139,7 +139,7 @@ class Compressible(Flow):
         rotation: Rotation | None = None,
         source: Source | None = None,
     ) -> None:
-        self.context = context = Context("cpu") if context is None else context
+        self.context = context = usual_context(context)
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
         gas, scheme = gas or Gas(), _scheme(scheme, flux, limiter, steps)
         turbulent = scheme.turbulence is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fluxloom.comm import detect
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     from fluxloom.fv.sectors import Sector
     from fluxloom.mesh.distribute import Partition
 
-__all__ = ["Domain", "MeshLike", "Misfit", "PatchError"]
+__all__ = ["Domain", "MeshLike", "Misfit", "PatchError", "usual_context"]
 
 _AWAY = 1e3
 """How far from the origin a mesh is, in its own sizes, before its round-off is looked at."""
 _LOST = 1e-11
 """Round-off of nodes over the smallest spacing that is told."""
+
+
+def usual_context(given: Context | None) -> Context:
+    """Return what a flow runs in: what is given, else the CPU, with the ranks of mpiexec where it has started some."""
+    return Context("cpu", comm=detect()) if given is None else given
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.edge_flow_surface import EdgeFlowSurface
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
@@ -81,7 +81,7 @@ class FlowOnPoints(FlowInTime):
             mesh.check_context(context)
             found = mesh
         else:
-            found = flow_points(mesh, Context("cpu") if context is None else context, boundaries)
+            found = flow_points(mesh, usual_context(context), boundaries)
         self._source, self.domain = found.kept(), found.points
         self.partition = self.domain.mesh.part.report()
         return self.domain

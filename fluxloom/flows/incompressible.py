@@ -15,7 +15,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
-from fluxloom.flows.domain import MeshLike
+from fluxloom.flows.domain import MeshLike, usual_context
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
@@ -168,7 +168,7 @@ class Incompressible(FlowInTime):
         pressure: Pressure | None = None,
         scalars: Sequence[Scalar] = (),
     ) -> None:
-        context = Context("cpu") if context is None else context
+        context = usual_context(context)
         domain = mesh if isinstance(mesh, FlowDomain) else flow_volumes(mesh, context, boundaries)
         how, solving = chosen("scheme", scheme, IncompressibleScheme), chosen("pressure", pressure, Pressure)
         lengths, cv = chosen("steps", steps, StepLengths).bounds(_COURANT, _DIFFUSION), domain.volumes

@@ -19,6 +19,7 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
 from fluxloom.flows.lattice_fields import LatticeFields, look_at
@@ -109,7 +110,7 @@ class Lattice(Flow):
     ) -> None:  # fmt: skip
         if len(cells) != units.dimension:
             raise SolverError(f"cells={tuple(cells)}: {units.dimension} numbers are wanted, as units.lower has them")
-        self.context = context if context is not None else Context()
+        self.context = usual_context(context)
         self.units, self.numerics, self._every = units, numerics, look
         sides, solids = boundaries or {}, bodies or {}
         self.closed = not solids and particles is None and all(isinstance(one, NoSlip | Slip) for one in sides.values())

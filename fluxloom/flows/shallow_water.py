@@ -20,7 +20,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
-from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
@@ -189,7 +189,7 @@ class ShallowWater(Flow):
         fused: bool = True,
         dtype: npt.DTypeLike = "float64",
     ) -> None:
-        where = Context("cpu") if context is None else context
+        where = usual_context(context)
         domain = mesh if isinstance(mesh, WaterDomain) else water_mesh(mesh, where, boundaries or {})
         self.context = domain.mesh.context
         if context is not None and context is not self.context:

@@ -17,6 +17,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
     COMPONENTS,
@@ -140,7 +141,7 @@ class Staggered(FlowInTime):
     ) -> None:
         _check_values(grid, boundaries or {}, force)
         self.solver = solver = Solver(
-            Context("cpu") if context is None else context, grid, viscosity, boundaries, force=force, scheme=scheme,
+            usual_context(context), grid, viscosity, boundaries, force=force, scheme=scheme,
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
         solver.initialise(_start(start, solver.context.comm))

@@ -24,6 +24,8 @@ def run(name: str, iterations: int, threads: int = 0) -> float:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.name)
 def test_examples_are_correct(path: Path) -> None:
+    if path.name == "monai.toml":
+        pytest.skip("its series is read with it, which is of the reference data: tested in test_monai.py")
     case, application = load_case(path)
     assert case.case.name == path.stem
     given = getattr(case.mesh, "file", "") or getattr(getattr(case.mesh, "gmsh", None), "file", "")
