@@ -193,8 +193,9 @@ class EdgeFlow(FlowOnPoints):
         """Take the velocity of another result.
 
         From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
-        tracked, are taken as they are; not where boundaries change in time and the time is not kept. Else the velocity is linear, and made free of divergence; the pressure is that
-        of a start (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
+        tracked, are taken as they are; not where boundaries change in time and the time is not kept. Else the velocity
+        is linear, and made free of divergence; the pressure is that of a start
+        (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
         """
         solver, loops = self.solver, self.solver.loops
         dats = {"u": loops.u, "p": loops.p, "hat": loops.hat, "slope": loops.slope, "sums": loops.sums}
