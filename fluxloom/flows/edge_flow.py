@@ -193,19 +193,21 @@ class EdgeFlow(FlowOnPoints):
         """Take the velocity of another result.
 
         From a checkpoint on the same mesh with the same boundaries, velocity and pressure, and subscales that are
-        tracked, are taken as they are. Else the velocity is linear, and made free of divergence; the pressure is that
-        of a start (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
+        tracked, are taken as they are; not where boundaries change in time and the time is not kept. Else the velocity
+        is linear, and made free of divergence; the pressure is that of a start
+        (`fluxloom.solvers.edge_flow.EdgeFlow.initialise`).
         """
         solver, loops = self.solver, self.solver.loops
         dats = {"u": loops.u, "p": loops.p, "hat": loops.hat, "slope": loops.slope, "sums": loops.sums}
         if isinstance(tracked := loops.subscales, TrackedSubscales):
             dats |= {"subscales.s": tracked.s, "subscales.rate": tracked.rate}
         dats = {f"run.flow.solver.loops.{name}": dat for name, dat in dats.items()}
-        if start.held(dats, "mesh", "boundary"):
-            solver.take()
+        time = start.clock[0]
+        if (start.keeps or not loops.boundary.varying) and start.held(dats, "mesh", "boundary"):
+            solver.take(time)
         else:
             values = start.velocity(loops.places)
-            solver.initialise(lambda _: values).require("the pressure of the start")
+            solver.initialise(lambda _: values, time).require("the pressure of the start")
         if self.lengths.dt:
             solver.prepare(self.lengths.dt)
 

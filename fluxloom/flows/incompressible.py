@@ -51,6 +51,7 @@ from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
+from fluxloom.solvers.flow_given import changing_patches
 from fluxloom.solvers.flow_gradient import VelocityGradient
 from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 from fluxloom.solvers.flow_scalar import Scalar
@@ -214,18 +215,21 @@ class Incompressible(FlowInTime):
     def _take(self, start: Start) -> None:
         """Take velocity and scalars of another result; scalars that it has not stay as they are.
 
-        From a checkpoint on the same mesh with the same boundaries, velocities at faces are taken as they are too. Else
-        velocities are linear, and made free of divergence; scalars are bounded by those around them.
+        From a checkpoint on the same mesh with the same boundaries, velocities at faces are taken as they are too; not
+        where boundaries change in time and the time is not kept. Else velocities are linear, and made free of
+        divergence; scalars are bounded by those around them.
         """
         solver, cv = self.solver, self.solver.volumes
         places, names = cv.centres[: cv.owned], tuple(solver.scalars.all)
-        if start.held({"run.flow.solver.u": solver.u, "run.flow.solver.us": solver.us}, "mesh", "boundary", "space"):
+        time, steady = start.clock[0], not changing_patches(solver.boundaries)
+        dats = {"run.flow.solver.u": solver.u, "run.flow.solver.us": solver.us}
+        if (start.keeps or steady) and start.held(dats, "mesh", "boundary", "space"):
             kept = {name: one for name, one in solver.scalars.all.items() if start.held(
                 {f"run.flow.solver.scalars.all[{name}].theta": one.theta}, "mesh", "boundary")}  # fmt: skip
-            solver.take({name: one.values() for name, one in kept.items()})
+            solver.take({name: one.values() for name, one in kept.items()}, time)
         else:
             scalars = start.at(places, (), optional=names, bounded=True) if names else {}
-            solver.initialise(lambda _: start.velocity(places), scalars).require("the pressure of the start")
+            solver.initialise(lambda _: start.velocity(places), scalars, time).require("the pressure of the start")
 
     # ------------------------------------------------------------------------------------- advance
     def _bounded(self) -> bool:

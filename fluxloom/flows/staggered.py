@@ -163,7 +163,7 @@ class Staggered(FlowInTime):
             found = [start.velocity(at[a])[:, a].reshape(lines[0].shape) for a, lines in enumerate(places)]
         else:
             found = [v + start.noise(at[a])[:, a].reshape(v.shape) for a, v in enumerate(found)]
-        solver.initialise(found)
+        solver.initialise(found, start.clock[0])
 
     def _between_faces(self, start: Start) -> list[npt.NDArray[np.float64]] | None:
         """Return the velocity of a checkpoint of a grid of the same box; None: it is of something else."""

@@ -132,7 +132,7 @@ class Transport(FlowOnPoints):
     def _take(self, start: Start) -> None:
         """Take the scalar of another result, bounded by those around it."""
         solver = self.solver
-        solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"])
+        solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"], start.clock[0])
 
     # ------------------------------------------------------------------------------------- advance
     def _largest_step(self) -> float:

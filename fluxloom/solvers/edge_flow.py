@@ -154,13 +154,15 @@ class EdgeFlow:
         """That of the pressure, of the last step."""
         return self.loops.matrix
 
-    def initialise(self, velocity: Field = ()) -> Status:
+    def initialise(self, velocity: Field = (), time: float = 0.0) -> Status:
         """Set the velocity, with that of the boundary, and take from it what has divergence.
 
         Parameters
         ----------
         velocity
             ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; m/s.
+        time
+            At which the flow starts, s: what is given is that of then.
 
         Returns
         -------
@@ -178,9 +180,12 @@ class EdgeFlow:
                 f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
                 "patch is an outflow, where the flow is free"
             )
-        loops.begin()
-        values = vectors("velocity", velocity, loops.places)
-        values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
+        loops.begin(time)
+        loops.check(time)
+        if loops.pressures is not None:
+            loops.pressures.acting.value = 0.0
+        values, given = vectors("velocity", velocity, loops.places), loops.given.read()[held.points]
+        values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + given
         loops.u.write(values)
         loops.hat.write(values)
         for dat in (loops.p, loops.rise, loops.slope):
@@ -196,7 +201,7 @@ class EdgeFlow:
         loops.begin_pressure()
         if loops.pressures is not None and status.converged:
             status = self._initial_pressure()
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt = time, 0, 0.0
         if not status.converged:
             return status
         return loops.subscales.begin(status, lambda: self.stable_step(1.0), self._solve)
@@ -217,13 +222,15 @@ class EdgeFlow:
         loops.show()
         return status
 
-    def take(self) -> None:
-        """Begin with velocity and pressure that something has set, with what belongs to them; the time is 0."""
+    def take(self, time: float = 0.0) -> None:
+        """Begin at a time, s, with velocity and pressure that something has set, with what belongs to them."""
         loops = self.loops
+        loops.begin(time)
+        loops.check(time)
         loops.old.write(loops.u.read())
         loops.rise.write(0.0)
         loops.show()
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt = time, 0, 0.0
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

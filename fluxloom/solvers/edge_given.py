@@ -113,7 +113,9 @@ class EdgeVelocities:
             )
 
     def update(self, time: float) -> None:
-        """Make them those of a time."""
+        """Make them those of a time, of which `check` is told. Collective."""
         for values in self._values:
             values.update(time)
+        for look in self._looks:
+            look()
         self.prepare(time, time)

@@ -295,14 +295,13 @@ class EdgeLoops:
             field.check()
         self.velocities.check(time)
 
-    def begin(self) -> None:
-        """Make all that is given that of the start."""
+    def begin(self, time: float) -> None:
+        """Make all that is given that of the start. Collective."""
         for field in self._fields:
-            field.update(0.0)
-        self.velocities.update(0.0)
+            field.update(time)
+        self.velocities.update(time)
         if self.pressures is not None:
-            self.pressures.prepare(0.0)
-            self.pressures.acting.value = 0.0
+            self.pressures.prepare(time)
 
     def _subgrid(self) -> list[Loop]:
         """Return the loops from the velocity to the viscosity."""

@@ -265,7 +265,7 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self._begin(given_values("scalar", scalar, self.places))
+        self._begin(given_values("scalar", scalar, self.places), 0.0)
         if self._asked is None:
             if not starts_with_a_jump(self, scalar, self._patches):
                 self.bounded = None
@@ -274,17 +274,17 @@ class EdgeTransport(SolvedDirectly):
             self._made = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
-    def _begin(self, scalar: Array) -> None:
-        """Set the scalar, and what is given at the start. Collective."""
+    def _begin(self, scalar: Array, time: float) -> None:
+        """Set the scalar, and what is given at a time. Collective."""
         self.c.write(scalar)
-        self.values.start()
+        self.values.update(time)
         for field in self._fields:
-            field.update(0.0)
+            field.update(time)
         if self.held is not None:
             Loop(kernels.hold, self.held, self.given, self.c, name="hold")()
 
-    def take(self, scalar: Array) -> None:
-        """Set the scalar to values of the points of this rank, ``(n,)``, of another run; the time is 0.
+    def take(self, scalar: Array, time: float = 0.0) -> None:
+        """Set the scalar to values of the points of this rank, ``(n,)``, of another run, with what is given at a time.
 
         Nothing says whether it jumped at its start: where it is left open whether it is bounded, it is.
 
@@ -293,10 +293,10 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If there is not one finite value for each point.
         """
-        self._begin(given_values("scalar", lambda _places: scalar, self.places))
+        self._begin(given_values("scalar", lambda _places: scalar, self.places), time)
         if self._asked is None and self.bounded is None:
             self.bounded, self._made = BoundedTransport(self), None
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt = time, 0, 0.0
 
     def step(self, dt: float) -> None:
         """Advance by ``dt``.

@@ -82,10 +82,10 @@ class ScalarValues:
         for values in self._values:
             values.check()
 
-    def start(self) -> None:
-        """Make them those of the start."""
+    def update(self, time: float) -> None:
+        """Make them those of a time."""
         for values in self._values:
-            values.update(0.0)
+            values.update(time)
 
 
 class ScalarSources:

@@ -125,6 +125,11 @@ class GivenVelocities:
         for values in self._values:
             values.prepare([time])
 
+    def update(self, time: float) -> None:
+        """Make them those of a time. Collective."""
+        for values in self._values:
+            values.update(time)
+
     def check(self, time: float) -> None:
         """Look at what the loops have found. Collective.
 

@@ -291,11 +291,11 @@ class FlowScalar:
         resets = [Reset(self._sums), Reset(self._low, NOTHING_YET), Reset(self._high, -NOTHING_YET)]
         self._content = Chain([*resets, content], name=f"{self.scalar.name}.content")
 
-    def initialise(self, values: Field | None = None) -> None:
-        """Set the values of the cells, by default to those that `Scalar` says, and those of the boundary."""
+    def initialise(self, values: Field | None = None, time: float = 0.0) -> None:
+        """Set the values of the cells, by default to those that `Scalar` says, and those of the boundary at a time."""
         self.theta.write(self._of_cells(f"{self.what}: initial", self.scalar.initial if values is None else values))
         for given in self._given:
-            given.update(0.0)
+            given.update(time)
         for loop in self.boundary(self.theta):
             loop()
 
@@ -429,8 +429,8 @@ class FlowScalars:
         bounded = [scalar.bounded for scalar in self.all.values() if scalar.bounded is not None]
         return [loop for one in bounded for loop in one.limit(out, step)]
 
-    def initialise(self, values: Mapping[str, Array]) -> None:
-        """Set all to what they start from: values of the cells by name, else those that `Scalar` says."""
+    def initialise(self, values: Mapping[str, Array], time: float = 0.0) -> None:
+        """Set all to what they start from at a time: values of the cells by name, else those that `Scalar` says."""
         for name, scalar in self.all.items():
             given = values.get(name)
-            scalar.initialise(None if given is None else lambda _places, given=given: given)
+            scalar.initialise(None if given is None else lambda _places, given=given: given, time)

@@ -230,7 +230,8 @@ class Incompressible:
     def _dats(self) -> None:
         ctx, cv, d = self.context, self.volumes, self.dimension
         cells, elements, faces = self.spaces.cells, self.spaces.elements, self.spaces.faces
-        nothing = self._with_boundary(0.0)
+        nothing = np.zeros((cv.elements, d))
+        nothing[cv.cells :] = self.conditions.given
         self.u, self.old, self.ahead = (elements.dat(nothing, name) for name in ("u", "u_old", "u_ahead"))
         self.phi, self.b = ctx.dat(self.cells, name="phi"), ctx.dat(self.cells, name="b")
         self.us, self.us_old, self.us_ahead = (ctx.dat(self.faces, name=n) for n in ("u_s", "u_s_old", "u_s_ahead"))
@@ -246,14 +247,6 @@ class Incompressible:
         self.given = elements.dat(nothing, "given")
         self.acceleration = ctx.scalar(self.force, "force")
         self.step_length, self.share = ctx.scalar(0.0, "dt"), ctx.scalar(0.0, "share")
-
-    def _with_boundary(self, inside: npt.ArrayLike) -> Array:
-        """Return the given values of boundary elements, and others in the owned cells, ``(elements, d)``."""
-        cv = self.volumes
-        found = np.zeros((cv.elements, self.dimension))
-        found[: cv.owned] = inside
-        found[cv.cells :] = self.conditions.given
-        return found
 
     def _bind(self) -> None:
         known = self.matrices
@@ -387,8 +380,9 @@ class Incompressible:
 
     # ------------------------------------------------------------------------------------- running
     def initialise(
-        self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float], scalars: Mapping[str, Array] | None = None
-    ) -> Status:
+        self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float], scalars: Mapping[str, Array] | None = None,
+        time: float = 0.0,
+    ) -> Status:  # fmt: skip
         """Set the velocity in the cells, and project it onto fields without divergence.
 
         Parameters
@@ -397,44 +391,52 @@ class Incompressible:
             ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
         scalars
             Name to values of the owned cells, ``(cells,)``; of others those that `Scalar` says.
+        time
+            At which the flow starts: what is given at boundaries is that of then.
         """
         cv = self.volumes
         places = cv.centres[: cv.owned]
         values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
-        self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
+        self._begin(np.asarray(values, dtype=np.float64), scalars, time)
         self.phi.write(np.zeros(cv.owned))
-        self.scalars.initialise(scalars or {})
         self.scalars.act(0.0)
         self._forget()
-        self.given_velocities.prepare(0.0)
         self.project()
-        self.given_velocities.check(0.0)
+        self.given_velocities.check(time)
         with activity("initial velocity without divergence"):
             status = self._solved(first=True)
         self.after()
         self._forget()
         self.phi.write(np.zeros(cv.owned))
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt = time, 0, 0.0
         return status
 
-    def take(self, scalars: Mapping[str, Array] | None = None) -> None:
-        """Begin with the velocities that `u` and `us` have been set to, which have no divergence; the time is 0.
+    def _begin(self, inside: Array, scalars: Mapping[str, Array] | None, time: float) -> None:
+        """Set velocity and scalars of the cells, and all that is given to that of a time. Collective."""
+        self.given_velocities.update(time)
+        if self.given_forces is not None:
+            self.given_forces.prepare(time)
+        values = self.given.read()
+        values[self.spaces.inside] = inside
+        self.u.write(values)
+        self.scalars.initialise(scalars or {}, time)
+
+    def take(self, scalars: Mapping[str, Array] | None = None, time: float = 0.0) -> None:
+        """Begin with the velocities that `u` and `us` have been set to, which have no divergence.
 
         Those of the boundary are set here, as they are given. After `initialise`, which sets all else.
 
         Parameters
         ----------
-        scalars
+        scalars, time
             As `initialise` takes them.
         """
-        inside = self.u.read()[self.spaces.inside]
-        self.u.write(self._with_boundary(inside)[self.spaces.elements.owned])
-        self.scalars.initialise(scalars or {})
+        self._begin(self.u.read()[self.spaces.inside], scalars, time)
         self._forget()
         for loop in self._closing:
             loop()
         self.phi.write(np.zeros(self.volumes.owned))
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt = time, 0, 0.0
 
     def check_next(self) -> None:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""

@@ -158,7 +158,7 @@ class Staggered(SolvedDirectly):
         return Chain([Reset(f.energy), Reset(f.bulk), Reset(f.speed), Reset(f.imbalance), loop], name="sample")
 
     # ------------------------------------------------------------------------------------------ start
-    def initialise(self, velocity: Velocity | Sequence[Array]) -> None:
+    def initialise(self, velocity: Velocity | Sequence[Array], time: float = 0.0) -> None:
         """Set the velocity and make it free of divergence.
 
         Parameters
@@ -166,6 +166,13 @@ class Staggered(SolvedDirectly):
         velocity
             A function of places ``(n, d)`` that returns ``(n, d)``, or each component at its faces, as `faces` returns
             them. What passes sides with a given velocity is theirs.
+        time
+            At which the flow starts: what is given at sides is that of then.
+
+        Raises
+        ------
+        SolverError
+            If what is given then is not finite, or more comes in than goes out and nothing is open.
         """
         f, grid = self.fields, self.grid
         whole = np.zeros((*grid.full_shape, grid.dimension))
@@ -179,9 +186,10 @@ class Staggered(SolvedDirectly):
                 whole[window] = velocity[a]
         fixed_velocity(grid, self.boundaries, whole)
         f.u.write(whole)
-        self.time, self.steps, self.dt, self._before = 0.0, 0, 0.0, 0.0
-        self._give(self.stages[-1], 0.0, 0.0)
+        self.time, self.steps, self.dt, self._before = time, 0, 0.0, 0.0
+        self._give(self.stages[-1], time, time)
         self._advance(self.stages[-1], 0.0, 0.0, 0.0)
+        self._check(time)
         f.q.write(np.zeros(grid.full_shape))
         f.impulse.write(np.zeros(grid.full_shape))
 
@@ -211,7 +219,7 @@ class Staggered(SolvedDirectly):
             For a length that is not positive.
         """
         check_step(dt)
-        look = not self.steps or (self.steps + 1) % self.every == 0
+        look = not self._before or (self.steps + 1) % self.every == 0  # the first one here, of any number
         self._stages(dt, look)
         if look:
             self._change = float(np.sqrt(self.fields.change.value / self.grid.volume)) / self._part

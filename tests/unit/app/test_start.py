@@ -191,6 +191,33 @@ def test_time_and_steps(tmp_path: Path) -> None:
     assert times[0] > 0.0
 
 
+ONE_STEP: dict[str, dict[str, Any]] = {
+    "incompressible stages in time": {"pressure.rtol": 1e-12},
+    "edge_flow in time": {"pressure.rtol": 1e-12},
+    "staggered in time": {},
+    "edge_transport in time": {"scheme.bounded": True},
+}  # fmt: skip
+"""Cases whose steps need nothing of the one before."""
+
+
+@pytest.mark.parametrize("name", ONE_STEP)
+def test_what_depends_on_the_time_is_that_of_the_kept_time(name: str, tmp_path: Path) -> None:
+    """Boundaries, forces, pressures of outflows, sources: the next step is that of the run that goes on."""
+    changes = ONE_STEP[name] | {"time.dt": 0.004}
+    run_of(name, tmp_path, STEPS, changes)
+    whole = built(name, changes)
+    for _ in range(STEPS + 1):
+        whole.advance()
+    again = built(name, changes | {"initial": {"file": str(tmp_path), "keep_time": True}})
+    again.advance()
+    assert again.flow.time == pytest.approx(whole.flow.time, rel=1e-14)
+    assert np.isfinite(again.residual())
+    found = again.flow.fields()
+    for field, values in whole.flow.fields().items():
+        scale = np.abs(values).max()
+        np.testing.assert_allclose(found[field], values, rtol=0, atol=1e-9 * scale, err_msg=field)
+
+
 def run_path(directory: Path, name: str) -> Path:
     run_of(name, directory / name)
     return directory / name

@@ -15,6 +15,7 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_start import Start as LatticeStart
 from fluxloom.flows.lattice_units import Units
+from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.lbm.streaming import InPlace, Pull, Streaming
 from fluxloom.mesh.generate import box2d
 
@@ -143,3 +144,101 @@ def test_what_depends_on_the_time_has_its_values(tmp_path: Path) -> None:
     assert flow.time == pytest.approx(before.time, rel=1e-8)
     np.testing.assert_allclose(flow.fields()["rho"], before.flow.fields()["rho"], rtol=1e-8)
     np.testing.assert_allclose(flow.fields()["p"], before.flow.fields()["p"], rtol=1e-8)
+
+
+# ------------------------------------------------------------------------------- boundaries that change in time
+SIZE = 80.0
+"""Of a box so large that few steps reach t = 2."""
+
+Ends = dict[str, Any]
+
+
+def volumes(n: int, ends: Ends, where: fl.Context, start: tuple[float, ...]) -> Any:
+    return fl.Incompressible(box2d(n, n, (SIZE, SIZE)), where, viscosity=1.0, boundaries=ends, start=start,
+                             steps=fl.StepLengths(dt=0.5), pressure=fl.Pressure(stop=fl.Stop(rtol=1e-12)))  # fmt: skip
+
+
+def edges(n: int, ends: Ends, where: fl.Context, start: tuple[float, ...]) -> Any:
+    mesh = box2d(n, n, (SIZE, SIZE), kind="triangle")
+    return fl.EdgeFlow(mesh, where, viscosity=1.0, boundaries=ends, start=start, steps=fl.StepLengths(dt=0.5),
+                       stop=fl.Stop(rtol=1e-12))  # fmt: skip
+
+
+def staggered(n: int, ends: Ends, where: fl.Context, start: tuple[float, ...]) -> Any:
+    grid = StaggeredGrid((np.linspace(0.0, SIZE, n + 1),) * 2, (False, False))
+    return fl.Staggered(grid, where, viscosity=1.0, boundaries=ends, start=start, steps=fl.StepLengths(dt=0.5))
+
+
+def stream(speed: Any) -> Ends:
+    return {"xmin": fl.Inflow((speed, 0.0)), "xmax": fl.Outflow(), "ymin": fl.Symmetry(), "ymax": fl.Symmetry()}
+
+
+def lid(speed: Any) -> Ends:
+    return {name: fl.NoSlip() for name in SIDES[:3]} | {"ymax": fl.NoSlip((speed, 0.0))}
+
+
+def given_now(flow: Any, patch: str) -> np.ndarray:
+    """Return the first component of the velocity at a patch, along it at a lid, through it at an inflow."""
+    if isinstance(flow, fl.Staggered):
+        tables = flow.solver.faces()[0]
+        if patch == "xmin":
+            return tables[:, 0]
+        inner = tables[-1, 1:-1]
+        beyond = flow.solver.fields.u.read()[flow.solver.grid.full_shape[0] - 1, 2 : 1 + len(inner) + 1, 0]
+        return 0.5 * (inner + beyond)
+    if isinstance(flow, fl.EdgeFlow):
+        at = flow.domain.patches[patch].points
+        inside = np.abs(flow.domain.coordinates[at] - SIZE / 2).min(axis=1) < 0.45 * SIZE  # beside the corners
+        return flow.solver.velocity()[at[inside], 0]
+    cv = flow.solver.volumes
+    return flow.solver.u.read()[flow.solver.spaces.elements.local(cv.patches[patch]), 0]
+
+
+def started_at_two(make: Any, ends: Any, tmp_path: Path, n: int, where: fl.Context | None = None) -> Any:
+    """Return a flow whose start keeps the time 2 of one that was made with 8 cells a side."""
+    start = (1.0 if ends is stream else 0.0, 0.0)
+    if not (tmp_path / "run.json").exists():
+        assert fl.run(make(8, ends("1 + t"), context(), start), fl.Steps(4), directory=tmp_path).time == 2.0
+    flow = make(n, ends("1 + t"), where or context(), start)
+    kept = fl.Start(tmp_path, flow.context.comm, keep_time=True)
+    flow.start_from(kept)
+    kept.close()
+    assert (flow.time, flow.steps) == (2.0, 4)
+    return flow
+
+
+@pytest.mark.parametrize("n", [8, 11])
+@pytest.mark.parametrize("make", [volumes, staggered])
+def test_an_inflow_is_that_of_the_kept_time(make: Any, n: int, tmp_path: Path) -> None:
+    """A stream of ``1 + t``: at the inflow and everywhere it is 3 at t = 2, and 3.5 a step later."""
+    flow = started_at_two(make, stream, tmp_path, n)
+    for speed in (3.0, 3.5):
+        np.testing.assert_allclose(given_now(flow, "xmin"), speed, rtol=1e-12)
+        np.testing.assert_allclose(flow.fields()["u"], speed, rtol=1e-7)
+        np.testing.assert_allclose(flow.fields()["v"], 0.0, atol=1e-7)
+        assert flow.advance(fl.Steps(1)) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("ends", [stream, lid])
+@pytest.mark.parametrize("make", [volumes, edges, staggered])
+def test_boundaries_of_the_kept_time_are_as_those_that_stay(make: Any, ends: Any, tmp_path: Path) -> None:
+    """The velocity without divergence is that of the same result between boundaries with 3 at all times."""
+    flow = started_at_two(make, ends, tmp_path, 11)
+    still = make(11, ends(3.0), context(), (0.0, 0.0))
+    start = fl.Start(tmp_path, still.context.comm)
+    still.start_from(start)
+    start.close()
+    for name in ("u", "v"):
+        np.testing.assert_allclose(flow.fields()[name], still.fields()[name], rtol=0, atol=1e-8)
+    patch = "ymax" if ends is lid else "xmin"
+    np.testing.assert_allclose(given_now(flow, patch), 3.0, rtol=1e-12)
+    assert np.isfinite(flow.advance(fl.Steps(1)))
+    np.testing.assert_allclose(given_now(flow, patch), 3.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [volumes, edges])
+def test_the_kept_time_on_two_ranks(make: Any, tmp_path: Path) -> None:
+    started_at_two(make, stream, tmp_path, 8)
+    near = 0.1 if make is edges else 1e-6  # subscales do not leave the stream as it is
+    for u in run_threads(2, lambda comm: started_at_two(make, stream, tmp_path, 11, context(comm)).fields()["u"]):
+        np.testing.assert_allclose(u, 3.0, rtol=0, atol=near)
