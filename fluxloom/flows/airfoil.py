@@ -119,10 +119,15 @@ class Airfoil(Flow):
 
     def start_from(self, start: Start) -> None:
         """Start from density, velocity and pressure of another result, over those of its free stream."""
-        solver, cells = self.solver, self.solver.cells
-        mesh = MeshData(solver.x.read().astype(np.float64), {"quad": solver.c2n.table[: cells.size]})
+        from fluxloom.solvers.airfoil_probes import corners_of
+
+        solver = self.solver
         if not start.held({"run.flow.solver.q": solver.q}, "mesh"):
             names = ("density", "u", "v", "pressure")
+            corners = self.context.dat(solver.cells, name="corners", shape=(8,), dtype=solver.x.scalar.numpy)
+            Loop(corners_of, solver.cells, solver.x[solver.c2n], corners)()  # points of the rim are of other ranks
+            points = corners.read().reshape(-1, 2).astype(np.float64)
+            mesh = MeshData(points, {"quad": np.arange(len(points), dtype=np.int32).reshape(-1, 4)})
             found = start.at(cell_geometry(mesh)[1], names, bounded=True)
             rho, u, v, p = (found[name] for name in names)
             energy = p / (self.constants.gamma - 1.0) + 0.5 * rho * (u * u + v * v)

@@ -135,8 +135,8 @@ class Walls(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces, or a mesh in two dimensions is to be cut; on one rank
-            also if a cut misses the patches.
+            If there is no such patch, the flow has no surfaces or these no faces, or a mesh in two dimensions is to be
+            cut; on one rank also if a cut misses the patches.
         """
         flow = self._flow = run.flow
         if self.cuts and flow.dimension != 3:
@@ -153,8 +153,9 @@ class Walls(Monitor):
         if self.cuts and flow.context.comm.size == 1:  # of several ranks the whole mesh is made at the end alone
             for station in self.cuts:
                 check_cut(run.mesh(), self.patches, "xyz".index(self.axis), station)
+        found = next(iter(self._surfaces.values())).faces()  # told now, not at the end, where a flow has no faces
         if self.heat is not None:
-            self._check_heat(self.heat, next(iter(self._surfaces.values())).faces())
+            self._check_heat(self.heat, found)
 
     def _check_heat(self, heat: HeatReference, columns: Columns) -> None:
         """Raise `SolverError` on every rank where the heat is not known, which rank 0 finds. Collective."""

@@ -45,6 +45,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Other settings on the same mesh."""
 FINER: dict[str, dict[str, Any]] = {
+    "airfoil": {"mesh.i": 18},
     "edge_transport": {"mesh.nx": 13},
     "edge_flow": {"mesh.nx": 11},
     "incompressible scalar": {"mesh.nx": 12, "mesh.ny": 9},
