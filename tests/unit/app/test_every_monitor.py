@@ -277,7 +277,8 @@ REFUSED = [
     *((solver, "slices.middle", SLICE) for solver in TRIED),
     *((solver, *rest) for solver in ("edge_transport", "tsunami") for rest in NO_SURFACE),
     *(("airfoil", *rest) for rest in PERIODS),
-    ("lattice", "walls.ymax", "[walls.ymax]\n"),
+    ("lattice", "walls.ymax", "[walls.ymax]\n"), ("lattice", "movie", FILM.format(film="p")),
+    ("tsunami", "movie", FILM.format(film="depth")), ("airfoil", "movie", FILM.format(film="speed")),
 ]  # fmt: skip
 
 
