@@ -95,7 +95,7 @@ def stepper(case: Wing, given: argparse.Namespace) -> Callable[[], tuple[float, 
 
         return implicit
     if given.integrator == "multigrid":
-        cycles = MultigridSteps(flow, Multigrid(**({"walls": ("wing",)} | options)))
+        cycles = MultigridSteps(flow, Multigrid(**{"walls": ("wing",), **options}))
         cycles.start()
 
         def cycle() -> tuple[float, dict[str, float]]:

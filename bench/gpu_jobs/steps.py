@@ -118,10 +118,10 @@ main()
 def deterministic(s: Settings) -> Iterator[Job]:
     """Yield runs whose bits may not depend on the number of GPUs: what that costs, and whether it is so."""
     grade = ("--schedule", "deterministic=global")
+    words = ("airfoil", "--partition", "rcb", "--rounds", "3", *grade)
     for n in s.numbers:
         few = ("-n", s.size("50", "4"), "--rounds", "3")
         yield s.bench("global-lbm", n, 60, "lbm", "--cells", s.size("512", "24"), *few, *grade)
-        words = ("airfoil", "--partition", "rcb", "--rounds", "3", *grade)
         yield s.bench("global-airfoil-2.88M", n, 60, *words, "--cells", s.size("2.88M", "20,30"))
     yield s.bench("global-airfoil-40M", s.numbers[-1], 100, *words, "--cells", s.size("40M", "40,60"))
 

@@ -27,9 +27,6 @@ _CLOSE = 1e-9
 _FEW = 3
 """Lines of the history from which on it is drawn."""
 
-_CLOSE = 1e-9
-"""Of a time: what has reached it."""
-
 F = TypeVar("F", bound=Flow)
 
 

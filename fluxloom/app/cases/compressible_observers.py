@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import SurfaceTable
 from fluxloom.app.cases.flow_monitors import ForcesTable, References, wall_reference
+from fluxloom.core.errors import SolverError
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.run.monitor import Monitor
@@ -34,6 +36,8 @@ _NOTHING = 1e-12
 def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> References:
     """Return what coefficients refer to: the free stream, where their table says nothing else.
 
+    Of a gas at rest there are coefficients where the table has a speed; forces there are always.
+
     Parameters
     ----------
     flow, stream
@@ -43,14 +47,19 @@ def references_of(flow: CompressibleFlow, stream: FreeStream, up: int) -> Refere
     """
     gas = flow.gas
 
-    def found(table: ForcesTable) -> Reference:
-        """Return the reference of a table."""
+    def found(table: ForcesTable) -> Reference | None:
+        """Return the reference of a table; None: there are no coefficients."""
         from fluxloom.monitors.forces import Reference
 
+        at_rest = stream.mach <= 0.0
+        if at_rest and not table.speed:
+            if table.area or table.length or table.drag or table.lift:
+                raise SolverError("the free stream is at rest: coefficients need speed")
+            return None
         area, length = table.area or 1.0, table.length or 1.0
         drag, lift, pitch = tuple(table.drag), tuple(table.lift), ()
         if not (table.speed and drag and lift):
-            far = AerodynamicReference(stream, gas, area, length, up)
+            far = AerodynamicReference(replace(stream, mach=1.0) if at_rest else stream, gas, area, length, up)
             if not (drag or lift):
                 pitch = (0.0, 1.0, 0.0) if far.axis == 2 else (0.0, 0.0, -1.0)
             along, across = (tuple(way.tolist()) for way in far.along)
