@@ -252,7 +252,7 @@ def _spread(jumps: Array) -> tuple[float, float]:
     from scipy.stats import t as student
 
     scatter = float(jumps.std(ddof=1))
-    return _CORRELATED * float(student.ppf(0.975, jumps.size - 1)) / np.sqrt(jumps.size) * scatter, scatter
+    return _CORRELATED * float(student.ppf(0.975, jumps.size - 1)) / jumps.size**0.5 * scatter, scatter
 
 
 def _thirds(values: Array) -> tuple[float, float]:
