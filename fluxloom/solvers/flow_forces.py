@@ -15,7 +15,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.face_forces import outlet_push, slope_at_walls
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible_boundary import moving_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
@@ -277,11 +277,7 @@ class Forces:
         To the moment, and to the sum of the friction where that is not to be that of the discrete equations.
         """
         flow, cv, d = self.flow, self.flow.volumes, self.flow.dimension
-        moving = [
-            name for name in self.patches
-            if isinstance(wall := flow.boundaries.get(name), NoSlip) and wall.moves
-        ]  # fmt: skip
-        if not moving:
+        if not (moving := moving_walls(flow.boundaries, self.patches)):
             return []
         numbers = patch_numbers(flow, moving)
         found = wall_curvature(flow.context.comm, cv.centres[numbers], cv.normals[numbers - cv.cells + cv.interior])

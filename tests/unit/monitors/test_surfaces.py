@@ -112,6 +112,7 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     assert wall["cf"][inside] == pytest.approx(0.05, rel=1e-8)
     assert wall["ny"] == pytest.approx(1.0)
     assert wall["y"] == pytest.approx(1.0)
+    assert (wall["moves"] == 1.0).all()
     assert "mean" in dict(made.summary())["ymax, y+"]
     forces = next(one for one in made.monitors if isinstance(one, Forces) and one.name == "ymax")
     assert forces.cd == pytest.approx(found["ymax.drag"], rel=1e-11)
@@ -156,6 +157,8 @@ velocity_y = "x"
 type = "wall"
 [forces.inner]
 [forces.outer]
+[walls.both]
+patches = ["inner", "outer"]
 {balance}
 [history]
 every = 1
@@ -177,8 +180,11 @@ def test_torque_between_cylinders(solver: str, triangles: bool, steps: int, clos
     """Taylor and Couette's: ``4 pi nu R1^2 R2^2 (w1 - w2) / (R2^2 - R1^2)``, on the inner one against its turning."""
     ring(tmp_path / "ring.su2", 6, 36, triangles)
     balance = '[forces.held]\npatches = ["inner"]\nform = "balance"\n' if solver == "incompressible" else ""
-    run(RING.format(solver=solver, file=tmp_path / "ring.su2", balance=balance), tmp_path, steps)
+    made = run(RING.format(solver=solver, file=tmp_path / "ring.su2", balance=balance), tmp_path, steps)
     found = table(tmp_path / "history.csv")
+    wall = table(tmp_path / "wall_both.csv")
+    assert np.array_equal(wall["moves"], np.hypot(wall["x"], wall["y"]) < 1.5)
+    assert "both, moving wall: separation" in dict(made.summary())
     if balance:  # 5/8 of it without the transposed gradient, which turns the cylinder and pushes it nowhere
         assert found["held.moment_z"][-1] == pytest.approx(found["inner.moment_z"][-1], rel=0.01)
         assert found["held.force_x"][-1] == pytest.approx(0.0, abs=1e-6)
