@@ -70,7 +70,7 @@ class GivenSurface:
     def collect(self) -> Loads:
         force = np.zeros(self.flow.dimension)
         force[:2] = 3.0, np.sin(2 * np.pi * 0.2 * self._time)
-        return Loads(force, 0 * force, np.zeros(3), 0.0, 1.0)
+        return Loads(force, 0 * force, np.array([0.0, 0.0, -0.5]), 0.0, 1.0)
 
     def carried(self) -> Mapping[str, tuple[float, float]]:
         return {}
@@ -103,12 +103,16 @@ def test_means_and_strouhal_number() -> None:
     assert forces.series.time[-1] == pytest.approx(80.1)  # the last step too
     assert forces.series.drag == pytest.approx(3.0)
     rows = dict(run.summary())
-    assert rows["body, mean"].startswith("drag 3,")
+    assert re.match(r"drag 3, lift \S+, pitch 2 \(last half", rows["body, mean"])
+    assert forces.series.moment[-1].tolist() == [0.0, 0.0, -0.5]
+    assert "pitch 2" in rows["body"]  # it lifts the nose, against the torque about z
+    assert rows["body, force"].endswith("; moment -0.5")
     assert forces.strouhal is not None
     assert forces.strouhal[0] == pytest.approx(0.2 * 0.25 / 2.0, rel=1e-3)
     assert "Strouhal number 0.025" in rows["body, lift"]
     quiet = Forces("body", every=2)
-    watched(Given(box2d(2, 2)), quiet, steps=9)
+    rows = dict(watched(Given(box2d(2, 2)), quiet, steps=20).summary())
+    assert re.match(r"force 3, \S+; moment -0\.5 \(last half", rows["body, mean"])
     assert quiet.strouhal is None
     with pytest.raises(SolverError, match="there are no coefficients"):
         _ = quiet.cl

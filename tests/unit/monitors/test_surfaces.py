@@ -99,7 +99,7 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     q = 0.5 * 2.0**2
     assert found["ymax.drag"] == pytest.approx(-0.1 * span / (q * 0.5), rel=1e-9, abs=1e-9)
     assert found["ymax.lift"] == pytest.approx(0.0, abs=1e-9)
-    assert found["ymax.moment"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), rel=1e-9, abs=1e-9)
+    assert found["ymax.pitch"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), rel=1e-9, abs=1e-9)
     assert found["out.flow"] == pytest.approx(0.5 * span, rel=1e-9, abs=1e-9)
     assert found["xmin.flow"] == pytest.approx(-0.5 * span, rel=1e-9, abs=1e-9)
     assert found["out.p"] == pytest.approx(0.0, abs=1e-9)
@@ -418,7 +418,7 @@ def test_script(tmp_path: Path) -> None:
     wing = fl.Forces("ymax", reference=fl.Reference(2.0, area=0.5, length=0.25))
     result = fl.run(flow, fl.Steps(2), [fl.History(1), wing, fl.PatchFlow("xmin"), fl.Walls("ymax")])
     assert result.forces["ymax"].cd == pytest.approx(case["ymax.drag"][-1], rel=1e-11)
-    assert result.forces["ymax"].cm == pytest.approx(case["ymax.moment"][-1], rel=1e-11)
+    assert result.forces["ymax"].cm == pytest.approx(case["ymax.pitch"][-1], rel=1e-11)
     assert result.history["xmin.flow"] == pytest.approx(case["xmin.flow"], rel=1e-11)
     assert "ymax, y+" in dict(result.summary)
 
