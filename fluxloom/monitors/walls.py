@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.monitors.forces import Reference
 from fluxloom.monitors.surface_lines import check_cut, cut_patches, neighbours_in_plane, sign_changes
 from fluxloom.run.files import write_table
@@ -30,6 +30,8 @@ __all__ = ["HeatReference", "Walls"]
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, Array]
 
+_TEMPERATURES = ("t", "temperature")
+"""Names of a scalar that is one."""
 _MOST = 6
 """Places that the summary names."""
 
@@ -45,7 +47,8 @@ class HeatReference:
     difference
         Temperature of the wall less that of the fluid.
     scalar
-        That is the temperature, of a flow that carries scalars; empty: the gas has one.
+        That is the temperature, of a flow that carries scalars; empty: the gas has one, or the flow carries one scalar
+        alone, which is called ``T`` or ``temperature``.
 
     Raises
     ------
@@ -65,12 +68,18 @@ class HeatReference:
 
     def of(self, columns: Columns) -> Array:
         """Return the Nusselt number of faces; raise `SolverError` where the heat that passes them is not known."""
-        flux, conductivity = (
-            (f"{self.scalar}_flux", f"{self.scalar}_diffusivity") if self.scalar else ("heat_flux", "conductivity")
-        )
-        if flux not in columns:
-            known = [name.removesuffix("_flux") for name in columns if name.endswith("_flux")]
-            raise SolverError(f"Nusselt number: there is no {flux}; what has one: {', '.join(known) or 'nothing'}")
+        known = [name.removesuffix("_diffusivity") for name in columns if name.endswith("_diffusivity")]
+        scalar, listed = self.scalar, f"scalars: {', '.join(known) or 'none'}"
+        if not scalar and "heat_flux" not in columns:
+            scalar = known[0] if len(known) == 1 and known[0].lower() in _TEMPERATURES else ""
+            if not scalar:
+                raise SolverError(
+                    f'Nusselt number: this flow has no heat of its own: give scalar = "NAME", the one that is the '
+                    f"temperature ({listed})"
+                )
+        if scalar and scalar not in known:
+            raise SolverError(f"scalar: there is no scalar {scalar!r}{did_you_mean(scalar, known)} ({listed})")
+        flux, conductivity = (f"{scalar}_flux", f"{scalar}_diffusivity") if scalar else ("heat_flux", "conductivity")
         return -columns[flux] * self.length / (columns[conductivity] * self.difference)
 
 

@@ -318,8 +318,15 @@ def test_scalar_through_walls(mesh: str, tmp_path: Path) -> None:
     assert found["ymin.warmth_flux"][-1] == pytest.approx(0.1, rel=1e-7)
     assert found["ymin.warmth"][-1] == pytest.approx(0.0, abs=1e-9)
     assert found["xmin.warmth"][-1] == pytest.approx(0.5, rel=1e-2)
-    with pytest.raises(CaseError, match=r"walls.ymin: Nusselt number: there is no cold_flux; .* warmth"):
-        built(text + SCALAR + heat.replace('"warmth"', '"cold"'))
+    with pytest.raises(CaseError, match=r"walls\.ymin: scalar: there is no scalar 'warmt'; did you mean 'warmth'"):
+        built(text + SCALAR + heat.replace('"warmth"', '"warmt"'))
+    alone = heat.replace('scalar = "warmth"\n', "")
+    with pytest.raises(CaseError, match=r'walls\.ymin: Nusselt number: .*give scalar = "NAME".*\(scalars: warmth\)'):
+        built(text + SCALAR + alone)
+    with pytest.raises(CaseError, match=r'walls\.ymin: Nusselt number: .*give scalar = "NAME".*\(scalars: none\)'):
+        built(text + alone)
+    run(text + SCALAR.replace("warmth", "temperature") + alone, tmp_path / "named")
+    assert table(tmp_path / "named" / "wall_ymin.csv")["nusselt"] == pytest.approx(1.0, rel=1e-7)
 
 
 AIRFOIL = """
