@@ -336,7 +336,7 @@ class Forces(Monitor):
         return "force {}; moment {}".format(*found) if turns else f"force {next(found)}"
 
     def _means(self) -> Sequence[tuple[str, str]]:
-        """Return the mean coefficients, or the mean force and moment, over the last half of the samples of a flow in time."""
+        """Return the mean coefficients, or the mean force and moment, of the last half of a flow in time."""
         rows = self._table()
         rows = rows[np.isfinite(rows[:, _FORCE])]
         if self._flow.time is None or len(rows) < _FEW:

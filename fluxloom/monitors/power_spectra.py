@@ -13,7 +13,7 @@ from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.solvers.flow_signals import Signal
 
-__all__ = ["PowerSpectra", "magnitude_of", "oscillating", "signal_of"]
+__all__ = ["PowerSpectra", "magnitude_of", "oscillating", "seen", "signal_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -44,8 +44,8 @@ class Table(Protocol):
 def magnitude_of(column: str, table: Table) -> float:
     """Return the largest value of a column, of the same one elsewhere, and of other components of the same vector.
 
-    What is far below is rounding: a velocity across a stream that has none, at a point, has the magnitude of the stream.
-    A pressure over a density has that of the square of the velocity.
+    What is far below is rounding: the velocity across a stream has the magnitude of the stream, a pressure over a
+    density that of the square of the velocity.
     """
     words = {name: name.rpartition(".")[2] for name in table.names}
     word = column.rpartition(".")[2]
@@ -80,7 +80,8 @@ def oscillating(signal: Signal, length: float = 0.0, speed: float = 0.0, magnitu
     """
     found = signal.oscillation(magnitude)
     if found is None:
-        return f"no oscillation of three periods or more in {_seen(signal)}"
+        grows = _growing(signal.values)
+        return f"no oscillation of three periods or more in {seen(signal)}{grows}" if signal.time.size else seen(signal)
     text = f"frequency {_with(found.frequency, found.uncertainty)}"
     if length and speed:
         text = f"Strouhal number {_with(*found.strouhal(length, speed))}, {text}"
@@ -95,18 +96,21 @@ def oscillating(signal: Signal, length: float = 0.0, speed: float = 0.0, magnitu
     return text
 
 
-def _seen(signal: Signal) -> str:
-    """Return in words how many values there are, from when to when, and what makes them few or unsteady."""
+def seen(signal: Signal) -> str:
+    """Return in words how many values there are, from when to when, and whether they are too few for a spectrum."""
     count = signal.time.size
     if not count:
         return "no values: start is behind the end of the run"
     text = f"{count:,} value{'s' if count > 1 else ''}, time {signal.time[0]:.6g} to {signal.time[-1]:.6g}"
-    if count < _FEWEST:
-        return f"{text}: too few for a spectrum, which takes {_FEWEST}"
-    ranges = [float(np.ptp(part)) for part in np.array_split(signal.values, 3)]
-    if ranges[2] > 2.0 * ranges[0] > 0.0:
-        text += f"; still growing: range {ranges[0]:.4g} in the first third, {ranges[2]:.4g} in the last"
-    return text
+    return text if count >= _FEWEST else f"{text}: too few for a spectrum, which takes {_FEWEST}"
+
+
+def _growing(values: Array) -> str:
+    """Return in words that the range of values still grows, in which periods cannot be counted."""
+    first, *_, last = (float(np.ptp(part)) if part.size else 0.0 for part in np.array_split(values, 3))
+    if not last > 2.0 * first > 0.0:
+        return ""
+    return f"; still growing: range {first:.4g} in the first third, {last:.4g} in the last"
 
 
 def _with(value: float, uncertainty: float) -> str:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.point_samples import Points, PointSamples, line_of, named
-from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, signal_of
+from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, seen, signal_of
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
 from fluxloom.run.results.folder import ResultFolder
@@ -102,6 +102,6 @@ class Probes(PointSamples):
             sizes = {value: magnitude_of(f"{probe}.{value}", self) for value in signals}
             found = [value for value, signal in signals.items() if signal.oscillation(sizes[value])]
             rows += [(f"{probe}.{value}", oscillating(signals[value], magnitude=sizes[value])) for value in found]
-            few = next((signal.time.size for signal in signals.values()), 0)
-            rows += [] if found else [(probe, f"no value oscillates for three periods or more in {few:,} samples")]
+            whole = next(iter(signals.values()))
+            rows += [] if found else [(probe, f"no value oscillates for three periods or more in {seen(whole)}")]
         return rows

@@ -3,10 +3,10 @@ r"""What a flow does along walls: pressure, shear, heat, y+, and where it separa
 .. math:: C_p = (p - p_\infty) / q, \quad C_f = |\tau| / q, \quad Nu = \frac{-\dot q \, L}{k \, (T_w - T_\infty)}
 
 with the shear stress :math:`\tau` of the flow on the wall, the heat :math:`\dot q` that flows into it, and the
-conductivity ``k``. Along lines, the patches of a plane mesh and cuts in space, the flow separates where the shear on both
-sides points at a place, and attaches where it points away from it: at the stagnation point of a body, and behind a
-bubble. Where a wall moves, shear of zero is no separation (Moore, Rott and Sears: it is inside the flow), and nothing is
-told.
+conductivity ``k``. Along lines, the patches of a plane mesh and cuts in space, the flow separates where the shear on
+both sides points at a place, and attaches where it points away from it: at the stagnation point of a body, and behind
+a bubble. Where a wall moves, shear of zero is no separation (Moore, Rott and Sears: it is inside the flow), and nothing
+is told.
 """
 
 from __future__ import annotations

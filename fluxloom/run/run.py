@@ -152,9 +152,9 @@ def _examined(folder: ResultFolder, case: dict[str, Any], *, overwrite: bool) ->
     )
     if found.over is not None and not has_checkpoint():
         raise CaseError(
-            f"output directory {folder.path}: this run is at its end there already ({found.message}), and nothing has been "
-            "changed. There is no checkpoint of it to return or to go on from: give overwrite=True to begin anew, another "
-            "directory, or from the first start on checkpoint=Every(...)"
+            f"output directory {folder.path}: this run is at its end there already ({found.message}), and nothing has "
+            "been changed. There is no checkpoint of it to return or to go on from: give overwrite=True to begin anew, "
+            "another directory, or from the first start on checkpoint=Every(...)"
         )
     return found
 

@@ -28,10 +28,10 @@ _BAND, _LINES = 0.2, 2.5
 """Half the width of the peak of an oscillation, as a part of its frequency, and at least in lines of a spectrum under
 Hann's window, whose peaks are four wide."""
 _SHARE, _SCATTER, _VAGUE = 0.3, 0.1, 0.5
-"""Noise has less of its variance than that in the peak and phases that jump by more, in periods, from one to the next; or
-its frequency is uncertain by more than such a part."""
+"""Noise has less of its variance than that in the peak and phases that jump by more, in periods, from one to the next;
+or its frequency is uncertain by more than such a part."""
 _CHANGE = 0.05
-"""How far the amplitude may change from the first third of the periods to the last, as a part, and still count as even."""
+"""Part by which the amplitude of an even signal may change from the first third of the periods to the last."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Oscillation:
         Periods a time.
     amplitude
         Of the sine of this frequency: ``A = sqrt(2 P)`` with the power ``P`` of the peak, the integral of the power
-        density (`Signal.spectrum`) over a fifth of the frequency on both sides, at least 2.5 lines. Harmonics, noise and
-        other frequencies do not count: of a pure sine it is half of the range.
+        density (`Signal.spectrum`) over a fifth of the frequency on both sides, at least 2.5 lines. Harmonics, noise
+        and other frequencies do not count: of a pure sine it is half of the range.
     uncertainty
         Of the frequency: with 95 % it is at most so far off. Where the frequency or the amplitude still changes, that
         from the first third of the periods to the last is added.
@@ -244,7 +244,7 @@ def _waves(signal: Signal, begin: float, period: float, count: int) -> npt.NDArr
     """Return the Fourier coefficients of a frequency in each of its periods, ``(count,)``."""
     places = (np.arange(_POINTS) + 0.5) / _POINTS
     values = np.interp(begin + period * (np.arange(count)[:, None] + places), signal.time, signal.values)
-    return values @ np.exp(-2j * np.pi * places) / _POINTS
+    return np.asarray(values @ np.exp(-2j * np.pi * places) / _POINTS, dtype=np.complex128)
 
 
 def _spread(jumps: Array) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def test_extruded() -> None:
 
 @pytest.mark.parametrize("method", [ConjugateGradient, BiCGStab, GMRES])
 def test_rounding_on_the_right(method: Any) -> None:
-    """A right-hand side below its rounding has converged at once; others go on to the tolerance as if it were not known."""
+    """A right-hand side below its rounding has converged at once; others go on as if it were not known."""
     context, right = fl.Context("cpu", threads=1, tuning=False), np.random.default_rng(0).random(144)
     matrix = SparseMatrix.from_scipy(context, laplacian())
     b, x = context.dat(matrix.rows, name="b"), context.dat(matrix.rows, name="x")

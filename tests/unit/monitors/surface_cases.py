@@ -49,7 +49,7 @@ def table(path: Path) -> Mapping[str, npt.NDArray[np.float64]]:
 
 
 def ring(path: Path, across: int, around: int, triangles: bool = False, shift: float = 0.0) -> None:
-    """Write quads or triangles between circles of radius 1 and 2 round (shift, 0), whose patches are inner and outer."""
+    """Write quads or triangles between circles of radius 1 and 2 round (shift, 0): patches inner and outer."""
 
     def node(i: int, j: int) -> int:
         return j * around + i % around

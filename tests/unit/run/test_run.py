@@ -139,7 +139,7 @@ def test_the_same_script_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.fields["c"], whole.fields["c"])
     assert (out / "history.csv").read_bytes() == (tmp_path / "whole" / "history.csv").read_bytes()
     before = (out / "run.json").read_bytes()
-    with pytest.raises(CaseError, match=r"run is at its end there already.*nothing has been changed.*overwrite=True to begin anew, another directory"):
+    with pytest.raises(CaseError, match=r"run is at its end there already.*nothing has been changed.*overwrite=True"):
         fl.run(Decay(), fl.Steps(8), directory=tmp_path / "whole")
     for by, text in ((0.25, "flow.by: was 0.5, is 0.25"), (lambda t: 0.25 + t, "flow.by: was 0.5")):
         with pytest.raises(CaseError, match=f"of another case .*{text}"):

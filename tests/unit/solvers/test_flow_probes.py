@@ -240,7 +240,8 @@ def test_rounding_noise_and_few_values() -> None:
     """What is rounding of a magnitude, noise, or shorter than three periods is no oscillation."""
     random, time = np.random.default_rng(3), np.linspace(0.0, 10.0, 501)
     wave = np.sin(2 * np.pi * 1.3 * time)
-    for still in (1.0 + 1e-12 * wave, 1.0 + 1e-16 * random.integers(-3, 4, 501)):
+    for noise in (1e-12 * wave, 1e-16 * random.integers(-3, 4, 501)):
+        still = np.asarray(1.0 + noise, dtype=np.float64)
         assert Signal(time, still).oscillation() is None
     assert Signal(time, 1e-12 * wave).oscillation(1.0) is None
     assert Signal(time, 1e-12 * wave).oscillation(1e-9) is not None
