@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.fv.incompressible_boundary import moving_walls
 from fluxloom.run.gathering import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.flow_forces import Forces
@@ -76,6 +77,8 @@ class IncompressibleSurface:
         for name, scalar in solver.scalars.all.items():
             found |= {name: scalar.theta.read()[here, 0], f"{name}_flux": -self._entering(scalar, here) / area}
             found[f"{name}_diffusivity"] = np.full(area.size, scalar.scalar.diffusivity)
+        if moving := moving_walls(solver.boundaries, self.patches):
+            found["moves"] = np.isin(numbers, patch_numbers(solver, moving)).astype(np.float64)
         order = cv.shared.elements.numbers[here]
         rows = rows_in_order(solver.context.comm, order, np.stack(list(found.values()), axis=1))
         return {} if solver.context.comm.rank else dict(zip(found, rows.T, strict=True))

@@ -12,7 +12,7 @@ from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.values.value import Value, has_values, value_of, vector_of
 
-__all__ = ["Given", "changes", "check_patches", "given_values", "parts_of", "sliding"]
+__all__ = ["Given", "changes", "check_patches", "given_values", "moves", "parts_of", "sliding"]
 
 Array = npt.NDArray[np.float64]
 _ALONG = 0.1
@@ -56,6 +56,11 @@ def changes(given: Given | None) -> bool:
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         return any(changes(one) for one in given)
     return value_of(given).in_time
+
+
+def moves(velocity: Any) -> bool:
+    """Return whether the velocity that a wall is given is another one than 0."""
+    return callable(velocity) or has_values(velocity) or bool(np.any(velocity))
 
 
 def given_values(what: str, given: Given, places: Array, components: int = 0, time: float = 0.0) -> Array:

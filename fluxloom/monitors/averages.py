@@ -121,6 +121,10 @@ class Averages(Monitor):
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return how much has been averaged."""
         assert self._run is not None
+        if not self.means.samples:
+            now = f"step {self._run.flow.steps:,}" if self._run.flow.time is None else f"time {self._run.flow.time:.6g}"
+            lost = ", and no profile.csv" if self.axis else ""
+            return (("averages", f"no samples{lost}: they start at {self.start:g}, the run ended at {now}"),)
         over = "" if self._run.flow.time is None else f", over a time of {self.means.weight:.6g}"
         return (("averages", f"{self.means.samples:,} samples{over}"),)
 

@@ -38,11 +38,11 @@ _WIDTH = 10
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Drag, lift and moment over ``q A`` and ``q A L``."""
+    """Drag and lift over ``q A``, the pitching moment over ``q A L``: positive where it lifts the nose."""
 
     drag: float
     lift: float
-    moment: float
+    pitch: float
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Forces(Monitor):
     ----------
     name
         Of the columns, ``NAME.force_x``, ``NAME.moment_z``, and with a reference ``NAME.drag``, ``NAME.lift``,
-        ``NAME.moment``.
+        ``NAME.pitch``.
     patches
         By default the one of that name.
     reference
@@ -236,7 +236,7 @@ class Forces(Monitor):
         row[_FORCE : _FORCE + force.size] = force
         row[_MOMENT:_COEFFICIENTS] = self.moment
         if (found := self.coefficients()) is not None:
-            row[_COEFFICIENTS:] = found.drag, found.lift, found.moment
+            row[_COEFFICIENTS:] = found.drag, found.lift, found.pitch
         return row
 
     def _drop_early(self) -> None:
@@ -292,8 +292,8 @@ class Forces(Monitor):
 
     @property
     def cm(self) -> float:
-        """Coefficient of the moment that was found last."""
-        return self._coefficient("moment")
+        """Coefficient of the pitching moment that was found last: positive where it lifts the nose."""
+        return self._coefficient("pitch")
 
     @property
     def series(self) -> ForceHistory:
@@ -316,31 +316,37 @@ class Forces(Monitor):
         found |= {f"{self.name}.moment_{_AXES[k]}": float(loads.moment[k]) for k in axes}
         if (values := self.coefficients()) is not None:
             found |= {f"{self.name}.drag": values.drag, f"{self.name}.lift": values.lift}
-            found |= {f"{self.name}.moment": values.moment} if loads.turns else {}
+            found |= {f"{self.name}.pitch": values.pitch} if loads.turns else {}
         return found
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return coefficients, force and moment, and of a flow in time what the last half of the samples says."""
         loads = self.now()
-        turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
-        force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
-        text = f"force {force}" + (f"; moment {moment}" if loads.turns else "")
+        text = self._loaded(loads.force, loads.moment, loads.turns, 7)
         if (found := self.coefficients()) is None:
             return ((self.name, text), *self._means())
         coefficients = f"drag {found.drag:.7g}, lift {found.lift:.7g}"
-        coefficients += f", moment {found.moment:.7g}" if loads.turns else ""
+        coefficients += f", pitch {found.pitch:.7g}" if loads.turns else ""
         return ((self.name, coefficients), (f"{self.name}, force", text), *self._means())
 
+    def _loaded(self, force: Array, moment: Array, turns: bool, digits: int) -> str:
+        """Return a force and a moment in words; of a plane flow that about z."""
+        found = (", ".join(f"{value:.{digits}g}" for value in values) for values in (
+            force, moment[2:] if self._flow.dimension == 2 else moment))  # fmt: skip
+        return "force {}; moment {}".format(*found) if turns else f"force {next(found)}"
+
     def _means(self) -> Sequence[tuple[str, str]]:
-        """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""
+        """Return the mean coefficients, or the mean force and moment, of the last half of a flow in time."""
         rows = self._table()
         rows = rows[np.isfinite(rows[:, _FORCE])]
         if self._flow.time is None or len(rows) < _FEW:
             return ()
         late = rows[rows[:, _TIME] >= 0.5 * (rows[0, _TIME] + rows[-1, _TIME])].mean(axis=0)
-        text = "force " + ", ".join(f"{value:.6g}" for value in late[_FORCE : _FORCE + self._flow.dimension])
+        turns = bool(np.isfinite(late[_MOMENT]))
+        text = self._loaded(late[_FORCE : _FORCE + self._flow.dimension], late[_MOMENT:_COEFFICIENTS], turns, 6)
         if self.reference is not None:
             text = f"drag {late[_COEFFICIENTS]:.6g}, lift {late[_COEFFICIENTS + 1]:.6g}"
+            text += f", pitch {late[_COEFFICIENTS + 2]:.6g}" if turns else ""
         found = [(f"{self.name}, mean", f"{text} (last half of the run)")]
         if (lift := self._oscillating_lift()) is not None and self.reference is not None:
             found.append((f"{self.name}, lift", oscillating(lift, self.reference.length, self.reference.speed)))

@@ -111,7 +111,10 @@ def run(
     with leaving_by_signal():
         together(comm, lambda: folder.open(" ".join(sys.argv)))
         try:
-            found = together(comm, lambda: _examined(folder, case, overwrite=overwrite))
+            try:
+                found = together(comm, lambda: _examined(folder, case, overwrite=overwrite))
+            except CaseError as error:
+                raise CaseError(str(error)) from None  # what was tried on the way says nothing more
             return _ended(session, comm.broadcast(found), progress)
         finally:
             folder.close(refused=not session.begun)
@@ -149,8 +152,9 @@ def _examined(folder: ResultFolder, case: dict[str, Any], *, overwrite: bool) ->
     )
     if found.over is not None and not has_checkpoint():
         raise CaseError(
-            f"output directory {folder.path}: this run is at its end there already ({found.message}), and there is no "
-            "checkpoint to go on from: give overwrite=True, or another directory"
+            f"output directory {folder.path}: this run is at its end there already ({found.message}), and nothing has "
+            "been changed. There is no checkpoint of it to return or to go on from: give overwrite=True to begin anew, "
+            "another directory, or from the first start on checkpoint=Every(...)"
         )
     return found
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.fv.compressible_boundary import NoSlipWall
+from fluxloom.fv.given import moves
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_patches import patch_numbers
 
@@ -44,6 +46,8 @@ class PatchValues:
     temperature, heat, conductivity : (n,)
         Temperature at the face; heat that flows into a wall, W/m^2, NaN where gas passes the face; and the conductivity
         of the gas. Empty: not known.
+    moves : (n,)
+        1 at the faces of walls that move, else 0.
     """
 
     places: Array
@@ -55,6 +59,7 @@ class PatchValues:
     temperature: Array = field(default_factory=lambda: np.zeros(0))
     heat: Array = field(default_factory=lambda: np.zeros(0))
     conductivity: Array = field(default_factory=lambda: np.zeros(0))
+    moves: Array = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.area)
@@ -72,7 +77,7 @@ class PatchValues:
             found["T"] = self.temperature
         if viscous and self.heat.size:
             found |= {"heat_flux": self.heat, "conductivity": self.conductivity}
-        return found
+        return found | ({"moves": self.moves} if self.moves.any() else {})
 
 
 def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchValues:
@@ -100,7 +105,11 @@ def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchV
         mu = np.asarray(gas.viscosity.at(temperature))
         conductivity = mu * gas.gamma * gas.constant / ((gas.gamma - 1.0) * gas.prandtl)
         plus = cv.spacing[face] * np.sqrt(w[:, 0] * np.linalg.norm(friction, axis=1)) / mu
-    numbered = [plus, temperature, heat, conductivity]
+    names = [patches] if isinstance(patches, str) else patches
+    walls = {name: flow.boundaries.get(name) for name in names}
+    turning = [name for name, wall in walls.items() if isinstance(wall, NoSlipWall) and moves(wall.velocity)]
+    moving = np.isin(numbers, patch_numbers(flow, turning)).astype(np.float64)
+    numbered = [plus, temperature, heat, conductivity, moving]
     table = np.concatenate(
         [cv.centres[numbers], normals, area[:, None], pressure[:, None], friction, np.stack(numbered, axis=1)], axis=1
     )

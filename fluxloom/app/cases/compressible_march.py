@@ -28,7 +28,8 @@ class MarchTable(Table):
     end
         Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
     drop
-        A steady flow has been reached when the residual is this part of the first one; 0: it does not look.
+        A steady flow has been reached when the residual is this part of the first one of this run, which one that goes
+        on from its checkpoint keeps, and one that starts from another result does not; 0: it does not look.
         ``run.iterations`` are the most steps in any case.
     integrator
         ``"explicit"``: stages of Runge and Kutta; towards a steady flow also ``"implicit"``, with ``[implicit]``, and

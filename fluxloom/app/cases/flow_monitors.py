@@ -336,7 +336,8 @@ class ForcesTable(Table):
         That the moment is about, a coordinate a dimension; the origin by default.
     form
         Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
-        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
+        ``"balance"``: the terms of the discrete equations, but for the moment. Other solvers have one form, which is
+        both.
     every
         Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
     """
@@ -385,14 +386,15 @@ class WallsTable(Table):
         Of the coefficients ``cp`` and ``cf``: the speed, and the pressure whose coefficient is 0; by default those of
         the case where it has them, else there are no coefficients, and the pressure is 0.
     along
-        Direction of the stream, along which the shear changes its sign where the flow separates; by default that of
-        the case, else x.
+        Direction of the stream, in whose order places of separation are told, and from which angles; by default that
+        of the case, else x.
     axis, cuts
         In three dimensions: planes across an axis, ``wall_NAME_y_0.44.csv`` for each place along it.
     length, difference
         Of the Nusselt number: a length, and the temperature of the wall less that of the fluid; 0: there is none.
     scalar
-        That is the temperature, of a flow that carries scalars.
+        That is the temperature, of a flow that carries scalars; empty: the only one, if it is called ``T`` or
+        ``temperature``.
     """
 
     patches: Names = Field(default=[])

@@ -82,4 +82,5 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
         finally:
             start.close()
     except SolverError as error:
-        raise CaseError(f"initial.file: {error}") from None
+        place = "" if Path(table.file).exists() else f"; paths in case files are relative to {Path.cwd()}"
+        raise CaseError(f"initial.file: {error}{place}") from None

@@ -198,7 +198,7 @@ def test_every_monitor(solver: str, tmp_path: Path, case: Callable[[str], Path],
     assert len(lines) >= 6
     assert np.isfinite(lines[-1]).all()
     if tried.wall:
-        forces = ("force_x", "force_y", "drag", "lift", *(() if solver == "lattice" else ("moment_z", "moment")))
+        forces = ("force_x", "force_y", "drag", "lift", *(() if solver == "lattice" else ("moment_z", "pitch")))
         assert {f"{tried.wall}.{name}" for name in (*forces, *tried.passes)} <= set(history)
     clock = "step" if tried.steady else "time"
     probes, values = table(folder / "probes.csv")

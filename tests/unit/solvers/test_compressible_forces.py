@@ -90,6 +90,7 @@ def test_shear() -> None:
     assert list(values.columns) == [
         "x", "y", "nx", "ny", "area", "p", "tau_x", "tau_y", "y_plus", "T", "heat_flux", "conductivity",
     ]  # fmt: skip
+    assert [set(patch_values(flow, name).moves.tolist()) for name in ("ymin", "ymax")] == [{0.0}, {1.0}]
     assert patch_values(flow, "ymax").heat == pytest.approx(0.0, abs=1e-12)  # less the work of the wall that slides
 
 
