@@ -208,7 +208,7 @@ class Lattice(Flow):
         steps += steps % 2
         self._force.prepare(steps - 1)
         solver.initialise((1.0 + units.excess(found["p"])).reshape(shape), velocity.reshape(*shape, d))
-        solver.steps = steps
+        solver.steps, solver.conditions.sums = steps, {}  # as before a first step
 
     # ------------------------------------------------------------------------------------- advance
     @property

@@ -198,18 +198,13 @@ class Forces(Monitor):
         self._surface = (flow.balance if self.balance else flow.surface)(self.patches, self.about)
         self._loads, self._at, self._asked = None, -1, (-1, 0.0)
 
-    @property
-    def _now(self) -> float:
-        """Time of the flow, or steps of one that has none."""
-        return float(self._flow.steps) if self._flow.time is None else self._flow.time
-
     def stepped(self) -> None:
         """Let the device find the force, where a sample is due; it is fetched with the next one."""
         self._settle()
         if self.every and self._flow.steps % self.every == 0:
             self._drop_early()
             self._surface.take()
-            self._asked = self._flow.steps, self._now
+            self._asked = self._flow.steps, self._flow.now
 
     def _settle(self) -> None:
         """Fetch the sample that the device was asked for. Collective."""
@@ -368,8 +363,8 @@ class Forces(Monitor):
             self.now()
         except SolverError:
             return
-        if not self._rows or self._rows[-1][_TIME] != self._now:
-            self._rows.append(self._row(self._now))
+        if not self._rows or self._rows[-1][_TIME] != self._flow.now:
+            self._rows.append(self._row(self._flow.now))
             self._early = True
 
     # ----------------------------------------------------------------------------------------- checkpoints

@@ -269,6 +269,11 @@ class Flow:
         """Of the flow; None where it has none."""
         return None
 
+    @property
+    def now(self) -> float:
+        """The time, or the steps of a flow that has none."""
+        return float(self.steps) if self.time is None else self.time
+
     def start_from(self, start: Start) -> None:
         """Start from another result instead of the state that there is; before the first step.
 
@@ -322,7 +327,7 @@ class Flow:
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
-        """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
+        """Return columns of ``history.csv``, always the same ones; the first says when. Collective; asked once a line."""
         return {}
 
     def take(self) -> bool:
