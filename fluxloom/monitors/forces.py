@@ -190,9 +190,10 @@ class Forces(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces, or directions do not fit.
+            If there is no such patch, the flow finds no force there, or directions do not fit.
         """
         self._flow, flow = run.flow, run.flow
+        flow.check_forces(self.patches)
         if self.reference is not None:
             self._directions = self.reference.directions(flow.dimension)
         self._surface = (flow.balance if self.balance else flow.surface)(self.patches, self.about)
