@@ -10,7 +10,7 @@ so in one line each:
     attributes with dats that every step overwrites before it reads them, across chains, such as the vectors of a Krylov
     space, or that what is remembered makes again;
 ``keeps = ("made_of",)``
-    dats that are part of the state though no loop reads them;
+    dats and globals that are part of the state though no loop reads them;
 ``restored()``
     is called when all values are there again;
 ``monitor = True``
@@ -121,7 +121,8 @@ class Memory:
                     id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, _NEW))
                 )
             },
-            {key: item for key, item in found.globals.items() if id(item) in needed}, numbers, tables,
+            {key: item for key, item in found.globals.items() if id(item) in needed or id(item) in found.kept},
+            numbers, tables,
         )  # fmt: skip
 
     def monitors(self) -> list[str]:

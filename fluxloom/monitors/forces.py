@@ -190,18 +190,14 @@ class Forces(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces, or directions do not fit.
+            If there is no such patch, the flow finds no force there, or directions do not fit.
         """
         self._flow, flow = run.flow, run.flow
+        flow.check_forces(self.patches)
         if self.reference is not None:
             self._directions = self.reference.directions(flow.dimension)
         self._surface = (flow.balance if self.balance else flow.surface)(self.patches, self.about)
         self._loads, self._at, self._asked = None, -1, (-1, 0.0)
-
-    @property
-    def _now(self) -> float:
-        """Time of the flow, or steps of one that has none."""
-        return float(self._flow.steps) if self._flow.time is None else self._flow.time
 
     def stepped(self) -> None:
         """Let the device find the force, where a sample is due; it is fetched with the next one."""
@@ -209,7 +205,7 @@ class Forces(Monitor):
         if self.every and self._flow.steps % self.every == 0:
             self._drop_early()
             self._surface.take()
-            self._asked = self._flow.steps, self._now
+            self._asked = self._flow.steps, self._flow.now
 
     def _settle(self) -> None:
         """Fetch the sample that the device was asked for. Collective."""
@@ -374,8 +370,8 @@ class Forces(Monitor):
             self.now()
         except SolverError:
             return
-        if not self._rows or self._rows[-1][_TIME] != self._now:
-            self._rows.append(self._row(self._now))
+        if not self._rows or self._rows[-1][_TIME] != self._flow.now:
+            self._rows.append(self._row(self._flow.now))
             self._early = True
 
     # ----------------------------------------------------------------------------------------- checkpoints

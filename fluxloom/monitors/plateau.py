@@ -97,6 +97,10 @@ class Plateau(Monitor):
             )
         self._run = run
 
+    def changed(self) -> None:
+        """Forget the values of the flow before."""
+        self._samples, self._first, self._changed = [], nan, False
+
     def begin(self, folder: ResultFolder) -> None:
         """Begin with the first line."""
         super().begin(folder)

@@ -127,7 +127,7 @@ class RunCheckpoint:
     ) -> None:  # fmt: skip
         if every.steps or every.pause:
             require("h5py", "mesh", "[checkpoint]")
-        self._every, self._flow, self._comm = every, run.flow, context.comm
+        self._every, self._flow, self._monitors, self._comm = every, run.flow, run.monitors, context.comm
         self._case: dict[str, Any] = json.loads(json.dumps(case, default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
@@ -187,6 +187,8 @@ class RunCheckpoint:
             if differing:
                 self._start(file.path, rebuild)
             anew = self.memory.restore(file, beside=bool(differing))
+            for monitor in self._monitors if differing else ():
+                monitor.changed()
             told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in anew]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None

@@ -269,6 +269,11 @@ class Flow:
         """Of the flow; None where it has none."""
         return None
 
+    @property
+    def now(self) -> float:
+        """The time, or the steps of a flow that has none."""
+        return float(self.steps) if self.time is None else self.time
+
     def start_from(self, start: Start) -> None:
         """Start from another result instead of the state that there is; before the first step.
 
@@ -322,7 +327,7 @@ class Flow:
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
-        """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
+        """Return columns of ``history.csv``, always the same ones, the first says when. Collective; once a line."""
         return {}
 
     def take(self) -> bool:
@@ -378,6 +383,9 @@ class Flow:
             If there is no such patch, or the flow has no surfaces.
         """
         raise SolverError("this flow has no surfaces to measure")
+
+    def check_forces(self, patches: Sequence[str]) -> None:
+        """Raise `SolverError` where there is a surface of a patch, but no force on it."""
 
     def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
         """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.

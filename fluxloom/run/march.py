@@ -158,8 +158,8 @@ def march(
     before = log.seconds[-1] if log.seconds else 0.0
     try:
         with Interruption(ranks) as interruption:
-            over = first > 0 and run.finished  # a checkpoint of its end
-            for number in range(first + 1, 0 if over else iterations + 1):
+            over = first > 0 and run.finished  # of a run that goes on: nothing is left to do
+            for number in () if over else range(first + 1, iterations + 1):
                 if number == iterations:
                     flow.check_next()
                 run.advance()

@@ -60,6 +60,8 @@ class StaggeredFields:
         Sums of loops.
     """
 
+    keeps = ("q", "flow")  # the pressure, and the force that keeps a mean, are those of the last step
+
     def __init__(self, context: Context, grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None:
         self.context, self.box, d = context, grid, grid.dimension
         self.grid = context.grid(grid.full_shape, "places", periodic=True)

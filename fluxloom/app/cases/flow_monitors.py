@@ -294,13 +294,15 @@ class MovieTable(Table):
     every
         Steps between two pictures; 0: no film.
     field
-        ``"speed"``, ``"vorticity"``, or but for lattices another value that the solver has at points, as ``"p"``.
+        ``"speed"``, ``"vorticity"``, or another value that the solver has at points, as ``"p"``.
     format
         ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
     range
-        The largest value shown; 0: of lattices 1.5 reference velocities, and 4 of these by reference length.
+        The largest value shown; 0: of lattices 1.5 reference velocities, of vorticity 4 of them by reference length, of
+        the pressure one squared.
     least
-        The least value shown; by default 0, or of vorticity the negative of the largest.
+        The least value shown; by default 0, or of vorticity, and of lattices of all but the speed, the negative of the
+        largest.
     rate
         Pictures a second.
     """

@@ -85,6 +85,13 @@ class WallSum:
         context = self._sums.context
         return context.comm.reduce(own, "sum") if context.ranked else own
 
+    @value.setter
+    def value(self, found: npt.NDArray[np.float64]) -> None:
+        """Let the sum be another one: that of the first rank."""
+        values = self._sums.read()
+        values[self._number] = found if self._sums.context.comm.rank == 0 else 0.0
+        self._sums.write(values)
+
     def seen_from(self, one: Set) -> Argument:
         """Return the sum of this rank as an argument of a loop over a set of one element."""
         return self._sums[TableMap(one, self._sums.set, np.array([[self._number]]), "wall")[0]]

@@ -140,6 +140,17 @@ def test_of_a_case_across_a_restart(tmp_path: Path) -> None:
         built("airfoil", {"history.every": 2, "stop.column": "lift", "stop.window": 8})
 
 
+def test_another_case_has_a_plateau_of_its_own(tmp_path: Path) -> None:
+    """A run that is at its plateau makes no step; one that goes on with another case has not come to any."""
+    text, changes, _ = CASES["edge_transport"]
+    stop = {"stop.column": "amount", "stop.tolerance": 1e9, "stop.window": 4, "history.every": 1}
+    done = leg(text, tmp_path, 60, changes | stop).iterations
+    assert 4 <= done < 60
+    assert leg(text, tmp_path, 60, changes | stop).iterations == done
+    other = leg(text, tmp_path, 60, changes | stop | {"time.dt": 1e-3}, allow_changes=True)
+    assert other.iterations == done + 4
+
+
 def test_the_record_has_it() -> None:
     end = ended(Numbers([3.0]), Plateau("lift", 1.0, window=4), 5)
     assert json.dumps(end.outcome.record()["ended_by"]) == '"run.iterations"'
