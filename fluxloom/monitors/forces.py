@@ -190,9 +190,11 @@ class Forces(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces, or directions do not fit.
+            If there is no such patch, the flow has no surfaces or exerts no forces, or directions do not fit.
         """
         self._flow, flow = run.flow, run.flow
+        if not flow.exerts:
+            raise SolverError(f"{type(flow).__name__}: a scalar alone exerts no forces")
         if self.reference is not None:
             self._directions = self.reference.directions(flow.dimension)
         self._surface = (flow.balance if self.balance else flow.surface)(self.patches, self.about)

@@ -208,6 +208,8 @@ class Flow:
         The loops of a step as one captured sequence, where there is one.
     points
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
+    exerts
+        Whether it exerts forces on its surfaces.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
     partition
@@ -223,6 +225,7 @@ class Flow:
     context: Context
     chain: Chain | None = None
     points: int = 0
+    exerts: bool = True
     updates: int = 0
     partition: PartitionReport | None = None
     losses: Mapping[str, str] = MappingProxyType({})
