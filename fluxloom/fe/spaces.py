@@ -132,9 +132,10 @@ class LagrangeSpace:
             For other cells.
         """
         element = element_of(mesh.path, [name for name, count in mesh.part.blocks.items() if count], 1)
-        cells, nodes = mesh.cell_nodes, mesh.part.part("nodes")
-        dofs = Dofs(element, cells.table, mesh.part.points[: nodes.owned], {}, nodes)
-        return cls(mesh, dofs, gauss(element.shape, 1), mesh.nodes, cells)
+        nodes, cells = mesh.part.part("nodes"), mesh.part.table("cell_nodes")[: mesh.cells.executed, : element.size]
+        dofs = Dofs(element, cells, mesh.part.points[: nodes.owned], {}, nodes)
+        rows = mesh.context.map(mesh.cells, mesh.nodes, cells, "cell_points")
+        return cls(mesh, dofs, gauss(element.shape, 1), mesh.nodes, rows)
 
     def with_rule(self, rule: Quadrature) -> LagrangeSpace:
         """Return the same space, on the same set, with other points.

@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.flows.domain import MeshLike
-from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
+from fluxloom.flows.edge_flow import volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.flows.flow_watch import diffusion_watch
 from fluxloom.flows.given import check_value
 from fluxloom.flows.points import PointDomain
 from fluxloom.flows.scalar_surface import ScalarSurface
+from fluxloom.flows.transport import ScalarOnPoints
 from fluxloom.fv.given import Given
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.linalg.operators import Preconditioner
-from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.status import Stop
 from fluxloom.mesh.rows import together
-from fluxloom.run.fields import Fields, Quantity
-from fluxloom.run.flow import HistoryPanel, Picture, Until
+from fluxloom.run.flow import HistoryPanel, Until
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
 from fluxloom.solvers.diffusion import Convective, DiffusionPatch
 from fluxloom.solvers.diffusion import Diffusion as Solver
-from fluxloom.solvers.edge_transport import TransportState
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Diffusion"]
 
-_TINY = float(np.finfo(np.float64).tiny)
 
-
-class Diffusion(FlowOnPoints):
+class Diffusion(ScalarOnPoints):
     r"""Diffusion of a scalar in time or to a steady state, :math:`c \, \partial_t u = \nabla \cdot (k \nabla u) + f`.
 
     Conduction of heat, with ``k`` in W/(m K), ``c`` in J/(m^3 K) and ``f`` in W/m^3; Poisson's equation.
@@ -51,9 +41,9 @@ class Diffusion(FlowOnPoints):
     Parameters
     ----------
     mesh
-        The mesh, the path of its file, or points that are dealt out already (`fluxloom.flows.points.flow_points`). Cells
-        of any kind but polyhedra are divided into triangles or tetrahedra at their points (`fluxloom.mesh.divide`); the
-        flow and its results are on these. On several ranks everything is collective.
+        The mesh, the path of its file, or points that are dealt out already (`fluxloom.flows.points.flow_points`).
+        Cells of any kind but polyhedra are divided into triangles or tetrahedra at their points
+        (`fluxloom.mesh.divide`); the flow and its results are on these. On several ranks everything is collective.
     context
         Where it runs; by default the CPU.
     conductivity, capacity, source
@@ -89,8 +79,8 @@ class Diffusion(FlowOnPoints):
     >>> fl.run(wall, fl.Steady(), [fl.PatchFlow("in")])
     """
 
-    curves = (HistoryPanel("least and most", ("least", "most")), HistoryPanel("amount", ("amount",)))
-    section, exerts = "scalar", False
+    unknown, exerts, solves, table = "u", False, "the correction", "krylov"
+    solver: Solver
 
     def __init__(
         self,
@@ -111,9 +101,8 @@ class Diffusion(FlowOnPoints):
 
         def check() -> None:
             cells, places = points.mesh.centroids.read(), points.coordinates[: points.points.size]
-            check_value("conductivity", conductivity, cells, least=_TINY)
-            check_value("capacity", capacity, cells, least=_TINY)
-            check_value("source", source, cells)
+            for key, given in (("conductivity", conductivity), ("capacity", capacity), ("source", source)):
+                check_value(key, given, cells)
             check_value("start", start, places)
             for name, one in boundaries.items():
                 where, key = places[points.patches[name].points], f"boundaries.{name}"
@@ -150,27 +139,9 @@ class Diffusion(FlowOnPoints):
     def _largest_step(self) -> float:
         return math.inf
 
-    def _solved(self, status: Status) -> None:
-        if not status.converged:
-            raise SolverError(
-                f"step {self.solver.steps}: conjugate gradients have not converged, |r|/|b| = {status.relative:.2e} "
-                f"after {status.iterations:,} iterations ({status.reason}); raise krylov.iterations or krylov.rtol, or "
-                "choose another krylov.preconditioner"
-            )
-        super()._solved(status)
-
-    def columns(self) -> dict[str, float]:
-        """Return time, amount ``sum M c u`` and range of the scalar."""
-        state = self._state()
-        found = {"time": state.time, "amount": state.amount, "least": state.least, "most": state.most}
-        return found if self.lengths.dt else {name: found[name] for name in found if name != "time"}
-
-    def _state(self) -> TransportState:
-        """Return sums and range, NaN where the scalar is lost: the fields show where. Collective."""
-        try:
-            return self.solver.state()
-        except SolverError:
-            return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
+    @property
+    def _weight(self) -> Dat:
+        return self.solver.volume
 
     # ------------------------------------------------------------------------------- what can be measured
     def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> ScalarSurface:
@@ -191,23 +162,6 @@ class Diffusion(FlowOnPoints):
         """Return what is drawn over time, or over steps."""
         return "time" if self.lengths.dt else "step", self.curves
 
-    def pictures(self, name: str) -> Sequence[Picture]:
-        """Return the scalar."""
-        when = f", time {self.solver.time:.6g}" if self.lengths.dt else ""
-        return (Picture("scalar", f"Scalar: {name}{when}", "scalar"),)
-
-    def fields(self) -> Fields:
-        """Return the scalar, ``(n,)``."""
-        return Fields({"scalar": Quantity("", "what diffuses", self.solver.scalar)}, {})
-
-    def averaged(self) -> Averaged:
-        """Return the scalar."""
-        points, volume = self.domain.points, self.solver.volume
-        return Averaged(
-            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
-            lambda: self.domain.coordinates[: points.size], lambda: volume.read().reshape(-1),
-        )  # fmt: skip
-
     def summary(self, until: Until) -> Sequence[tuple[str, str]]:
         """Return what flows in time say; of a steady state the change in the last step."""
         rows = super().summary(until)
@@ -216,22 +170,9 @@ class Diffusion(FlowOnPoints):
         known = dict(rows) | {"residual": f"{self._residual:.6e} (root mean square of the change in the last step)"}
         return [(name, text) for name, text in known.items() if name != "time"]
 
-    def _sums(self) -> Sequence[tuple[str, str]]:
-        state = self._state()
-        mean = self._iterations / max(1, state.steps)
-        return (
-            ("amount", f"{state.amount:.9g}"),
-            ("range", f"{state.least:.6g} to {state.most:.6g}"),
-            ("conjugate gradients", f"{self._last:,} iterations in the last step, {mean:.1f} on average"),
-        )
-
-    def at_points(
-        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
-    ) -> PointValues:
-        """Return what samples the scalar at points. Collective."""
-        from fluxloom.solvers.edge_transport_probes import TransportProbes
-
-        return TransportProbes(self.solver, points, capacity, outside)
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        mean = self._iterations / max(1, self.solver.steps)
+        return (("conjugate gradients", f"{self._last:,} iterations in the last step, {mean:.1f} on average"),)
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -76,7 +76,8 @@ class FlowOnPoints(FlowInTime):
     _source: Domain
 
     def _settle(
-        self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str], *, divide: bool = False
+        self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str],
+        *, divide: bool = False,
     ) -> PointMesh:  # fmt: skip
         """Take a mesh, divided where that is wanted, and return its points of this rank. Collective."""
         if isinstance(mesh, PointDomain):

@@ -21,8 +21,8 @@ from fluxloom.run.guard_rules import AtMost, Finite, Growth
 from fluxloom.run.watch import LOST, Numbers, Reduction, Rule, Watch
 
 if TYPE_CHECKING:  # a case imports its own solver alone
-    from fluxloom.solvers.edge_flow import EdgeFlow
     from fluxloom.solvers.diffusion import Diffusion
+    from fluxloom.solvers.edge_flow import EdgeFlow
     from fluxloom.solvers.edge_transport import EdgeTransport
     from fluxloom.solvers.incompressible import Incompressible
     from fluxloom.solvers.staggered import Staggered

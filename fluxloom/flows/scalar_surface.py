@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.dats import Dat
-from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.given import Given, parts_of
 from fluxloom.run.gathering import rows_in_order
 from fluxloom.run.measures import Loads
+from fluxloom.solvers.diffusion import Diffusion
 from fluxloom.solvers.edge_transport_given import check_names
 
 __all__ = ["ScalarSurface"]
 
 Array = npt.NDArray[np.float64]
-
-
-class _Solver(Protocol):
-    """What has a scalar at points, and knows what enters through patches."""
-
-    mesh: PointMesh
-    time: float
-
-    @property
-    def c(self) -> Dat:
-        """The scalar."""
-        ...
-
-    def entering(self, patch: str) -> Array:
-        """Return what enters through a patch now at each of its points of this rank. Collective."""
-        ...
 
 
 class ScalarSurface:
@@ -55,7 +37,7 @@ class ScalarSurface:
         If there is no such patch.
     """
 
-    def __init__(self, solver: _Solver, patches: Sequence[str], conductivity: Given) -> None:
+    def __init__(self, solver: Diffusion, patches: Sequence[str], conductivity: Given) -> None:
         check_names("patches", solver.mesh.patches, dict.fromkeys(patches))
         self.patches, self._solver, self._conductivity = tuple(patches), solver, parts_of(conductivity)[0]
         self._found = np.zeros(3)
@@ -74,7 +56,7 @@ class ScalarSurface:
     def carried(self) -> Mapping[str, tuple[float, float]]:
         """Return the mean of the scalar over the area, and what leaves in a unit of time."""
         area, whole, entering = self._found.tolist()
-        return {"scalar": (whole / area if area else nan, -entering)}
+        return {"scalar": (whole / area if area else nan, 0.0 - entering)}
 
     def _points(self) -> tuple[Array, Array, Array]:
         """Return vectors of area ``(n, d)``, areas and what enters ``(n,)`` of all points of this rank. Collective."""

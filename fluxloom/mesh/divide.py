@@ -76,7 +76,7 @@ def _tetrahedra(name: str, block: IntArray) -> tuple[IntArray, Index]:
         some = np.flatnonzero(lowest == corner)
         for face in element(name).faces:
             if corner not in face:
-                base, of = _fans(block[np.ix_(some, face)])
+                base, of = _fans(block[some][:, face])
                 found.append(np.column_stack([base[:, [0, 2, 1]], block[some[of], corner]]))  # seen from the corner
                 parents.append(some[of])
     whole = np.concatenate(parents)

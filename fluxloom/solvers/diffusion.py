@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fe import heat_kernels as kernels
-from fluxloom.fe.edge_transport import add, totals
+from fluxloom.fe.edge_transport import add
 from fluxloom.fe.global_kernels import clear_entry
 from fluxloom.fe.global_matrix import GlobalMatrix
 from fluxloom.fe.point_mesh import PointMesh
@@ -41,7 +41,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.edge_transport import TransportState
+from fluxloom.solvers.edge_transport import ScalarSums, TransportState
 from fluxloom.solvers.edge_transport_given import MIDDLE, ScalarValues, check_names
 from fluxloom.solvers.flow_types import check_step
 from fluxloom.values.given_on import GivenOn
@@ -52,8 +52,6 @@ Array = npt.NDArray[np.float64]
 
 _GAMMA = 1.0 - 1.0 / sqrt(2.0)
 """Of a step, the part after which its first stage is, and that of either stage that is implicit."""
-
-_SUMS = ("amount", "square", "least", "most")
 
 
 @dataclass(frozen=True)
@@ -66,10 +64,19 @@ class Convective:
         Of heat transfer, ``k`` over a length, at least 0: a number, a value in space and time, or a function of places.
     outside
         The scalar there.
+
+    Raises
+    ------
+    SolverError
+        If the coefficient is a number below 0.
     """
 
     coefficient: Given
     outside: Given = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.coefficient, int | float) and not 0.0 <= self.coefficient < inf:
+            raise SolverError(f"Convective: coefficient: a number of at least 0 is wanted, not {self.coefficient!r}")
 
 
 DiffusionPatch: TypeAlias = Given | FixedFlux | Convective | None
@@ -130,9 +137,11 @@ class Diffusion:
         self.stop, self.recipe = stop or Stop(rtol=1e-8), preconditioner or Jacobi()
         self._dats()
         self._cells(conductivity, capacity, source)
-        self.values = ScalarValues(mesh, self.places, {
-            name: one for name, one in boundaries.items() if one is not None and not isinstance(one, FixedFlux | Convective)
-        })  # fmt: skip
+        given = {
+            name: one for name, one in boundaries.items()
+            if one is not None and not isinstance(one, FixedFlux | Convective)
+        }  # fmt: skip
+        self.values = ScalarValues(mesh, self.places, given)
         self.free = self.context.dat(mesh.points, np.where(self.values.owner < 0, 1.0, 0.0), "free")
         self._patches(boundaries)
         self._chains()
@@ -160,12 +169,13 @@ class Diffusion:
 
         k = on_cells("conductivity", conductivity, 0.0, ctx.dat(cells, name="conductivity"))
         c, f = on_cells("capacity", capacity, 0.0), on_cells("source", source, -inf)
-        self.stiffness = GlobalMatrix(LagrangeSpace.at_points(self.mesh.mesh), k.dat, name="stiffness")
-        for loop in self.stiffness.load(ctx.dat(cells, np.ones((cells.size, 1)), "ones"), self.volume):
+        form = GlobalMatrix(LagrangeSpace.at_points(self.mesh.mesh), k.dat, name="stiffness")
+        self.stiffness = form.matrix
+        for loop in form.load(ctx.dat(cells, np.ones((cells.size, 1)), "ones"), self.volume):
             loop()
         self._given, self._changing = [k, c, f], changes(conductivity) or changes(capacity)
-        self._loads = [*f.loops(), *self.stiffness.load(f.dat, self.load)]
-        self._masses = [*k.loops(), *c.loops(), *self.stiffness.assembly.loops, *self.stiffness.load(c.dat, self.mass)]
+        self._loads = [*f.loops(), *form.load(f.dat, self.load)]
+        self._masses = [*k.loops(), *c.loops(), *form.assembly.loops, *form.load(c.dat, self.mass)]
 
     def _patches(self, boundaries: Mapping[str, DiffusionPatch]) -> None:
         """Make the loops to what patches give, and what they take of the scalar. Collective."""
@@ -196,11 +206,11 @@ class Diffusion:
 
     def _chains(self) -> None:
         ctx, points = self.context, self.mesh.points
-        pattern, rows = self.stiffness.matrix.pattern, self.stiffness.matrix.pattern.to_entries
+        pattern, rows = self.stiffness.pattern, self.stiffness.pattern.to_entries
         self.matrix = SparseMatrix(pattern, ctx.dat(pattern.entries, name="matrix"))
-        offsets, columns, _ = self.stiffness.matrix.owned()
+        offsets, columns, _ = self.stiffness.owned()
         own = columns == np.repeat(np.arange(points.size), np.diff(offsets))
-        diagonal, stiffness = ctx.dat(pattern.entries, own.astype(np.float64), "diagonal"), self.stiffness.matrix.values
+        diagonal, stiffness = ctx.dat(pattern.entries, own.astype(np.float64), "diagonal"), self.stiffness.values
         filled = Loop(
             kernels.system, points, stiffness[rows], diagonal[rows], self.free[pattern], self.free, self.mass,
             self.whole, self.weights, self.matrix.values[rows], self.inverse, name="system",
@@ -222,10 +232,7 @@ class Diffusion:
             Loop(kernels.rates, points, self.c, self.before, self.mass, self.weights, self.rate),
         ], name="correction")  # fmt: skip
         self._ahead = Chain([Loop(kernels.extrapolate, points, self.start, self.factor, self.c)], name="extrapolation")
-        starts = (0.0, 0.0, inf, -inf)
-        self._sums = [ctx.scalar(start, name) for start, name in zip(starts, _SUMS, strict=True)]
-        total = Loop(totals, points, self.c, self.mass, *self._sums, name="totals")
-        self.survey = Chain([*(Reset(*pair) for pair in zip(self._sums, starts, strict=True)), total], name="survey")
+        self.sums_of = ScalarSums(ctx, self.c, self.mass)
         for chain in (self._loading, self._massing, self._filling):
             chain()
         self.krylov = self._solver()
@@ -290,7 +297,7 @@ class Diffusion:
         self._given_at(time)
         self.weights.value = np.array([mass, tau])
         if self._made != (made := (mass, tau, time if self._changing else 0.0)):
-            if self._changing:
+            if self._changing or not self._made:
                 self._massing()
             self._filling()
             if not isinstance(self.recipe, Jacobi):
@@ -325,17 +332,12 @@ class Diffusion:
             If they are not finite.
         """
         self._now()
-        self.survey()
-        found = [float(item.value) for item in self._sums]
-        if not np.isfinite(found).all():
-            text = f"step {self.steps}, time {self.time:.6g}: the scalar is not finite"
-            raise Divergence(text, field="scalar", element="point", step=self.steps, time=self.time)
-        return TransportState(self.time, self.steps, *found)
+        return self.sums_of.now(self.time, self.steps)
 
     def _now(self) -> None:
         """Make all that is given that of now; a restart has it at the start. Collective."""
         self._given_at(self.time)
-        if self._changing:
+        if self._changing or not self._made:
             self._massing()
             self._made = ()
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.kernel.frontend import kernel
+from fluxloom.solvers.diffusion import Diffusion
 from fluxloom.solvers.edge_probes import SimplexPlaces
+from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom.solvers.probe_records import Outside, ProbeRecords, Source
 
 __all__ = ["TransportProbes"]
-
-
-class _Solver(Protocol):
-    """What has a scalar at points."""
-
-    mesh: PointMesh
-    time: float
-    c: Dat
 
 
 @kernel
@@ -65,7 +57,7 @@ class TransportProbes:
     columns: tuple[str, ...] = ("scalar",)
 
     def __init__(
-        self, transport: _Solver, points: Mapping[str, Sequence[float]], capacity: int = 256,
+        self, transport: EdgeTransport | Diffusion, points: Mapping[str, Sequence[float]], capacity: int = 256,
         outside: Outside = "error",
     ) -> None:  # fmt: skip
         self.transport, places = transport, SimplexPlaces(transport.mesh, points, outside)

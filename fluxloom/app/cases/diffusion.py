@@ -10,7 +10,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_flow_tables import refuse_on_edges
 from fluxloom.app.cases.edge_transport_tables import InitialScalarTable
-from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import FlowMeshTable, points_estimate
 from fluxloom.app.cases.flow_monitors import FlowCase, run_of
 from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.cases.incompressible_tables import KrylovTable
@@ -26,9 +26,6 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.solvers.diffusion import Convective, DiffusionPatch
 
 __all__ = ["DiffusionApplication", "DiffusionCase"]
-
-_BYTES = {2: 3_000, 3: 6_000}
-"""Of a point by dimension: matrices and loops, on the host while they are assembled and on the device."""
 
 _TYPES = "given, flux, convective or insulated"
 _STEADY = 1e-8
@@ -135,7 +132,7 @@ class DiffusionCase(FlowCase):
     @property
     def divided(self) -> str:
         """What makes results depend on the ranks."""
-        return self.krylov.divided
+        return self.krylov.divided or "what cells add to points is summed rank by rank"
 
     @model_validator(mode="after")
     def _supported(self) -> DiffusionCase:
@@ -154,13 +151,7 @@ class DiffusionApplication:
 
     def estimate(self, case: DiffusionCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
-        cells, points, d = flow_mesh_sizes(case.mesh)
-        return Estimate(
-            cells=cells,
-            memory=points * _BYTES[d],
-            output=points * (8 + 24) + cells * (8 * (d + 1) + 9),
-            rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
-        )
+        return points_estimate(case.mesh)
 
     def build(self, case: DiffusionCase, context: Context) -> FlowRun[Diffusion]:
         """Build the mesh, the matrices and the loops, and set the scalar. Collective.
