@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import SolverError
@@ -48,7 +49,7 @@ class ScalarOnPoints(FlowOnPoints):
         HistoryPanel("amount", ("amount",)),
         HistoryPanel("square", ("square",)),
     )
-    unknown, section = "c", "scalar"
+    unknown, section, losses = "c", "scalar", MappingProxyType({})
     solver: Any
 
     @property
@@ -64,10 +65,10 @@ class ScalarOnPoints(FlowOnPoints):
             return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
 
     def columns(self) -> dict[str, float]:
-        """Return time, where the flow has one, amount, square and range of the scalar."""
+        """Return time, or the step of a flow that has none, amount, square and range of the scalar."""
         state = self._state()
         sums = {"amount": state.amount, "square": state.square, "least": state.least, "most": state.most}
-        return sums if self.time is None else {"time": state.time} | sums
+        return ({"step": float(state.steps)} if self.time is None else {"time": state.time}) | sums
 
     # --------------------------------------------------------------------------------------- results
     def pictures(self, name: str) -> Sequence[Picture]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import log2, pi, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,20 @@ def test_what_passes_balances() -> None:
              "ymin": -(np.e - 1), "ymax": np.e * np.cos(1)}  # fmt: skip
     for name, wanted in exact.items():
         assert passes[name] == pytest.approx(wanted, rel=0.02), name
+
+
+def test_the_history_of_a_steady_state(tmp_path: Path) -> None:
+    """Steps, and what passes; of the start fluxes are not known where values are given."""
+    flow = fl.Diffusion(box("quad", 4), context(), conductivity=2.0, boundaries={
+        "xmin": 1.0, "xmax": 0.0, "ymin": None, "ymax": None,
+    })  # fmt: skip
+    result = fl.run(flow, fl.Steady(), [fl.PatchFlow("xmin"), fl.History(1)], directory=tmp_path)
+    assert result.time is None
+    np.testing.assert_array_equal(result.history["step"], range(flow.steps + 1))
+    assert np.isnan(result.history["xmin.scalar_flux"][0])
+    np.testing.assert_allclose(result.history["xmin.scalar_flux"][1:], -2.0, rtol=1e-7)
+    with pytest.raises(SolverError, match="dt: a run to an end in time needs the length of its steps"):
+        fl.run(flow, fl.Time(1.0))
 
 
 def test_layers_of_materials_are_exact() -> None:
