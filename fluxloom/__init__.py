@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from fluxloom.flows.airfoil import Airfoil as Airfoil
     from fluxloom.flows.compressible import Compressible as Compressible
     from fluxloom.flows.compressible_steps import Explicit as Explicit
+    from fluxloom.flows.diffusion import Diffusion as Diffusion
     from fluxloom.flows.domain import Domain as Domain
     from fluxloom.flows.edge_flow import EdgeFlow as EdgeFlow
     from fluxloom.flows.flow_plan import StepLengths as StepLengths
@@ -195,6 +196,7 @@ if TYPE_CHECKING:
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
     from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
     from fluxloom.solvers.compressible_scheme import CompressibleScheme as CompressibleScheme
+    from fluxloom.solvers.diffusion import Convective as Convective
     from fluxloom.solvers.edge_boundary import WallLaw as WallLaw
     from fluxloom.solvers.edge_scheme import EdgeScheme as EdgeScheme
     from fluxloom.solvers.edge_subscales import Tracked as Tracked
@@ -229,6 +231,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.flows.airfoil": "Airfoil",
         "fluxloom.flows.compressible": "Compressible",
         "fluxloom.flows.compressible_steps": "Explicit",
+        "fluxloom.flows.diffusion": "Diffusion",
         "fluxloom.flows.domain": "Domain",
         "fluxloom.flows.edge_flow": "EdgeFlow",
         "fluxloom.flows.flow_plan": "StepLengths",
@@ -295,6 +298,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.solvers.compressible_cycles": "Multigrid",
         "fluxloom.solvers.compressible_implicit_choices": "Implicit",
         "fluxloom.solvers.compressible_scheme": "CompressibleScheme",
+        "fluxloom.solvers.diffusion": "Convective",
         "fluxloom.solvers.edge_boundary": "WallLaw",
         "fluxloom.solvers.edge_scheme": "EdgeScheme",
         "fluxloom.solvers.edge_subscales": "Tracked",

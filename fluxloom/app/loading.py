@@ -32,6 +32,7 @@ def applications() -> Registry[Application]:
     registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
     registry.later("airfoil", "fluxloom.app.cases.airfoil:AirfoilApplication")
     registry.later("compressible", "fluxloom.app.cases.compressible:CompressibleApplication")
+    registry.later("diffusion", "fluxloom.app.cases.diffusion:DiffusionApplication")
     registry.later("edge_flow", "fluxloom.app.cases.edge_flow:EdgeFlowApplication")
     registry.later("edge_transport", "fluxloom.app.cases.edge_transport:EdgeTransportApplication")
     registry.later("incompressible", "fluxloom.app.cases.incompressible:IncompressibleApplication")

@@ -75,13 +75,16 @@ class FlowOnPoints(FlowInTime):
     domain: PointMesh
     _source: Domain
 
-    def _settle(self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str]) -> PointMesh:
-        """Take a mesh, and return its points of this rank. Collective."""
+    def _settle(
+        self, mesh: MeshLike | PointDomain, context: Context | None, boundaries: Collection[str],
+        *, divide: bool = False,
+    ) -> PointMesh:  # fmt: skip
+        """Take a mesh, divided where that is wanted, and return its points of this rank. Collective."""
         if isinstance(mesh, PointDomain):
             mesh.check_context(context)
             found = mesh
         else:
-            found = flow_points(mesh, usual_context(context), boundaries)
+            found = flow_points(mesh, usual_context(context), boundaries, divide=divide)
         self._source, self.domain = found.kept(), found.points
         self.partition = self.domain.mesh.part.report()
         return self.domain

@@ -166,15 +166,16 @@ class Walls(Monitor):
             for station in self.cuts:
                 check_cut(run.mesh(), self.patches, "xyz".index(self.axis), station)
         found = next(iter(self._surfaces.values())).faces()  # told now, not at the end, where a flow has no faces
-        if self.heat is not None:
-            self._check_heat(self.heat, found)
+        self._check(found)
 
-    def _check_heat(self, heat: HeatReference, columns: Columns) -> None:
-        """Raise `SolverError` on every rank where the heat is not known, which rank 0 finds. Collective."""
+    def _check(self, columns: Columns) -> None:
+        """Raise `SolverError` on every rank where heat or pressure are not known, which rank 0 finds. Collective."""
         problem = ""
+        if columns and self.reference is not None and "p" not in columns:
+            problem = "speed: there is no pressure, and so no coefficients: leave it out"
         try:
-            if columns:
-                heat.of(columns)
+            if columns and self.heat is not None:
+                self.heat.of(columns)
         except SolverError as error:
             problem = str(error)
         if problem := self._flow.context.comm.broadcast(problem):

@@ -208,6 +208,8 @@ class Flow:
         The loops of a step as one captured sequence, where there is one.
     points
         Number of points, of all ranks, of a flow whose fields have values there; 0: they have them in cells.
+    exerts
+        Whether it exerts forces on its surfaces.
     updates
         Cells that a step updates, of all ranks, of a flow whose rate is told in million cells a second; else 0.
     partition
@@ -223,6 +225,7 @@ class Flow:
     context: Context
     chain: Chain | None = None
     points: int = 0
+    exerts: bool = True
     updates: int = 0
     partition: PartitionReport | None = None
     losses: Mapping[str, str] = MappingProxyType({})
@@ -386,6 +389,8 @@ class Flow:
 
     def check_forces(self, patches: Sequence[str]) -> None:
         """Raise `SolverError` where there is a surface of a patch, but no force on it."""
+        if not self.exerts:
+            raise SolverError(f"{type(self).__name__}: a scalar alone exerts no forces")
 
     def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
         """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
@@ -39,7 +40,7 @@ from fluxloom.solvers.edge_transport_given import BEGIN, END, MIDDLE, ScalarSour
 from fluxloom.solvers.flow_types import SolvedDirectly, check_step
 from fluxloom.values.given_on import GivenOn
 
-__all__ = ["EdgeTransport", "Scalar", "TransportState"]
+__all__ = ["EdgeTransport", "Scalar", "ScalarSums", "TransportState"]
 
 Array = npt.NDArray[np.float64]
 Scalar = Given
@@ -69,6 +70,38 @@ class TransportState:
     square: float
     least: float
     most: float
+
+
+class ScalarSums:
+    """Sums and range of a scalar at points.
+
+    Parameters
+    ----------
+    context
+        Where they live.
+    c, mass : (n,)
+        The scalar, and what sums count of each point.
+
+    Attributes
+    ----------
+    chain
+        What finds them.
+    """
+
+    def __init__(self, context: Context, c: Dat, mass: Dat) -> None:
+        starts = {"amount": 0.0, "square": 0.0, "least": np.inf, "most": -np.inf}
+        self._sums = [context.scalar(start, name) for name, start in starts.items()]
+        resets = [Reset(*pair) for pair in zip(self._sums, starts.values(), strict=True)]
+        self.chain = Chain([*resets, Loop(kernels.totals, c.set, c, mass, *self._sums, name="totals")], name="survey")
+
+    def now(self, time: float, steps: int, hint: str = "") -> TransportState:
+        """Return them; raise `Divergence` with a hint if they are not finite. Collective."""
+        self.chain()
+        found = [float(item.value) for item in self._sums]
+        if not np.isfinite(found).all():
+            text = f"step {steps}, time {time:.6g}: the scalar is not finite{hint}"
+            raise Divergence(text, field="scalar", element="point", step=steps, time=time)
+        return TransportState(time, steps, *found)
 
 
 class EdgeTransport(SolvedDirectly):
@@ -244,17 +277,13 @@ class EdgeTransport(SolvedDirectly):
 
     def _surveys(self, times: Mapping[str, Any]) -> None:
         ctx, ops, points = self.context, self.operators, self.mesh.points
-        self.rate, self.amount, self.square = (ctx.scalar(0.0, name) for name in ("rate", "amount", "square"))
-        self.least, self.most = ctx.scalar(np.inf, "least"), ctx.scalar(-np.inf, "most")
+        self.rate = ctx.scalar(0.0, "rate")
         limit = Loop(
             time_limit, points, ops.entries[ops.neighbours.to_entries], *self.both(self.u, self.kappa, self.size),
             ops.mass, self.rate, d=self.dimension, share=0.5, reach=REACH, name="edges.time_limit", **times,
         )  # fmt: skip
         self.limit = Chain([Reset(self.rate), limit], name="limit")
-        sums = (self.amount, self.square, self.least, self.most)
-        total = Loop(kernels.totals, points, self.c, ops.mass, *sums, name="totals")
-        starts = (0.0, 0.0, np.inf, -np.inf)
-        self.survey = Chain([*(Reset(*pair) for pair in zip(sums, starts, strict=True)), total], name="survey")
+        self.sums_of = ScalarSums(ctx, self.c, ops.mass)
 
     # ------------------------------------------------------------------------------------------ what it does
     def initialise(self, scalar: Scalar) -> None:
@@ -349,12 +378,7 @@ class EdgeTransport(SolvedDirectly):
         SolverError
             If they are not finite.
         """
-        self.survey()
-        found = [float(item.value) for item in (self.amount, self.square, self.least, self.most)]
-        if not np.isfinite(found).all():
-            text = f"step {self.steps}, time {self.time:.6g}: the scalar is not finite; take dt smaller"
-            raise Divergence(text, field="scalar", element="point", step=self.steps, time=self.time)
-        return TransportState(self.time, self.steps, *found)
+        return self.sums_of.now(self.time, self.steps, "; take dt smaller")
 
     def scalar(self) -> Array:
         """Return the values of the points that this rank owns, ``(n,)``."""

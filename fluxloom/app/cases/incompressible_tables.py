@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -168,10 +168,13 @@ class KrylovTable(strategy_table(Stop, without=("atol",))):
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
     preconditioner: Annotated[Preconditioner, Chosen(Preconditioner)] = Jacobi()
 
+    key: ClassVar[str] = "pressure"
+    """Of the table."""
+
     @property
     def named(self) -> str:
         """The key and what it says."""
-        return f'pressure.preconditioner = "{strategy_name(self.preconditioner)}"'
+        return f'{self.key}.preconditioner = "{strategy_name(self.preconditioner)}"'
 
     @property
     def divided(self) -> str:

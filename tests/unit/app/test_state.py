@@ -28,7 +28,7 @@ RANKS = {
     "incompressible closed": 1e-4, "edge_flow": 1e-4, "incompressible scalar": 1e-4, "compressible local": 1e-8,
     "lattice list": 1e-12, "lattice pulse": 1e-12, "lattice push": 1e-12, "lattice moving": 0.0,
     "lattice particles": 0.0,
-    "lattice elastic": 0.0,
+    "lattice elastic": 0.0, "diffusion in time": 1e-7,
 }  # fmt: skip
 """How far fields may be from those of one run behind changes of the number of ranks; 0: by `rounding`."""
 
