@@ -34,11 +34,11 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.measures import Averaged, AveragedValue, Frames
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
 from fluxloom.run.watch import Watch
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
 
@@ -416,13 +416,11 @@ class ShallowWater(Flow):
         """Return the counters of each loop or fused group."""
         return self.solver.reports()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error") -> Gauges:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> WaterProbes:  # fmt: skip
         """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
-        return Gauges(self.solver, points, outside)
-
-    def frames(self, field: str) -> Frames | None:
-        """Raise `SolverError`: the kernel of the gauges would have some lines for each point of a picture."""
-        raise SolverError("films of shallow water are not there yet: take snapshots, or gauges")
+        return WaterProbes(self.solver, points, capacity, outside)
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""

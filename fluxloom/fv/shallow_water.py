@@ -46,7 +46,7 @@ __all__ = [
     "hll",
     "predict",
     "primitive",
-    "probe",
+    "sample_water",
     "survey",
     "time_scale",
 ]
@@ -486,10 +486,10 @@ def primitive(u: Read, zb: Read, w: Write, *, eps: float):
 
 
 @kernel
-def probe(u: Read, zb: Read, place: Read, values: Inc, *, eps: float):
-    """Write depth, surface and velocity of a cell to its place in a table of gauges."""
+def sample_water(u: Read, zb: Read, found: Write, *, eps: float):
+    """Depth, surface and velocity of a cell."""
     f = desingularised(u[0], eps)
-    values[4 * place[0]] += u[0]
-    values[4 * place[0] + 1] += u[0] + zb[0]
-    values[4 * place[0] + 2] += f * u[1]
-    values[4 * place[0] + 3] += f * u[2]
+    found[0] = u[0]
+    found[1] = u[0] + zb[0]
+    found[2] = f * u[1]
+    found[3] = f * u[2]
