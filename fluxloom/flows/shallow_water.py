@@ -24,16 +24,19 @@ from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
+from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.once import Once
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.gathering import gathered
 from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
@@ -371,7 +374,8 @@ class ShallowWater(Flow):
     def fields(self) -> Fields:
         """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
 
-        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number.
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number, and
+        what the gradient of the velocity says, across shores as if there was nothing beyond.
         """
         solver = self.solver
         depth, velocity = cache(solver.depth), cache(solver.velocity)
@@ -396,20 +400,32 @@ class ShallowWater(Flow):
         }
         found |= {"highest": Quantity("m", "highest surface so far", highest)} if solver.peak else {}
         flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
+        gradient = cache(lambda: self._gradient.now())
         derived = velocity_quantities(velocity, 2, "m/s") | speed
+        derived |= curl_quantities(lambda: curl(gradient()), 2, "1/s") | gradient_quantities(gradient, "1/s")
         return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
+
+    @Once
+    def _gradient(self) -> PlaneGradient:
+        mesh, (w, fill) = self.solver.mesh, self._primitive()
+        return PlaneGradient(
+            self.context, mesh.face_cells, mesh.centroids, w, [fill], first=2, least=self.solver.thin
+        )
+
+    def _primitive(self) -> tuple[Dat, Loop]:
+        """Return a dat for depth, surface and velocity, and the loop that fills it."""
+        solver, kind = self.solver, "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(solver.mesh.cells, name="primitive", shape=(4,), dtype=kind)
+        return w, Loop(primitive, solver.mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
 
     def averaged(self) -> Averaged:
         """Return depth, surface and velocity."""
-        solver, mesh = self.solver, self.solver.mesh
-        kind = "float32" if self.context.device.refuses_double else "float64"
-        w = self.context.dat(mesh.cells, name="primitive", shape=(4,), dtype=kind)
-        fill = Loop(primitive, mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
+        mesh, (w, fill) = self.solver.mesh, self._primitive()
         values = [AveragedValue(name, w, place, unit="m") for place, name in enumerate(("depth", "elevation"))]
         return Averaged(
             mesh.cells, values, Dat.read, lambda: mesh.centroids.read().astype(np.float64),
             lambda: mesh.volumes.read().astype(np.float64).reshape(-1), w, COMPONENTS[:2], first=2, unit="m/s",
-            before=[fill], dtype=kind,
+            before=[fill], dtype=w.scalar.numpy,
         )  # fmt: skip
 
     def reports(self) -> Sequence[LoopReport]:
