@@ -253,7 +253,9 @@ class ShallowWater(Flow):
         return list(self.solver.mesh.part.patches)
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for a time behind that of the plan."""
+        """Raise `SolverError` for no time, or one behind that of the plan."""
+        if not until.time:
+            raise SolverError("until: shallow water flows up to a time: give Time(seconds)")
         if until.time > self.plan.end:
             raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
 
