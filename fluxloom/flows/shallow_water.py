@@ -22,6 +22,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
 from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
+from fluxloom.flows.shallow_water_openings import WaterOpenings
 from fluxloom.flows.shallow_water_pictures import draw_water
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.plane_gradient import PlaneGradient
@@ -439,6 +440,10 @@ class ShallowWater(Flow):
     ) -> WaterProbes:  # fmt: skip
         """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
         return WaterProbes(self.solver, points, capacity, outside)
+
+    def through(self, patches: Sequence[str]) -> WaterOpenings:
+        """Return patches of which the discharge is measured. Collective."""
+        return WaterOpenings(self.solver, patches)
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""

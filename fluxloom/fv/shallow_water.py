@@ -47,6 +47,7 @@ __all__ = [
     "predict",
     "primitive",
     "sample_water",
+    "sum_passed",
     "survey",
     "time_scale",
 ]
@@ -472,6 +473,18 @@ def drawn_in(
     for k in range(len(states)):
         if kind[0] == k and states[k].unbounded:
             drawn[0] += inward
+
+
+@kernel
+def sum_passed(load: RW, u: Read, zb: Read, face: Read, chosen: Read, sums: Inc):
+    """Add what leaves through chosen faces, their length, and this times depth and surface behind them. Clear loads."""
+    if chosen[0] == 1:
+        sums[0] += load[3]
+        sums[1] += face[2]
+        sums[2] += face[2] * u[0]
+        sums[3] += face[2] * (u[0] + zb[0])
+    for k in range(4):
+        load[k] = 0.0
 
 
 @kernel

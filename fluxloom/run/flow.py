@@ -379,6 +379,10 @@ class Flow:
         """
         raise SolverError("this flow has no surfaces to measure")
 
+    def through(self, patches: Sequence[str]) -> Surface:
+        """Return patches of which it is measured what passes them; by default those of `surface`. Collective."""
+        return self.surface(patches)
+
     def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
         """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.
 

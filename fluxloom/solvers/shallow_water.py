@@ -219,38 +219,74 @@ class ShallowWater:
 
     def _residual(self, u: Dat, clock: Global, stage: int, common: dict[str, Any]) -> list[Loop]:
         """Return the loops that add the fluxes of a state to the residual."""
-        mesh, shape = self.mesh, self.geometry
-        inner, edge = mesh.face_cells, mesh.boundary_cell[0]
+        mesh, shape, inner = self.mesh, self.geometry, self.mesh.face_cells
         common = {"stage": stage, **common}
-        timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
-        driven = (self._kind, self._row, self._series, self._ends, clock)
         zb, res = self.zb, self.res
+        at_boundary = self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)
         if self.slope is None:
             return [
                 Loop(
                     flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
                     **common,
                 ),
-                Loop(
-                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
-                    res[edge], **timing, **common,
-                ),
+                at_boundary,
             ]  # fmt: skip
-        slope, around = self.slope, shape.neighbours
+        slope = self.slope
         return [
-            Loop(
-                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
-                shape.points, slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
-            ),
+            self._slopes(u),
             Loop(
                 flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
                 shape.shape[inner], clock, res[inner], **common,
             ),
-            Loop(
-                boundary_linear, mesh.boundary, u[edge], zb[edge], slope[edge], shape.boundary, shape.boundary_arms,
-                shape.shape[edge], *driven, res[edge], **timing, **common,
-            ),
+            at_boundary,
         ]  # fmt: skip
+
+    def _slopes(self, u: Dat) -> Loop:
+        """Return the loop that finds the slopes of a state."""
+        shape, zb, around = self.geometry, self.zb, self.geometry.neighbours
+        return Loop(
+            shallow_slopes, self.mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
+            shape.points, self.slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
+        )  # fmt: skip
+
+    def _at_boundary(self, u: Dat, clock: Global, series: Global, res: Any, common: dict[str, Any]) -> Loop:
+        """Return the loop that adds the fluxes through the boundary to what is given."""
+        mesh, shape, zb, edge = self.mesh, self.geometry, self.zb, self.mesh.boundary_cell[0]
+        timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
+        driven = (self._kind, self._row, series, self._ends, clock)
+        if self.slope is None:
+            return Loop(
+                boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
+                res, **timing, **common,
+            )  # fmt: skip
+        return Loop(
+            boundary_linear, mesh.boundary, u[edge], zb[edge], self.slope[edge], shape.boundary, shape.boundary_arms,
+            shape.shape[edge], *driven, res, **timing, **common,
+        )  # fmt: skip
+
+    def passing(self, load: Dat) -> tuple[Sequence[Loop], Callable[[], None]]:
+        """Return loops that add what leaves through each boundary face now, and what has to be called before them.
+
+        Parameters
+        ----------
+        load : (4,) on boundary faces
+            A length times mass, momentum less the pressure of the cell, and mass again.
+        """
+        scheme, ctx = self.scheme, self.context
+        clock = ctx.scalar(np.zeros(2), "passing.clock", dtype=self._ahead.scalar.numpy)
+        series = ctx.scalar(self._series.value, "passing.series", dtype=self._series.scalar.numpy)
+        found = self._at_boundary(
+            self.u, clock, series, load,
+            {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule, "stage": 0, "cfl": scheme.cfl,
+             "longest": scheme.longest, "span": FOREVER},
+        )  # fmt: skip
+
+        def prepare() -> None:
+            clock.value = np.array([0.0, self._ahead.value[1]])
+            series.value = self._tables.window(self.time, 1.0)
+            found.set(start=self.time)
+
+        return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
 
     def _begin(self) -> None:
         """Set everything that follows from the state at the start."""
