@@ -254,7 +254,8 @@ class ShallowWater(Flow):
         return list(self.solver.mesh.part.patches)
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for no time, or one behind that of the plan."""
+        """Raise `SolverError` for no time, or one behind that of the plan; and for steps that are too long."""
+        self.solver.check_step()
         if not until.time:
             raise SolverError("until: shallow water flows up to a time: give Time(seconds)")
         if until.time > self.plan.end:
@@ -474,4 +475,5 @@ class ShallowWater(Flow):
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        return f"lower flow.cfl (now {self.solver.scheme.cfl:g}) or set flow.order = 1"
+        scheme = self.solver.scheme
+        return f"lower flow.{f'dt (now {scheme.dt:g})' if scheme.dt else f'cfl (now {scheme.cfl:g})'} or set flow.order = 1"
