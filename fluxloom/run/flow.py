@@ -392,6 +392,10 @@ class Flow:
         if not self.exerts:
             raise SolverError(f"{type(self).__name__}: a scalar alone exerts no forces")
 
+    def through(self, patches: Sequence[str]) -> Surface:
+        """Return patches of which it is measured what passes them; by default those of `surface`. Collective."""
+        return self.surface(patches)
+
     def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
         """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 
-__all__ = ["Averaged", "AveragedValue", "Frames", "Loads", "PointValues", "Samples", "Surface"]
+__all__ = ["Averaged", "AveragedValue", "CellValues", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
 
@@ -80,6 +80,20 @@ class PointValues(Protocol):
     def sample(self) -> None:
         """Let the device keep what is at the points now. Collective."""
         ...
+
+
+@runtime_checkable
+class CellValues(PointValues, Protocol):
+    """Values at points that are those of the cells that they are in: there all fields have values.
+
+    Attributes
+    ----------
+    mine, cells
+        Numbers of the points of this rank, and the owned cells that they are in.
+    """
+
+    mine: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,8 @@ class TsunamiApplication:
             monitors[-1].table = "gauges"
         if count := case.output.snapshots:
             monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
-        return run_of(case, flow, Until(plan.end), monitors)
+        with by_key(dt="flow.dt"):
+            return run_of(case, flow, Until(plan.end), monitors)
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[WaterDomain, Field]:

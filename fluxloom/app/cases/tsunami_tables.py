@@ -307,6 +307,7 @@ class TsunamiCase(FlowCase):
         spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
         spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
         spans += [("flow.longest", self.flow.value.longest, _MOST_STEPS, "steps")]
+        spans += [("flow.dt", self.flow.value.dt or None, _MOST_STEPS, "steps")]
         for key, step, most, what in spans:
             if step is not None and self.run.time / step > most:
                 raise ValueError(
