@@ -11,13 +11,14 @@ J. D. Anderson: *Modern Compressible Flow*, 3rd ed., McGraw-Hill 2003, ch. 3 to 
 from __future__ import annotations
 
 from math import asin, atan, cos, degrees, isfinite, radians, sin, sqrt, tan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.exact_support import bisect, check_gamma
+from fluxloom.mesh.curves import root_between
 
 __all__ = [
     "Shock",
@@ -213,10 +214,8 @@ def oblique_shock(mach: float, angle: float, gamma: float = 1.4) -> Shock:
         return _shock(mach, degrees(low), angle, gamma)
     if _turning(mach, high, gamma) <= turned:
         return _shock(mach, steepest, angle, gamma)
-    from scipy.optimize import brentq  # late: most of what is here needs no SciPy
-
-    found: Any = brentq(lambda beta: _turning(mach, beta, gamma) - turned, low, high, xtol=1e-15, rtol=1e-15)  # pyright: ignore
-    return _shock(mach, degrees(float(found)), angle, gamma)
+    found = root_between(lambda beta: _turning(mach, beta, gamma) - turned, low, high, within=1e-15, relative=1e-15)
+    return _shock(mach, degrees(found), angle, gamma)
 
 
 def most_turning(mach: float, gamma: float = 1.4) -> tuple[float, float]:
