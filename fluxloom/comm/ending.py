@@ -6,11 +6,13 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.mpi import MpiComm
 from fluxloom.core.errors import FluxloomError, OutOfMemory
+
+if TYPE_CHECKING:
+    from fluxloom.comm.mpi import MpiComm
 
 __all__ = ["ending_together"]
 
@@ -38,7 +40,12 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     patience
         Seconds that a rank waits with its exit status, or after another one has spoken.
     """
-    if not isinstance(comm, MpiComm) or comm.size == 1:
+    if comm.size == 1:
+        yield comm
+        return
+    from fluxloom.comm.mpi import MpiComm
+
+    if not isinstance(comm, MpiComm):
         yield comm
         return
     comm.agree(b"ending_together")

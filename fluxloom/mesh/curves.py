@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 class CubicSpline:
     r"""A cubic spline through points of a plane, with continuous second derivatives.
 
-    With intervals :math:`h_i` and slopes :math:`\sigma_i` of the chords, the derivatives ``s`` at the points follow from
+    With intervals ``h`` and slopes ``sigma`` of the chords, the derivatives ``s`` at the points follow from
 
     .. math:: h_i s_{i-1} + 2 (h_{i-1} + h_i) s_i + h_{i-1} s_{i+1} = 3 (h_i \sigma_{i-1} + h_{i-1} \sigma_i)
 
