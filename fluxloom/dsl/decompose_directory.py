@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.decompose_rows import CHUNK, Array, Numbers, distinct, fetch, fetch_pieces, spans
-from fluxloom.graph.colour import colour_permutation
 
 __all__ = [
     "Directory",
@@ -138,6 +137,8 @@ def by_rank(owner: Owners, ranks: int) -> list[slice]:
 
 def places_by_rank(owner: Owners, ranks: int) -> list[Owners]:
     """Return for each rank which of some elements it owns, ascending; there are fewer than 2**31 elements."""
+    from fluxloom.graph.colour import colour_permutation
+
     order, bounds = colour_permutation(owner, ranks)  # sorts by counting
     return [order[piece] for piece in spans(bounds)]
 

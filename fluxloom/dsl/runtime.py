@@ -6,7 +6,7 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,10 @@ from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.links import TRANSPORTS, Links, Reduced
-from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.observe import Observer
 
 __all__ = ["Runtime", "device_registry", "open_device"]
 

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
-from fluxloom.mesh.crossings import crossed
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_measures, corners_of, extents, face_geometry, in_chunks
 from fluxloom.mesh.hanging import require_no_hanging
@@ -176,6 +175,8 @@ def hidden_cells(dimension: int, volumes: FloatArray, parts: FloatArray) -> Inde
 
 def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) -> None:
     """Refuse cells that cross themselves; parameters are those of `require_sound`."""
+    from fluxloom.mesh.crossings import crossed
+
     hidden = [hidden_cells(mesh.dimension, volumes, parts)]
     ranges = [mesh.cell_ranges.get(kind) for kind in FOLDABLE]
     for numbers in (*ranges, range(mesh.n_elements, mesh.n_cells)):  # `crossed` tells these from thin, warped cells

@@ -16,10 +16,10 @@ from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.earlier import digests_of_inputs
 from fluxloom.run.results.folder import CHECKPOINT
-from fluxloom.run.start import Rebuild, Start
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
+    from fluxloom.run.start import Rebuild
 
 __all__ = ["Every", "Resumed", "RunCheckpoint"]
 
@@ -216,6 +216,8 @@ class RunCheckpoint:
 
     def _start(self, path: Path, rebuild: Rebuild | None) -> None:
         """Let the flow start from the fields of a checkpoint, at its time."""
+        from fluxloom.run.start import Start
+
         start = Start(path, self._comm, keep_time=True, case=self._case, rebuild=rebuild)
         try:
             self._flow.start_from(start)

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder, known_results
 from fluxloom.run.results.tables import ResidualLog
-from fluxloom.run.start import Rebuild
+
+if TYPE_CHECKING:
+    from fluxloom.run.start import Rebuild
 
 __all__ = ["Session", "Settings"]
 

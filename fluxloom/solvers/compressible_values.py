@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.reductions import total_of_ranks
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "require_finite", "squared_sizes"]
 

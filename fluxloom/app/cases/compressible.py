@@ -12,7 +12,6 @@ from fluxloom.app.cases.compressible_observers import (
     references_of,
     surface_of,
 )
-from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
     free_stream_of,
@@ -101,6 +100,8 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
 
 def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
     """Return what the solver alone looks at. Collective."""
+    from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
+
     flow = run.solver
     found: list[Monitor] = [MassBalance(run)]
     if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:

@@ -18,8 +18,6 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import guarded, require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
-from fluxloom.mesh.io.vtk_pieces import join_pieces
-from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import narrowed
 
@@ -55,6 +53,8 @@ def write_vtkhdf(
     DeviceUnavailable
         When h5py is not installed.
     """
+    from fluxloom.mesh.io.vtk_polyhedra import write_polyhedra
+
     h5py = require("h5py", "mesh", "writing VTKHDF files")
     vtk = to_vtk(mesh, cell_data, point_data, patches)
     try:
@@ -140,6 +140,8 @@ def read_vtkhdf(path: str | Path, *, step: int | None = None) -> Fields:
         When h5py is not installed.
     """
     with open_grid(path) as root:
+        from fluxloom.mesh.io.vtk_pieces import join_pieces
+
         vtk = join_pieces(path, _load(str(path), root, step))
     return from_vtk(str(path), vtk)
 
@@ -229,6 +231,8 @@ def _step(path: str, root: Any, step: int | None) -> _Step:
 
 def _load(path: str, root: Any, wanted: int | None) -> list[VtkCells]:
     """Return the arrays of all parts of a step of an open file."""
+    from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra
+
     text = patch_names(root)
     step = _step(path, root, wanted)
     counts = [np.asarray(root[f"NumberOf{what}"], dtype=np.int64) for what in ("Points", "Cells", "ConnectivityIds")]

@@ -14,7 +14,6 @@ from typing import Any
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, OtherRankFailed
 from fluxloom.run.files import FULL, reason_of, write_json
 from fluxloom.run.results.lock import FolderLock
-from fluxloom.run.results.series import Series
 from fluxloom.run.results.tables import PART, Lines
 
 __all__ = ["CHECKPOINT", "RECORD", "ResultFolder", "known_results"]
@@ -150,6 +149,8 @@ class ResultFolder:
 
     def write_at(self, time: float, name: str, action: Callable[[Path], object]) -> None:
         """Let an action write a file of a series, and name it with its time in the list of the series, see `Series`."""
+        from fluxloom.run.results.series import Series
+
         self.write(name, action)
         if self.path is None or name not in self.written:
             return
