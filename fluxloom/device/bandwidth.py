@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,10 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.core.processors import available_processors
 from fluxloom.device.base import Device
-from fluxloom.perf.model import Roofline
 from fluxloom.toolchain import compile_flags, find_compiler, load_library
+
+if TYPE_CHECKING:
+    from fluxloom.perf.model import Roofline
 
 __all__ = [
     "Bandwidth",
@@ -165,6 +168,8 @@ def meter_for(device: Device, threads: int = 0) -> Meter:
 
 def best_roof(found: Iterable[Bandwidth]) -> Roofline:
     """Return the ceilings of memory: of each kind the fastest that was measured, as nothing may be above a bound."""
+    from fluxloom.perf.model import Roofline
+
     known = list(found)
     reads = [item.read_gbs for item in known if item.read_gbs is not None]
     updates = [item.update_gbs for item in known if item.update_gbs is not None]

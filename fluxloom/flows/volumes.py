@@ -23,7 +23,7 @@ from fluxloom.mesh.rows import together
 
 if TYPE_CHECKING:
     from fluxloom.fv.node_slopes import NodeSlopes
-    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.mesh.mesh_part import MeshPart
     from fluxloom.mesh.wall_distance import WallFaces
 
 __all__ = ["FlowDomain", "flow_volumes"]

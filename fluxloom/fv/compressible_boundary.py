@@ -33,7 +33,6 @@ from fluxloom.fv.compressible_outside import (
 )
 from fluxloom.fv.compressible_patches import Changing, Number, PatchFaces, State, Vector
 from fluxloom.fv.face_conditions import formulas_in_order
-from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches
 from fluxloom.fv.point_vortex import PointVortex
@@ -461,6 +460,8 @@ def _rows(boundary: BoundaryCondition, faces: PatchFaces) -> Array:
     if found.shape != shape or not np.isfinite(found).all():
         raise SolverError(f"{about}: rows: finite numbers {shape} are wanted, as faces.row makes them, not {found!r}")
     if len(found):
+        from fluxloom.fv.formula_trials import try_condition
+
         try_condition(about, boundary.formula, found[0], faces.normals[0])
     return found
 

@@ -28,7 +28,7 @@ from fluxloom.mesh.rows import together
 
 if TYPE_CHECKING:
     from fluxloom.fv.sectors import Sector
-    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.mesh.mesh_part import MeshPart
 
 __all__ = ["FLOW_MAPS", "control_volumes", "shared_volumes"]
 
@@ -77,7 +77,7 @@ def control_volumes(
         If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face is
         in no patch, or the mesh is not sound: see `fluxloom.mesh.sound`.
     """
-    from fluxloom.mesh.whole_part import WholePart
+    from fluxloom.mesh.mesh_part import WholePart
 
     part = WholePart(mesh, links)
     part.cell_geometry()

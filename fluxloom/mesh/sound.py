@@ -175,8 +175,6 @@ def hidden_cells(dimension: int, volumes: FloatArray, parts: FloatArray) -> Inde
 
 def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) -> None:
     """Refuse cells that cross themselves; parameters are those of `require_sound`."""
-    from fluxloom.mesh.crossings import crossed
-
     hidden = [hidden_cells(mesh.dimension, volumes, parts)]
     ranges = [mesh.cell_ranges.get(kind) for kind in FOLDABLE]
     for numbers in (*ranges, range(mesh.n_elements, mesh.n_cells)):  # `crossed` tells these from thin, warped cells
@@ -186,6 +184,8 @@ def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) 
     doubtful = np.unique(np.concatenate(hidden))
     if not doubtful.size:
         return
+    from fluxloom.mesh.crossings import crossed
+
     found = doubtful[crossed(mesh, doubtful)]
     if found.size:
         fail_cell(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
-from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.earlier import digests_of_inputs
 from fluxloom.run.results.folder import CHECKPOINT
@@ -177,6 +176,8 @@ class RunCheckpoint:
             file.close()
             self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
             return None
+        from fluxloom.run.case_difference import case_differences, monitor_differences
+
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):

@@ -38,7 +38,6 @@ from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
-from fluxloom.solvers.compressible_given import GivenValues
 from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
@@ -183,6 +182,8 @@ class CompressibleFlow:
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
+        from fluxloom.solvers.compressible_given import GivenValues
+
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
         table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))

@@ -100,13 +100,15 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
 
 def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:
     """Return what the solver alone looks at. Collective."""
-    from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
-
     flow = run.solver
     found: list[Monitor] = [MassBalance(run)]
     if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
+        from fluxloom.app.cases.compressible_outlets import OutletObserver
+
         found.append(OutletObserver(flow, outlets))
     if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
+        from fluxloom.app.cases.compressible_outlets import InletObserver
+
         found.append(InletObserver(flow, inlets))
     return found
 

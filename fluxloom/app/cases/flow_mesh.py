@@ -140,10 +140,12 @@ class FlowMeshTable(Table):
     @property
     def turned(self) -> list[Sector]:
         """Pairs of patches that are joined by a rotation."""
-        axis = [float(self.axis == name) for name in "xyz"]
-        point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
+        if not self.sectors:
+            return []
         from fluxloom.fv.sectors import Sector
 
+        axis = [float(self.axis == name) for name in "xyz"]
+        point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
         return [Sector(first, second, axis, point) for first, second in self.sectors]
 
     @property
@@ -250,17 +252,19 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
             return gmsh_mesh(gmsh_shape(table.gmsh))
     if table.shape != "box":
         with _explained():
-            from fluxloom.mesh.cylinder import cylinder_channel
-            from fluxloom.mesh.naca import naca_mesh
+            if table.shape == "cylinder":
+                from fluxloom.mesh.cylinder import cylinder_channel
 
-            plane = (
-                cylinder_channel(table.n, table.channel)
-                if table.shape == "cylinder"
-                else naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
-            )
+                plane = cylinder_channel(table.n, table.channel)
+            else:
+                from fluxloom.mesh.naca import naca_mesh
+
+                plane = naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
+        if not table.nz:
+            return plane
         from fluxloom.mesh.extrude import extrude
 
-        return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1)) if table.nz else plane
+        return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1))
     d = table.dimension
     spans = (table.x, table.y, table.z)[:d]
     lengths, origin = [high - low for low, high in spans], [low for low, _ in spans]

@@ -143,9 +143,11 @@ class StopTable(Table):
 
 def _named(points: Any) -> Any:
     """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
+    if not isinstance(points, list):
+        return points
     from fluxloom.monitors.point_samples import named
 
-    return named(points) if isinstance(points, list) else points
+    return named(points)
 
 
 class ProbesTable(Table):

@@ -66,11 +66,11 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
     CaseError
         If the flow cannot.
     """
+    if not table.file:
+        return
     from fluxloom.app.loading import rebuilt
     from fluxloom.run.start import Start
 
-    if not table.file:
-        return
     context = flow.context
     try:
         start = Start(

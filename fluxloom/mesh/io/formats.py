@@ -230,8 +230,6 @@ def write(
 
 def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat]:
     """Return the name and the format of a file; meshio is one that no registry lists."""
-    from fluxloom.mesh.io.adapter import meshio_suffixes
-
     registry = formats()
     meshio = MeshFormat((), _late("adapter:read_meshio"), _late("adapter:write_meshio"), data=True)
     if format is not None:
@@ -241,6 +239,8 @@ def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat]:
     for name in _tried(registry):
         if suffix in format_called(name, registry).suffixes:
             return name, registry[name]
+    from fluxloom.mesh.io.adapter import meshio_suffixes
+
     if suffix in meshio_suffixes():
         return "meshio", meshio
     known = sorted({item for name in registry for item in registry[name].suffixes})

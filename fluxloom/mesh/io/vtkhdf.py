@@ -53,8 +53,6 @@ def write_vtkhdf(
     DeviceUnavailable
         When h5py is not installed.
     """
-    from fluxloom.mesh.io.vtk_polyhedra import write_polyhedra
-
     h5py = require("h5py", "mesh", "writing VTKHDF files")
     vtk = to_vtk(mesh, cell_data, point_data, patches)
     try:
@@ -67,6 +65,8 @@ def write_vtkhdf(
             root["Offsets"] = vtk.offsets
             root["Types"] = vtk.types
             if vtk.polyhedra is not None:
+                from fluxloom.mesh.io.vtk_polyhedra import write_polyhedra
+
                 root.attrs["Version"] = np.array(_POLYHEDRAL, dtype=np.int64)
                 write_polyhedra(root, vtk.polyhedra, vtk.types)
             for group, data in (("PointData", vtk.point_data), ("CellData", vtk.cell_data)):
