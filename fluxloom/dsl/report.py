@@ -14,7 +14,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import BoundArgument, EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.kernel.touched import touched_components
+from fluxloom.kernel.analysis import touched_components
 
 __all__ = ["LoopReport", "Moved", "layouts", "moved", "useful_bytes", "vectorised"]
 
