@@ -11,9 +11,9 @@ from fluxloom.codegen.dialect import DIALECTS, C, Dialect
 from fluxloom.codegen.frame import fixed_part, prelude
 from fluxloom.codegen.grid_stream_places import streams
 from fluxloom.codegen.group import Group
+from fluxloom.codegen.printer import table_source
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
 from fluxloom.codegen.spec import Entry
-from fluxloom.codegen.tables import table_source
 from fluxloom.codegen.wrapper import Driver
 from fluxloom.core.dtypes import FLOAT16
 

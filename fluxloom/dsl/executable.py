@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import Group
+from fluxloom.codegen.reduce import PART
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
-from fluxloom.codegen.sums import PART
 from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global

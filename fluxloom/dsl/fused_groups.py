@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fluxloom.codegen.group import CHUNK, Group, WorkShape
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import CHUNK, Group, Member, WorkShape
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.core.access import Access
 from fluxloom.device.base import Device

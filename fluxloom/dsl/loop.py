@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.codegen.wrapper import rows_abreast

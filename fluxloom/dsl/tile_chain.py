@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.core.access import Access
 from fluxloom.core.layout import Blocked

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import WorkShape
-from fluxloom.codegen.sums import PART
+from fluxloom.codegen.reduce import PART
 from fluxloom.core.access import Access
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
