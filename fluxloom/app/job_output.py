@@ -17,7 +17,7 @@ from fluxloom.core.status import RunStatus
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.measured import measured_bandwidth
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
+from fluxloom.dsl.runtime import unique
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import March
 from fluxloom.run.results.folder import RECORD

@@ -16,10 +16,9 @@ from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.plan import Plan, Span
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotPlaces
-from fluxloom.dsl.spans import Span
 
 __all__ = ["ArgumentBlock"]
 

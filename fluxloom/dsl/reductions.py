@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.dsl.identity import among
 from fluxloom.dsl.links import OPERATIONS, Reduced
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.runtime import Runtime, among
 
 __all__ = [
     "combine_ranks",

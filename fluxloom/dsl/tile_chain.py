@@ -13,12 +13,12 @@ from fluxloom.core.layout import Blocked
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.facts import ends_zero
-from fluxloom.dsl.identity import among, unique
+from fluxloom.dsl.fusion import ends_zero
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import BoundArgument, TableMap
+from fluxloom.dsl.runtime import among, unique
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.graph import inverse_map
 from fluxloom.graph.chain_tiles import ChainArg, ChainMap, ChainPass, ChainStep
 from fluxloom.kernel import ir

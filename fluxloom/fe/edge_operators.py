@@ -27,9 +27,8 @@ from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.core.layout import Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.maps import RaggedMap, entries_of
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set

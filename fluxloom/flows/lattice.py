@@ -15,10 +15,10 @@ from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from fluxloom.core.layout import SoA
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import unique
 from fluxloom.lbm.output import moments
 from fluxloom.solvers.lattice import LatticeBoltzmann
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.flows.domain import Domain, MeshLike
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.sides import Family
@@ -22,6 +21,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
 if TYPE_CHECKING:
+    from fluxloom.dsl.decompose_report import PartitionReport
     from fluxloom.fv.node_slopes import NodeSlopes
     from fluxloom.mesh.mesh_part import MeshPart
     from fluxloom.mesh.wall_distance import WallFaces

@@ -19,7 +19,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 
 __all__ = ["HUGE", "LOST", "Broken", "Numbers", "Reduction", "Rule", "Watch", "keep"]

@@ -12,7 +12,7 @@ from fluxloom.core.access import Inc, Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import sqrt
 from fluxloom.mesh.airfoil import WALL

@@ -18,7 +18,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import (
     BoundaryCondition,
     NoSlipWall,

@@ -10,7 +10,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_faces import gathered, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry

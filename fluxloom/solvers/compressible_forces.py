@@ -20,7 +20,7 @@ from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import kernel

@@ -10,7 +10,7 @@ from fluxloom.core.errors import Divergence
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, local_step
 from fluxloom.fv.compressible_positivity import (
     differences,

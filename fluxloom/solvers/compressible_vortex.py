@@ -15,7 +15,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.point_vortex import PointVortex, vortex_states, wall_lift

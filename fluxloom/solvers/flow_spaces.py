@@ -12,8 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.entries import entries_of
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.maps import RaggedMap, entries_of
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, beside_sponges, parts_of
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import Labels, labels_of

@@ -16,7 +16,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.interop import view_of
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument, OffsetMap
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.staggered_grid import StaggeredGrid

@@ -20,7 +20,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_multigrid import squares
 from fluxloom.fv.control_volumes import control_volumes

@@ -18,7 +18,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.box import Box
 from fluxloom.linalg.direct import Direct
 
