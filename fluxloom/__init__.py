@@ -15,10 +15,10 @@ from fluxloom.core.access import Max as Max
 from fluxloom.core.access import Min as Min
 from fluxloom.core.access import Read as Read
 from fluxloom.core.access import Write as Write
+from fluxloom.core.dtypes import AoS as AoS
+from fluxloom.core.dtypes import Blocked as Blocked
+from fluxloom.core.dtypes import SoA as SoA
 from fluxloom.core.errors import FluxloomError as FluxloomError
-from fluxloom.core.layout import AoS as AoS
-from fluxloom.core.layout import Blocked as Blocked
-from fluxloom.core.layout import SoA as SoA
 from fluxloom.core.packages import import_late as _import_late
 from fluxloom.kernel.frontend import Func as Func
 from fluxloom.kernel.frontend import func as func

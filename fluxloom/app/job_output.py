@@ -14,8 +14,7 @@ from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.status import RunStatus
-from fluxloom.device.bandwidth import Bandwidth
-from fluxloom.device.measured import measured_bandwidth
+from fluxloom.device.bandwidth import Bandwidth, measured_bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.runtime import unique
 from fluxloom.run.flow_run import FlowRun

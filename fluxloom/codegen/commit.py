@@ -13,8 +13,7 @@ from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rows import RowShape, chunks, vector
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import AoS
+from fluxloom.core.dtypes import AoS, Scalar
 
 __all__ = ["Body", "Commit", "PackBody"]
 

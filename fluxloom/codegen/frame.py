@@ -13,7 +13,7 @@ from fluxloom.codegen.dialect import Dialect, KernelWords
 from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import ArgSpec, Slot
 from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 
 __all__ = [
     "PARALLEL", "argument_block", "beginning", "constants_of", "fixed_part", "head", "inverse_name", "kernel_slots",

@@ -9,7 +9,7 @@ from fluxloom.codegen.item import Item
 from fluxloom.codegen.lane import address, touched
 from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 
 __all__ = ["Site", "shifted"]
 

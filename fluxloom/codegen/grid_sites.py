@@ -17,7 +17,7 @@ from fluxloom.codegen.group import Member
 from fluxloom.codegen.lane import touched
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 
 __all__ = ["SITES", "Sites", "sites_of", "why_one_site"]
 

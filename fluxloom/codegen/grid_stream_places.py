@@ -9,8 +9,7 @@ from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.lane import LaneLoop, address, constant_place, flatten
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT16, Scalar
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import FLOAT16, Scalar, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, walk
 

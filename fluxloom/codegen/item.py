@@ -30,7 +30,7 @@ from fluxloom.codegen.lane import (
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import AoS
+from fluxloom.core.dtypes import AoS
 
 __all__ = ["Item", "Values", "scratch_legs", "stored_length"]
 

@@ -9,8 +9,7 @@ from fluxloom.codegen.printer import Printer
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import AoS, Blocked, SoA
+from fluxloom.core.dtypes import AoS, Blocked, Scalar, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import constant_index, reads, walk
 

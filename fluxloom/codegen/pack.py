@@ -45,7 +45,7 @@ from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rows import RowShape, chunks, runs
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import AoS, Blocked, SoA
+from fluxloom.core.dtypes import AoS, Blocked, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import children, node_count, statement_blocks, walk
 

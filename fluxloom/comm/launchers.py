@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
-
-from fluxloom.comm.base import Comm, SelfComm
+from typing import NoReturn
 
 __all__ = [
-    "BEGUN", "STATUS_FILE", "Launcher", "detect", "find_launcher", "mark", "refuse_early_exit", "unmark",
+    "BEGUN", "STATUS_FILE", "Launcher", "find_launcher", "mark", "refuse_early_exit", "unmark",
     "without_launcher",
 ]  # fmt: skip
 
@@ -98,27 +95,6 @@ def without_launcher(environment: Mapping[str, str] | None = None) -> dict[str, 
 
 BEGUN = "begun"
 """What stands in the file of `STATUS_FILE` from the first communicator until all ranks have come to their end."""
-
-
-def detect() -> Comm:
-    """Return the communicator of this process: MPI under a launcher, else that of a rank alone.
-
-    Without a launcher mpi4py is not even imported, unless the program has started MPI itself.
-
-    Raises
-    ------
-    CommError
-        If the launcher and the MPI library do not belong together.
-    DeviceUnavailable
-        If mpi4py is missing.
-    """
-    module: Any = sys.modules.get("mpi4py.MPI")
-    started = module is not None and module.Is_initialized() and module.COMM_WORLD.size > 1
-    if not started and find_launcher() is None:
-        return SelfComm()
-    from fluxloom.comm.mpi import world
-
-    return world()
 
 
 def mark() -> None:

@@ -21,7 +21,7 @@ from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher, mark, 
 from fluxloom.comm.mpi_channel import MpiChannel
 from fluxloom.comm.watch import COMPUTES, DIFFERS, RESTS, WAITS, Watch
 from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 
 __all__ = ["MpiComm", "device_memory_support", "load_mpi", "world"]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec, RaggedStorage, StencilSpec, comment_text
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
+from fluxloom.core.dtypes import FLOAT32, FLOAT64, AoS, Scalar
 from fluxloom.core.errors import LoopError, did_you_mean
-from fluxloom.core.layout import AoS
 from fluxloom.device.base import Device
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.incoming import unmasked

@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar, scalar
+from fluxloom.core.dtypes import AoS, Blocked, Layout, Scalar, SoA, padded, scalar
 from fluxloom.core.errors import DatError, ExportError
-from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
-from fluxloom.device.buffer import Buffer
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import Buffer, View
 from fluxloom.dsl.incoming import incoming, unmasked, whole
 from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
 from fluxloom.dsl.links import kind_of, value_act

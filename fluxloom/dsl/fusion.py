@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fluxloom.core.access import Access
-from fluxloom.core.layout import AoS
+from fluxloom.core.dtypes import AoS
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -8,7 +8,7 @@ from itertools import product
 
 from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
-from fluxloom.core.layout import Blocked, SoA
+from fluxloom.core.dtypes import Blocked, SoA
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import BoundArgument, EntriesMap, RaggedMap, TableMap

@@ -9,7 +9,7 @@ from functools import cached_property
 from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.core.access import Access
-from fluxloom.core.layout import Blocked
+from fluxloom.core.dtypes import Blocked
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.dats import Dat, Global

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.codegen.tiled import TileDat, TiledUnit, TilePass, generate_tiled
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.device.base import Buffer, Call, Launch
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat

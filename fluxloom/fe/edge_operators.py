@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.dtypes import Layout, SoA
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat

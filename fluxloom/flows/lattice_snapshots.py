@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat

@@ -5,7 +5,7 @@ normals, and a flux that changes along the face adds, to first order,
 
 .. math:: \sum_k \frac{\partial F_k}{\partial w} \sum_n T_{kn} \frac{\partial w}{\partial x_n}
 
-with :math:`T_{kn}` of `fluxloom.mesh.warped_faces` and the means of state and gradient of both cells: with it what
+with :math:`T_{kn}` of `fluxloom.mesh.geometry` and the means of state and gradient of both cells: with it what
 linear states bring into a cell is exact to first order in their change. At the boundary the state at the centre of a
 face is that of all of it.
 """

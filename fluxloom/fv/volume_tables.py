@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.fv.volumes import Turned
-from fluxloom.mesh.geometry import face_moments
+from fluxloom.mesh.geometry import WARPS, face_moments, face_warps
 from fluxloom.mesh.mesh import Ragged
-from fluxloom.mesh.warped_faces import WARPS, face_warps
 
 __all__ = [
     "Beyond", "CellTable", "FaceShapes", "FaceTable", "ImageTable", "OuterTable", "Places", "ascending",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.parts import Part
-from fluxloom.mesh.warped_faces import TENSOR
+from fluxloom.mesh.geometry import TENSOR
 
 __all__ = ["ControlVolumes", "SharedVolumes", "Turned", "Wrapped", "warps_of"]
 
@@ -127,7 +127,7 @@ class ControlVolumes:
         they are not known.
     warps
         Returns which faces are warped, and what their triangles have beside the mean normal, ``(m, 28)``, see
-        `fluxloom.mesh.warped_faces`; None: no face is, or it is not known.
+        `fluxloom.mesh.geometry`; None: no face is, or it is not known.
     """
 
     volumes: Array

@@ -21,9 +21,8 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.connectivity import Connectivity, InverseRows, inverse_rows
 from fluxloom.mesh.distribute import DividedPart, Partition, distribute_mesh
-from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.mesh_part import MeshPart, WholePart

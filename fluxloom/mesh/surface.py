@@ -13,11 +13,28 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.whole import coordinates
 
-__all__ = ["Surface", "tell_unnamed"]
+__all__ = ["Surface", "linked_parts", "tell_unnamed"]
+
+
+def linked_parts(count: int, first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Return the number of the part that each of some elements is in, from 0, ``(count,)``.
+
+    Parameters
+    ----------
+    count
+        Number of elements.
+    first, second
+        Pairs of elements that hang together.
+    """
+    from scipy.sparse import coo_array  # takes longer to import than all of this package
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(count, count))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.earlier import digests_of_inputs

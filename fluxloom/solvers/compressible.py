@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global

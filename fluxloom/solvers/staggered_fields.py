@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import SoA
-from fluxloom.device.exchange import View
+from fluxloom.core.dtypes import SoA
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat

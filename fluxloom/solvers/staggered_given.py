@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry, load_object
-from fluxloom.mesh.io.collect import first_patches
 from fluxloom.mesh.io.vtk_cells import Fields
 from fluxloom.mesh.mesh import MeshData, no_mask
 
@@ -161,6 +160,7 @@ def read_fields(
     **options: Any,
 ) -> Fields:
     """Read a mesh and the values on its points and cells (cells as they stand in the file), as `read` does it."""
+    from fluxloom.mesh.io.collect import first_patches
     from fluxloom.mesh.whole import check_range, require_whole
 
     if Path(path).is_dir():

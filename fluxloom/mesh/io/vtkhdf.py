@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fluxloom.comm.disk import Disk
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import guarded, require
+from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import narrowed
