@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from fluxloom.flows.airfoil import Airfoil as Airfoil
     from fluxloom.flows.compressible import Compressible as Compressible
     from fluxloom.flows.compressible_steps import Explicit as Explicit
-    from fluxloom.flows.domain import Domain as Domain
     from fluxloom.flows.edge_flow import EdgeFlow as EdgeFlow
     from fluxloom.flows.flow_plan import StepLengths as StepLengths
     from fluxloom.flows.incompressible import Incompressible as Incompressible
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from fluxloom.flows.shallow_water import ShallowWater as ShallowWater
     from fluxloom.flows.staggered import Staggered as Staggered
     from fluxloom.flows.transport import Transport as Transport
+    from fluxloom.flows.volumes import Domain as Domain
     from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
     from fluxloom.fv.compressible_boundary import FarField as FarField
     from fluxloom.fv.compressible_boundary import MassFlowInlet as MassFlowInlet
@@ -186,9 +186,9 @@ if TYPE_CHECKING:
     from fluxloom.run.guard_limits import GuardLimits as GuardLimits
     from fluxloom.run.history import History as History
     from fluxloom.run.monitor import Monitor as Monitor
-    from fluxloom.run.output import Output as Output
     from fluxloom.run.result import Result as Result
     from fluxloom.run.run import run as run
+    from fluxloom.run.session import Output as Output
     from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.run.start import Start as Start
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
@@ -229,7 +229,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.flows.airfoil": "Airfoil",
         "fluxloom.flows.compressible": "Compressible",
         "fluxloom.flows.compressible_steps": "Explicit",
-        "fluxloom.flows.domain": "Domain",
+        "fluxloom.flows.volumes": "Domain",
         "fluxloom.flows.edge_flow": "EdgeFlow",
         "fluxloom.flows.flow_plan": "StepLengths",
         "fluxloom.flows.incompressible": "Incompressible IncompressibleScheme Pressure",
@@ -286,7 +286,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.run.guard_limits": "GuardLimits",
         "fluxloom.run.history": "History",
         "fluxloom.run.monitor": "Monitor",
-        "fluxloom.run.output": "Output",
+        "fluxloom.run.session": "Output",
         "fluxloom.run.result": "Result",
         "fluxloom.run.run": "run",
         "fluxloom.run.snapshots": "Snapshots",

@@ -13,12 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from fluxloom.app.case_errors import describe_errors
+from fluxloom.app.case_errors import Document, describe_errors
 from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.toml import Document
+from fluxloom.app.strategy_tables import Table, strategy_table
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.runtime import device_registry
 from fluxloom.dsl.schedule import Schedule

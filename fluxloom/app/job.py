@@ -12,8 +12,7 @@ from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import Advance, show_error, table
 from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
-from fluxloom.app.job_output import JobOutput
-from fluxloom.app.job_record import first_record
+from fluxloom.app.job_output import JobOutput, first_record
 from fluxloom.app.loading import rebuilt
 from fluxloom.app.request import Request
 from fluxloom.app.schedules import parse_schedule
@@ -27,13 +26,12 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
 from fluxloom.run.checkpoint import Resumed
+from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.interruption import leaving_by_signal
 from fluxloom.run.march import March
-from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
-from fluxloom.run.session import Session, Settings
+from fluxloom.run.session import Output, Session, Settings
 
 if TYPE_CHECKING:
     from fluxloom.dsl.hybrid import TimedComm

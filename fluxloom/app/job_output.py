@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from fluxloom.app.cli.console import facts, messages, output, table
-from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
+from fluxloom.app.crew import Crew
 from fluxloom.app.request import Request
-from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
+from fluxloom.app.summary import (
+    EXCHANGE_HEADINGS,
+    HEADINGS,
+    LEFT,
+    ExchangeRow,
+    LoopRow,
+    exchange_rows,
+    exchanges_of,
+    overall,
+    rows_of_ranks,
+    spread,
+)
+from fluxloom.app.system import fluxloom_version, package_version, python_version
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.status import RunStatus
@@ -22,7 +36,7 @@ from fluxloom.run.march import March
 from fluxloom.run.results.folder import RECORD
 from fluxloom.run.session import Session
 
-__all__ = ["JobOutput"]
+__all__ = ["JobOutput", "first_record"]
 
 _FEW = 2
 
@@ -137,3 +151,31 @@ def _bandwidth(context: Context) -> Bandwidth | None:
     except FluxloomError as error:
         messages().print(f"warning: the bandwidth was not measured: {error}", style="yellow", markup=False)
         return None
+
+
+def first_record(
+    request: Request, context: Context, run: FlowRun[Any], crew: Crew, commit: str, tell: Callable[[str], object]
+) -> dict[str, Any]:
+    """Return the record of a run that is about to begin; says how the mesh is divided. Collective."""
+    packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py", "mpi4py")}
+    versions = {"fluxloom": fluxloom_version(), "python": python_version()}
+    record: dict[str, Any] = {
+        "case": request.case.model_dump(mode="json"),
+        "file": request.file,
+        "command": request.command,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "commit": commit,
+        "versions": versions | {name: text for name, text in packages.items() if text},
+        "device": crew.device,
+        "device_name": crew.device_name,
+        "threads": context.threads,
+        "gpus": crew.gpus,
+        "ranks": context.comm.size,
+        "cells": run.flow.cells,
+    }
+    if (report := run.flow.partition) is not None:
+        cells = next(found for found in report.sets if found.name == report.on)
+        shares = [owned / cells.total for owned in cells.owned]
+        tell(f"{report.on} divided by {report.method}: {', '.join(f'{100 * s:.2f} %' for s in shares)}")
+        record |= {"crew": crew.record(), "shares": shares, "partition": asdict(report)}
+    return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any
@@ -10,11 +11,12 @@ from pydantic import GetCoreSchemaHandler, PlainSerializer, PlainValidator
 from pydantic_core import core_schema
 
 from fluxloom.app.strategy_tables import choose
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.core.strategies import strategy_words
+from fluxloom.values.expressions import Expression
 from fluxloom.values.value import VARIABLES, Formula, Value
 
-__all__ = ["ValueKey"]
+__all__ = ["ValueKey", "formula_check"]
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,17 @@ def _written(value: Any) -> Any:
     if isinstance(value, Formula):
         return value.text
     return strategy_words(value) if isinstance(value, Value) else value
+
+
+def formula_check(*variables: str) -> Callable[[str], str]:
+    """Return a check of pydantic: a text is empty or a formula in some variables."""
+
+    def check(text: str) -> str:
+        try:
+            if text:
+                Expression(text, variables)
+        except CaseError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return check

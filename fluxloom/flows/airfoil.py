@@ -20,9 +20,9 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil_surface import AirfoilSurface
-from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
-from fluxloom.flows.gas_watch import airfoil_watch
+from fluxloom.flows.gas_fields import airfoil_watch
+from fluxloom.flows.volumes import usual_context
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute

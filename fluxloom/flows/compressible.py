@@ -22,11 +22,9 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.compressible_surface import CompressibleSurface
-from fluxloom.flows.domain import MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
-from fluxloom.flows.gas_fields import gas_quantities
-from fluxloom.flows.gas_watch import compressible_watch
-from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.flows.gas_fields import compressible_watch, gas_quantities
+from fluxloom.flows.volumes import FlowDomain, MeshLike, flow_volumes, usual_context
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_geometry import Rotation
@@ -37,10 +35,9 @@ from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder

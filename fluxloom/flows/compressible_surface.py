@@ -11,7 +11,7 @@ from fluxloom.run.measures import Loads
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import SurfaceForces
 from fluxloom.solvers.compressible_surface import patch_values
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 
 __all__ = ["CompressibleSurface"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow

@@ -19,7 +19,6 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.runtime import unique
-from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
 from fluxloom.flows.lattice_fields import LatticeFields, look_at
@@ -42,6 +41,7 @@ from fluxloom.flows.lattice_surface import LatticeSurface
 from fluxloom.flows.lattice_units import FASTEST, SOUND, Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
+from fluxloom.flows.volumes import usual_context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay

@@ -20,9 +20,9 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
-from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_pictures import draw_water
+from fluxloom.flows.volumes import Domain, MeshLike, usual_context
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
@@ -32,7 +32,7 @@ from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, Picture, Until
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, Frames
 from fluxloom.run.results.folder import ResultFolder

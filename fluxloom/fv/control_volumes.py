@@ -17,8 +17,17 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.volume_parts import Totals, assemble
-from fluxloom.fv.volume_tables import CellTable, FaceShapes, FaceTable, OuterTable, ascending, chain_tables, taken
+from fluxloom.fv.volume_tables import (
+    CellTable,
+    FaceShapes,
+    FaceTable,
+    OuterTable,
+    Totals,
+    ascending,
+    assemble,
+    chain_tables,
+    taken,
+)
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.check import require_listed
 from fluxloom.mesh.connectivity import Connectivity

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table
-from fluxloom.fv.given import Given
+from fluxloom.fv.given import ConditionTable, FaceCondition, Given, PatchPlaces, condition_table
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.sides import Family
 from fluxloom.fv.volumes import ControlVolumes

@@ -17,7 +17,7 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import sqrt
 from fluxloom.mesh.airfoil import WALL
 from fluxloom.solvers.airfoil import Airfoil
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 
 __all__ = ["PATCH", "AirfoilForces", "WallForce"]
 

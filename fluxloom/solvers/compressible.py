@@ -37,10 +37,9 @@ from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_lengt
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
-from fluxloom.solvers.compressible_budget import left
 from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
+from fluxloom.solvers.compressible_values import Field, Residuals, left, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.values.value import Function, Given, has_values, vector_of
 

@@ -15,13 +15,11 @@ from fluxloom.fv.compressible_faces import gathered, through_faces, through_face
 from fluxloom.fv.compressible_friction import boundary_friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, turned
-from fluxloom.fv.compressible_shares import followed
-from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
+from fluxloom.fv.compressible_slopes import FEW, followed, limited_slopes, limited_slopes_of_few, slopes
 from fluxloom.fv.sides import Family, spread
 from fluxloom.fv.volumes import warps_of
 from fluxloom.solvers.compressible_scheme import OverFaces
-from fluxloom.solvers.compressible_sectors import SectorLoops
-from fluxloom.solvers.compressible_vortex import FarFieldVortices
+from fluxloom.solvers.compressible_sectors import FarFieldVortices, SectorLoops
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow

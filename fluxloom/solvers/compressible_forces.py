@@ -26,7 +26,7 @@ from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, pow, zeros
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_spaces import patch_elements
 
 __all__ = ["AerodynamicReference", "Coefficients", "SurfaceForce", "SurfaceForces"]
 

@@ -24,7 +24,7 @@ from fluxloom.fv.compressible_positivity import (
 )
 from fluxloom.fv.time_schemes import SSPRK3
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.compressible_budget import left
+from fluxloom.solvers.compressible_values import left
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.flow_patches import patch_numbers
+from fluxloom.solvers.flow_spaces import patch_numbers
 
 __all__ = ["PatchValues", "patch_values"]
 

@@ -13,7 +13,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil import airfoil_part
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.mesh.distribute import RankedMesh, distribute
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.verify.base import Check, RankedOptions, Tell
 

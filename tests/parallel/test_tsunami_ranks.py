@@ -24,7 +24,7 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries

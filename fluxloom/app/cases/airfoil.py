@@ -12,7 +12,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, run_of
 from fluxloom.app.cases.start_tables import StartTable, started
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import Airfoil
 from fluxloom.monitors.forces import Reference

@@ -22,9 +22,8 @@ from fluxloom.app.cases.compressible_setup import (
     up_of,
 )
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
-from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import by_key, flow_domain, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context

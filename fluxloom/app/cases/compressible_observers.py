@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.compressible_extras import SurfaceTable
+from fluxloom.app.cases.compressible_march import SurfaceTable
 from fluxloom.app.cases.flow_monitors import ForcesTable, References, wall_reference
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.free_stream import FreeStream

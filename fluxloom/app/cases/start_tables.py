@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pydantic import model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.run.flow import Flow
 

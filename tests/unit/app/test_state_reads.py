@@ -35,8 +35,8 @@ from typing import Any
 
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_rules import call_of
 from fluxloom.dsl.context import Context
