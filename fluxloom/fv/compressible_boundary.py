@@ -184,7 +184,7 @@ class FarField(BoundaryCondition):
         return FarFieldState()
 
     def rows(self, faces: PatchFaces) -> Array:
-        """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_sectors` adds it)."""
+        """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_balance` adds it)."""
         return faces.row(*faces.parts(faces.state(self.state)), self.turbulence)
 
 
