@@ -183,7 +183,6 @@ if TYPE_CHECKING:
     from fluxloom.run.flow import Steps as Steps
     from fluxloom.run.flow import Time as Time
     from fluxloom.run.flow import Until as Until
-    from fluxloom.run.guard_limits import GuardLimits as GuardLimits
     from fluxloom.run.history import History as History
     from fluxloom.run.monitor import Monitor as Monitor
     from fluxloom.run.result import Result as Result
@@ -191,6 +190,7 @@ if TYPE_CHECKING:
     from fluxloom.run.session import Output as Output
     from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.run.start import Start as Start
+    from fluxloom.run.watch import GuardLimits as GuardLimits
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
     from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
@@ -283,7 +283,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.monitors.walls": "HeatReference Walls",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
-        "fluxloom.run.guard_limits": "GuardLimits",
+        "fluxloom.run.watch": "GuardLimits",
         "fluxloom.run.history": "History",
         "fluxloom.run.monitor": "Monitor",
         "fluxloom.run.session": "Output",

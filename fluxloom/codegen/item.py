@@ -25,6 +25,7 @@ from fluxloom.codegen.lane import (
     looped,
     opposite_legs,
     row_place,
+    stored_length,
     touched,
 )
 from fluxloom.codegen.reduce import combine
@@ -32,7 +33,7 @@ from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import AoS
 
-__all__ = ["Item", "Values", "scratch_legs", "stored_length"]
+__all__ = ["Item", "Values", "scratch_legs"]
 
 
 @dataclass
@@ -188,14 +189,6 @@ def scratch_legs(member: Member, arg: ArgSpec) -> list[int]:
     """Return the legs whose increments are kept for a second pass: not those that negate another one."""
     opposite = opposite_legs(member.spec)
     return [leg for leg in range(arg.legs) if (arg.parameter, leg) not in opposite]
-
-
-def stored_length(arg: ArgSpec, element: str, where: str = "") -> str:
-    """Return the C expression of the entries of a row; ``where`` is what the names of arrays begin with."""
-    name, store = f"{where}r{arg.map}", arg.ragged
-    if store is not None and store.compact and store.narrow:  # one table less to read
-        return f"{name}_start[{element} + 1] - {name}_start[{element}]"
-    return f"{name}_length[{element}]"
 
 
 class Item(Values):

@@ -16,7 +16,7 @@ from fluxloom.kernel.analysis import constant_index, reads, walk
 __all__ = [
     "MANY", "MEMORY", "ElementPrinter", "LaneLoop", "Place", "address", "begins_with_updates", "constant_place",
     "entry_place", "first_updates", "flatten", "identity", "leg_components", "looped", "opposite_legs", "row_place",
-    "touched", "updates",
+    "stored_length", "touched", "updates",
 ]  # fmt: skip
 
 MANY = 32
@@ -373,3 +373,11 @@ class LaneLoop:
     def _combine_direct(self, arg: ArgSpec, target: str, name: str) -> str:
         whole = combine(arg, target, name, self.kind(arg))
         return self._round(arg.parameter, whole) if arg.access is Access.INC else whole
+
+
+def stored_length(arg: ArgSpec, element: str, where: str = "") -> str:
+    """Return the C expression of the entries of a row; ``where`` is what the names of arrays begin with."""
+    name, store = f"{where}r{arg.map}", arg.ragged
+    if store is not None and store.compact and store.narrow:  # one table less to read
+        return f"{name}_start[{element} + 1] - {name}_start[{element}]"
+    return f"{name}_length[{element}]"

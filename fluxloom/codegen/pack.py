@@ -29,7 +29,6 @@ from fluxloom.codegen.abreast import AbreastLoop, mentioned
 from fluxloom.codegen.commit import Commit, PackBody
 from fluxloom.codegen.coop import exposed_locals
 from fluxloom.codegen.group import REDUCTION_LANES, Member
-from fluxloom.codegen.item import stored_length
 from fluxloom.codegen.lane import (
     MEMORY,
     LaneLoop,
@@ -39,6 +38,7 @@ from fluxloom.codegen.lane import (
     leg_components,
     looped,
     row_place,
+    stored_length,
     touched,
 )
 from fluxloom.codegen.reduce import combine

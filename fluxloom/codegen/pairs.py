@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from fluxloom.codegen.abreast import AbreastLoop, Part, why_not_abreast
 from fluxloom.codegen.group import Group, Member
-from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place
+from fluxloom.codegen.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place, stored_length
 from fluxloom.codegen.reduce import PART, combine
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access

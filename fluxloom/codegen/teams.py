@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from fluxloom.codegen.coop import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.dialect import KernelWords
 from fluxloom.codegen.group import Group, Member
-from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import ElementPrinter, LaneLoop, flatten
+from fluxloom.codegen.lane import ElementPrinter, LaneLoop, flatten, stored_length
 from fluxloom.codegen.printer import literal
 from fluxloom.codegen.reduce import PART, combine, neutral
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec

@@ -17,10 +17,9 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CommError, DeviceUnavailable, OutOfMemory, did_you_mean
-from fluxloom.core.registry import Registry
+from fluxloom.core.registry import Registry, load_object
 from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.links import TRANSPORTS, Links, Reduced
 from fluxloom.dsl.schedule import Schedule
 
@@ -81,7 +80,7 @@ def device_registry() -> Registry[Any]:
     registry.register("cpu", lambda threads, _choice: CpuDevice(threads))
     registry.register("cuda", lambda _threads, choice: _cuda(choice))
     registry.register("opencl", lambda _threads, choice: _opencl(choice))
-    registry.register("reference", lambda _threads, _choice: ReferenceDevice())
+    registry.register("reference", lambda _threads, _choice: load_object("fluxloom.device.reference:ReferenceDevice")())
     return registry
 
 

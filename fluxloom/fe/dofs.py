@@ -20,9 +20,8 @@ from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
-from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.sound import require_no_hanging, require_sides, require_unfolded
-from fluxloom.mesh.surface import Surface, tell_unnamed
+from fluxloom.mesh.surface import Surface, require_no_overlaps, tell_unnamed
 
 __all__ = ["Dofs", "lagrange_dofs"]
 

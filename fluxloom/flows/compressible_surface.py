@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import SurfaceForces
-from fluxloom.solvers.compressible_surface import patch_values
+from fluxloom.solvers.compressible_surface import SurfaceForces, patch_values
 from fluxloom.solvers.flow_spaces import place_in
 
 __all__ = ["CompressibleSurface"]

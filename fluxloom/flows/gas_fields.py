@@ -14,8 +14,19 @@ from fluxloom.fv.gas import Gas
 from fluxloom.fv.gas_dynamics import total_pressure_ratio, total_temperature_ratio
 from fluxloom.fv.guard_kernels import all_that_passed, look_at_conserved, look_at_gas
 from fluxloom.run.fields import Quantity
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.watch import LOST, AtLeast, AtMost, Balance, Clipped, Finite, Growth, Reduction, Rule, Watch
+from fluxloom.run.watch import (
+    LOST,
+    AtLeast,
+    AtMost,
+    Balance,
+    Clipped,
+    Finite,
+    Growth,
+    GuardLimits,
+    Reduction,
+    Rule,
+    Watch,
+)
 
 if TYPE_CHECKING:
     from fluxloom.solvers.airfoil import Airfoil

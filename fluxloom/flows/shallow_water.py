@@ -33,11 +33,10 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.flow_run import gathered
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, Frames
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver

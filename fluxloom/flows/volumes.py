@@ -17,8 +17,7 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together

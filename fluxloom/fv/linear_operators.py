@@ -45,8 +45,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.fv.operators import Operators
-from fluxloom.fv.sides import Family, Sides
-from fluxloom.fv.volumes import ControlVolumes, warps_of
+from fluxloom.fv.volumes import ControlVolumes, Family, Sides, warps_of
 from fluxloom.mesh.geometry import TENSOR
 
 __all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "once_warped", "stored"]

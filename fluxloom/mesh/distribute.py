@@ -23,13 +23,12 @@ from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, cell_measures
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Ragged
 from fluxloom.mesh.mesh_part import MAPS, MeshPart
-from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
 from fluxloom.mesh.sound import require_no_hanging, require_positive, require_sized, require_sound_cells
-from fluxloom.mesh.surface import tell_unnamed
+from fluxloom.mesh.surface import require_no_overlaps, tell_unnamed
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link

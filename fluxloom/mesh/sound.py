@@ -10,7 +10,7 @@ before any cell is turned round.
 A cell that is seen as a whole from the mean of its nodes (`fluxloom.mesh.geometry.cell_measures`) does not cross
 itself; of the others, which are few, every edge is tried against every face. Those that pass are concave: control
 volumes may be, elements not (`fluxloom.mesh.jacobians`). Parts of a mesh that share no face are left then
-(`fluxloom.mesh.overlaps`).
+(`fluxloom.mesh.surface`).
 
 The faces on either side of such a place have no neighbours, so they are found among those of the boundary. A face is
 tried if it is in no patch, or if the boundary touches itself at all its corners; else its side of the boundary is a
@@ -32,9 +32,8 @@ from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.geometry import cell_measures, corners_of, extents, face_geometry, in_chunks
 from fluxloom.mesh.jacobians import FOLDABLE
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
-from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.ragged import Ragged
-from fluxloom.mesh.surface import Surface, linked_parts
+from fluxloom.mesh.surface import Surface, linked_parts, require_no_overlaps
 from fluxloom.mesh.whole import coordinates, fail_cell
 
 __all__ = [

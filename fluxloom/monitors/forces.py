@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Loads, Surface
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.solvers.flow_signals import Signal
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Coefficients", "ForceHistory", "Forces", "Reference"]
 

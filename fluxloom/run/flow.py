@@ -28,11 +28,10 @@ from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose_report import PartitionReport
-    from fluxloom.run.guard_limits import GuardLimits
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
-    from fluxloom.run.watch import Watch
+    from fluxloom.run.watch import GuardLimits, Watch
     from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]

@@ -19,7 +19,6 @@ from fluxloom.run.checkpoint import Every
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.march import March, Progress
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.result import Result
@@ -27,6 +26,7 @@ from fluxloom.run.results.earlier import Earlier, examine
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.start import Start
+from fluxloom.run.watch import GuardLimits
 
 __all__ = ["run"]
 

@@ -1,4 +1,4 @@
-"""What is watched of a flow while it runs: numbers found on the device, and rules that these have to keep.
+"""What is watched of a flow while it runs: numbers found on the device, rules for these, and their limits.
 
 A device with memory of its own keeps the numbers of a look and sends them while the next steps run; they are fetched
 at the next look, so that nothing waits. On several ranks, and where loops run on the host, they are there at once.
@@ -7,13 +7,14 @@ at the next look, so that nothing waits. On several ranks, and where loops run o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite, nan, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from fluxloom.core.access import Const, Read, Write
+from fluxloom.core.errors import SolverError
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
@@ -24,8 +25,8 @@ from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 
 __all__ = [
-    "HUGE", "LOST", "AtLeast", "AtMost", "Balance", "Broken", "Clipped", "Finite", "Growth", "Numbers", "Reduction",
-    "Rule", "Watch", "keep",
+    "HUGE", "LOST", "AtLeast", "AtMost", "Balance", "Broken", "Clipped", "Finite", "Growth", "GuardLimits", "Numbers",
+    "Reduction", "Rule", "Watch", "keep",
 ]  # fmt: skip
 
 HUGE = 1.0e30
@@ -389,3 +390,60 @@ class Clipped:
             return None
         return Broken("clipped", "part of the states that were clipped", new / all_new, self._part,
                       reason=f"in each of the last {numbers.steps - self._since:,} steps")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GuardLimits:
+    """What ends a run as diverged. Numbers that are 0, and ``false``, switch a guard off.
+
+    Attributes
+    ----------
+    every
+        Steps between two looks at the flow; 0: as the solver chooses, such that they cost less than 1 %.
+    finite
+        Whether all values have to be finite.
+    positive
+        Whether density, pressure and depth have to be.
+    balance
+        Part of the mass (of gas, of water) that may appear or vanish: what boundaries let through is counted.
+    growth
+        How many times what the start, boundaries and forces give the energy may be.
+    scalar
+        How many times what the start, boundaries and sources give the largest value of a scalar may be.
+    viscosity
+        How many times the viscosity the eddy viscosity, and the variable of its model, may be.
+    residual
+        How many times its lowest value so far, or 1e-10 of the first one, the residual of a steady run may be.
+    clipped, clipped_steps
+        Part of the states of a step towards a steady flow that may be clipped, in so many steps one after the other.
+    courant
+        How many times the largest stable step a step may be.
+    mach
+        Of fluid and bodies on a lattice.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range.
+    """
+
+    every: int = 0
+    finite: bool = True
+    positive: bool = True
+    balance: float = 1e-4
+    growth: float = 1e4
+    scalar: float = 3.0
+    viscosity: float = 1e7
+    residual: float = 1e6
+    clipped: float = 0.05
+    clipped_steps: int = 100
+    courant: float = 8.0
+    mach: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 1 if field.name == "clipped_steps" else 0
+            if not getattr(self, field.name) >= least:
+                raise SolverError(f"{field.name}: at least {least} is wanted, not {getattr(self, field.name)!r}")
+        if self.clipped > 1:
+            raise SolverError(f"clipped: a part of the states is wanted, at most 1, not {self.clipped!r}")

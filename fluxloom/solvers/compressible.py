@@ -32,9 +32,8 @@ from fluxloom.fv.compressible_kernels import advance, common_step, complete, lea
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
-from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_positivity import Positivity

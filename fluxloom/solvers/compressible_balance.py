@@ -35,8 +35,7 @@ from fluxloom.fv.compressible_slopes import FEW, followed, limited_slopes, limit
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.point_vortex import PointVortex, vortex_states, wall_lift
-from fluxloom.fv.sides import Family, spread
-from fluxloom.fv.volumes import warps_of
+from fluxloom.fv.volumes import Family, spread, warps_of
 from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces
 from fluxloom.solvers.flow_spaces import Patched, patch_elements
 from fluxloom.values.value import has_values

@@ -17,8 +17,7 @@ from fluxloom.dsl.maps import RaggedMap, entries_of
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 
 __all__ = ["FlowSpaces", "Patched", "Rows", "Space", "patch_elements", "patch_numbers", "place_in"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fluxloom.app.balance import equal_shares, measured_shares
+from fluxloom.app.application import equal_shares, measured_shares
 from fluxloom.app.crew import crew_of
 from fluxloom.app.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.schedules import parse_schedule, schedule_text
+from fluxloom.app.case import parse_schedule, schedule_text
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil import airfoil_part

@@ -17,8 +17,8 @@ from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForces
 from fluxloom_lab.verify.base import Check
 
 __all__ = ["device_checks", "force_history"]

@@ -13,8 +13,7 @@ from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import OrOthers, Table, strategy_table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey, strategy_table
 from fluxloom.core.errors import did_you_mean
 from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition

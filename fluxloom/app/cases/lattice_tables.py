@@ -12,8 +12,7 @@ from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImme
 from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import Chosen, Table
-from fluxloom.app.value_keys import ValueKey, formula_check
+from fluxloom.app.strategy_tables import Chosen, Table, ValueKey, formula_check
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.flows.lattice_units import Units

@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.case import CaseModel
+from fluxloom.app.case import CaseModel, parse_schedule
 from fluxloom.app.cases.flow_mesh import by_key
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
-from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context

@@ -445,7 +445,7 @@ class Steady(Flow):
     ],
 )
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
-    from fluxloom.run.guard_limits import GuardLimits
+    from fluxloom.run.watch import GuardLimits
 
     runner = FlowRun(Steady(), "steady", Until())
     guards = Guards(GuardLimits(), runner, Context("reference"))

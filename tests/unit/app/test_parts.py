@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case import parse_schedule, schedule_text
 from fluxloom.app.cases.airfoil import mesh_sizes
-from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.summary import ExchangeRow, LoopRow, difference, exchange_rows, loop_rows, overall, rows_of_ranks
 from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
 from fluxloom.comm.base import Comm, SelfComm
