@@ -34,8 +34,7 @@ from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.memory_values import decoded, encoded
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import State, StateFile
@@ -108,6 +107,8 @@ class Memory:
         tables: dict[str, npt.NDArray[Any]] = {}
         for path, holder in found.holders.items():
             for name in _names(holder, "remembers"):
+                from fluxloom.dsl.memory_values import encoded
+
                 key = f"{path}.{name}"
                 numbers[key] = encoded(getattr(holder, name), key, tables)
         needed, changed = self._needed(found)
@@ -216,6 +217,8 @@ class Memory:
         """Give a holder back what it remembers."""
         holder = found.holders[path]
         for name in _names(holder, "remembers"):
+            from fluxloom.dsl.memory_values import decoded
+
             key = f"{path}.{name}"
             if key not in file.numbers:
                 if monitor := found.monitor_of(key):

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.fv.incompressible_boundary import moving_walls
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_patches import patch_numbers
 from fluxloom.solvers.flow_scalar import FlowScalar
+from fluxloom.solvers.flow_spaces import patch_numbers
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleSurface"]

@@ -15,11 +15,10 @@ from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.domain import usual_context
+from fluxloom.dsl.runtime import unique
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, total_pressure, velocity_quantities
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
 from fluxloom.flows.lattice_fields import gradient_of, look_at
@@ -41,20 +40,19 @@ from fluxloom.flows.lattice_surface import LatticeSurface
 from fluxloom.flows.lattice_units import FASTEST, SOUND, Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
+from fluxloom.flows.volumes import usual_context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start as OtherResult
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 from fluxloom.solvers.probe_records import Outside

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import unique
 from fluxloom.flows.lattice_ranks import gather_rows
 from fluxloom.lbm.output import moments
 from fluxloom.solvers.lattice import LatticeBoltzmann

@@ -18,7 +18,7 @@ from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.output import totals
 from fluxloom.run.watch import keep

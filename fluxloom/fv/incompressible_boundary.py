@@ -11,8 +11,16 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import is_ours
-from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table, rows_of
-from fluxloom.fv.given import Given, moves, sliding
+from fluxloom.fv.given import (
+    ConditionTable,
+    FaceCondition,
+    Given,
+    PatchPlaces,
+    condition_table,
+    moves,
+    rows_of,
+    sliding,
+)
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import func
 from fluxloom.values.value import has_values

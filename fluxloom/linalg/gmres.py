@@ -31,7 +31,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, zeros
 from fluxloom.linalg.arguments import whole

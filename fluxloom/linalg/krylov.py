@@ -15,7 +15,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import chains_of, sequence

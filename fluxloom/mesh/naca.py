@@ -23,7 +23,6 @@ T. Theodorsen, I. E. Garrick: *General potential theory of arbitrary wing sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.curves import CubicSpline, root_between
 from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
@@ -44,7 +44,7 @@ _HALF = (0.2969, -0.1260, -0.3516, 0.2843, -0.1015)
 """Of the square root, and of the powers 1 to 4, for a thickness of 0.2."""
 _SAMPLES = 4097
 _MODES = 2048
-_ROUNDS, _FOUND = 200, 1e-13
+_ROUNDS, _FOUND, _ROOT = 200, 1e-13, 1e-15
 _GROWTH = (0.5, 2.0)
 
 
@@ -143,15 +143,7 @@ def _extension() -> float:
     def half(s: float) -> float:
         return root * np.sqrt(s) + sum(c * s**k for k, c in enumerate(powers, 1))
 
-    return _root(half, 1.0, 1.05)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function is 0."""
-    from scipy.optimize import brentq
-
-    found: Any = brentq(function, low, high, xtol=1e-15)
-    return float(found)
+    return root_between(half, 1.0, 1.05, within=_ROOT)
 
 
 class AirfoilMap:
@@ -174,8 +166,6 @@ class AirfoilMap:
     """
 
     def __init__(self, profile: NacaProfile) -> None:
-        from scipy.interpolate import CubicSpline
-
         self.profile = profile
         self.power = 2.0 - profile.edge_angle / np.pi
         nose = profile.points(np.array([0.5]))[0]
@@ -201,8 +191,6 @@ class AirfoilMap:
 
     def _turn(self, edge: float) -> None:
         """Find the series, and the angle ``phi`` on the curve for angles ``theta`` on the circle, by iteration."""
-        from scipy.interpolate import CubicSpline
-
         theta = 2.0 * np.pi * np.arange(_MODES) / _MODES
         order = np.arange(_MODES // 2)
         phi = theta + edge
@@ -222,7 +210,7 @@ class AirfoilMap:
         self.series = series
         self._edge = edge
         lag = phi - theta
-        self._lag = CubicSpline(np.append(theta, 2.0 * np.pi), np.append(lag, lag[0]), bc_type="periodic")
+        self._lag = CubicSpline(np.append(theta, 2.0 * np.pi), np.append(lag, lag[0]), periodic=True)
 
     @property
     def scale(self) -> float:
@@ -322,5 +310,5 @@ def _rings(whole: float, step: float, count: int) -> Array:
     if excess(low) > 0.0 or excess(high) < 0.0:
         way = "fewer" if excess(low) > 0.0 else "more"
         raise MeshError(f"{count} rings do not lead from the airfoil to the end: take {way}, or change first")
-    sizes = _root(excess, low, high) ** np.arange(count)
+    sizes = root_between(excess, low, high, within=_ROOT) ** np.arange(count)
     return np.append(0.0, whole * np.cumsum(sizes) / sizes.sum())

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError, SolverError
-from fluxloom.monitors.power_spectra import oscillating, signal_of
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Loads, Surface
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.solvers.flow_signals import Signal
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Coefficients", "ForceHistory", "Forces", "Reference"]
 
@@ -345,11 +346,15 @@ class Forces(Monitor):
             text += f", pitch {late[_COEFFICIENTS + 2]:.6g}" if turns else ""
         found = [(f"{self.name}, mean", f"{text} (last half of the run)")]
         if (lift := self._oscillating_lift()) is not None and self.reference is not None:
+            from fluxloom.monitors.power_spectra import oscillating
+
             found.append((f"{self.name}, lift", oscillating(lift, self.reference.length, self.reference.speed)))
         return found
 
     def _oscillating_lift(self) -> Signal | None:
         """Return the coefficient of lift over the last half of the run, if it oscillates."""
+        from fluxloom.monitors.power_spectra import signal_of
+
         rows = self._table()
         if self.reference is None or self._flow.time is None or not len(rows):
             return None

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
-from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.earlier import digests_of_inputs
 from fluxloom.run.results.folder import CHECKPOINT
-from fluxloom.run.start import Rebuild, Start
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
+    from fluxloom.run.start import Rebuild
 
 __all__ = ["Every", "Resumed", "RunCheckpoint"]
 
@@ -177,6 +176,8 @@ class RunCheckpoint:
             file.close()
             self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
             return None
+        from fluxloom.run.case_difference import case_differences, monitor_differences
+
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):
@@ -218,6 +219,8 @@ class RunCheckpoint:
 
     def _start(self, path: Path, rebuild: Rebuild | None) -> None:
         """Let the flow start from the fields of a checkpoint, at its time."""
+        from fluxloom.run.start import Start
+
         start = Start(path, self._comm, keep_time=True, case=self._case, rebuild=rebuild)
         try:
             self._flow.start_from(start)

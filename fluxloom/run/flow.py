@@ -18,21 +18,20 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
 from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
-    from fluxloom.run.guard_limits import GuardLimits
+    from fluxloom.dsl.decompose_report import PartitionReport
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
-    from fluxloom.run.watch import Watch
+    from fluxloom.run.watch import GuardLimits, Watch
     from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]

@@ -14,12 +14,10 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import LoopCheckError, PreconditionerError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
-from fluxloom.run.failure import all_or_none, first_failure
+from fluxloom.run.failure import Interruption, all_or_none, first_failure
 from fluxloom.run.flow import Flow
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import find_lost
+from fluxloom.run.flow_run import FlowRun, find_lost
 from fluxloom.run.guards import Guards, Violation
-from fluxloom.run.interruption import Interruption
 from fluxloom.run.results.tables import ResidualLog
 from fluxloom.run.stall import unconverged
 

@@ -16,18 +16,17 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
 from fluxloom.mesh.rows import together
 from fluxloom.run.checkpoint import Every
+from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.interruption import leaving_by_signal
 from fluxloom.run.march import March, Progress
 from fluxloom.run.monitor import Monitor
-from fluxloom.run.output import Output
 from fluxloom.run.result import Result
 from fluxloom.run.results.earlier import Earlier, examine
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
-from fluxloom.run.session import Session, Settings
+from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.start import Start
+from fluxloom.run.watch import GuardLimits
 
 __all__ = ["run"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fluxloom.core.errors import SolverError
 from fluxloom.run.files import fields_name, write_fields
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder

@@ -43,7 +43,7 @@ from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_loops import EdgeLoops, Field, Reaction, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import stable_step
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 from fluxloom.solvers.flow_types import FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]

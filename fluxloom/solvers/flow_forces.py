@@ -30,11 +30,10 @@ from fluxloom.fv.wall_forces import (
     turning_friction,
     wall_force,
 )
-from fluxloom.mesh.warped_faces import TENSOR
+from fluxloom.mesh.geometry import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
-from fluxloom.solvers.flow_patches import patch_elements, patch_numbers, place_in
 from fluxloom.solvers.flow_signals import Signal
-from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.solvers.flow_spaces import Rows, patch_elements, patch_numbers, place_in
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions", "straight_pressure"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, beside_sponges, parts_of
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.box import Box

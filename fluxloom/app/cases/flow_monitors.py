@@ -12,21 +12,12 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.monitors.film import Film
-from fluxloom.monitors.forces import Forces, Reference
-from fluxloom.monitors.lines import Line
-from fluxloom.monitors.patch_flow import PatchFlow
-from fluxloom.monitors.point_samples import named
-from fluxloom.monitors.slices import Slice
-from fluxloom.monitors.spectrum import Spectrum
-from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor
-from fluxloom.run.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from fluxloom.monitors.forces import Reference
@@ -152,7 +143,11 @@ class StopTable(Table):
 
 def _named(points: Any) -> Any:
     """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
-    return named(points) if isinstance(points, list) else points
+    if not isinstance(points, list):
+        return points
+    from fluxloom.monitors.point_samples import named
+
+    return named(points)
 
 
 class ProbesTable(Table):
@@ -527,6 +522,8 @@ def _of_fields(case: FlowCase) -> Iterator[Monitor]:
 
         yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
     if (table := case.snapshots).every or table.period:
+        from fluxloom.run.snapshots import Snapshots
+
         yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
     if (table := case.stop).column:
         from fluxloom.monitors.plateau import Plateau
@@ -542,6 +539,7 @@ def _on_surfaces(case: FlowCase, references: References, pressure: float) -> lis
 def _patch_flows(case: FlowCase) -> Iterator[Monitor]:
     """Yield what flows through patches."""
     for name, table in case.patch_flow.items():
+        from fluxloom.monitors.patch_flow import PatchFlow
 
         yield _of(f"patch_flow.{name}", PatchFlow(name, table.patches))
 
@@ -555,10 +553,12 @@ def _at_points(case: FlowCase) -> list[Monitor]:
         probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
         found.append(_of("probes", probes))
     for name, table in case.lines.items():
+        from fluxloom.monitors.lines import Line
 
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
+        from fluxloom.monitors.slices import Slice
 
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
@@ -569,6 +569,7 @@ def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
     found: list[Monitor] = []
     for name, table in case.spectra.items():
+        from fluxloom.monitors.spectrum import Spectrum
 
         spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
         found.append(_of(f"spectra.{name}", spectrum))
@@ -578,6 +579,8 @@ def _spectra(case: FlowCase) -> list[Monitor]:
 def _films(case: FlowCase) -> Iterator[Monitor]:
     """Return the film of a case, if there is one."""
     if (table := case.movie).every:
+        from fluxloom.monitors.film import Film
+
         film = Film(table.field, table.every, table.format, most=table.range, least=table.least, rate=table.rate)
         yield _of("movie", film)
 
@@ -591,6 +594,7 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
     """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
     for name, table in case.walls.items():
+        from fluxloom.monitors.walls import HeatReference, Walls
 
         try:
             heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
@@ -626,6 +630,7 @@ def wall_reference(references: References, speed: float = 0.0, along: Sequence[f
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
     """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
+        from fluxloom.monitors.forces import Forces
 
         try:
             reference = references(table)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Read, Write
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import Scalar, SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
@@ -230,7 +230,7 @@ def turning(d: int, context: Context, cells: Sequence[int] = (9, 8, 7)) -> tuple
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_derived_fields_of_a_linear_velocity_are_exact(d: int, ranks: int) -> None:
-    """In every cell of the fluid, beside sides and a body too: there differences are one-sided. In the body all is 0."""
+    """In every cell of the fluid, beside sides and a body too, where differences are one-sided; in the body all is 0."""
 
     def found(comm: Comm) -> Any:
         flow, g = turning(d, Context("cpu", threads=1, tuning=False, comm=comm))

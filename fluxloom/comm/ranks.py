@@ -1,21 +1,46 @@
-"""Ending all ranks when one of them cannot go on."""
+"""The ranks that run a program: finding them, and ending all of them when one cannot go on."""
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fluxloom.comm.base import Comm
-from fluxloom.comm.mpi import MpiComm
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.launchers import find_launcher
 from fluxloom.core.errors import FluxloomError, OutOfMemory
 
-__all__ = ["ending_together"]
+if TYPE_CHECKING:
+    from fluxloom.comm.mpi import MpiComm
+
+__all__ = ["detect", "ending_together"]
 
 _TURN, _LAST_TURN = 0.5, 2.0
 """Seconds by which a rank lets the one before it speak first, and the most that it waits."""
+
+
+def detect() -> Comm:
+    """Return the communicator of this process: MPI under a launcher, else that of a rank alone.
+
+    Without a launcher mpi4py is not even imported, unless the program has started MPI itself.
+
+    Raises
+    ------
+    CommError
+        If the launcher and the MPI library do not belong together.
+    DeviceUnavailable
+        If mpi4py is missing.
+    """
+    module: Any = sys.modules.get("mpi4py.MPI")
+    started = module is not None and module.Is_initialized() and module.COMM_WORLD.size > 1
+    if not started and find_launcher() is None:
+        return SelfComm()
+    from fluxloom.comm.mpi import world
+
+    return world()
 
 
 @contextmanager
@@ -38,7 +63,12 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     patience
         Seconds that a rank waits with its exit status, or after another one has spoken.
     """
-    if not isinstance(comm, MpiComm) or comm.size == 1:
+    if comm.size == 1:
+        yield comm
+        return
+    from fluxloom.comm.mpi import MpiComm
+
+    if not isinstance(comm, MpiComm):
         yield comm
         return
     comm.agree(b"ending_together")

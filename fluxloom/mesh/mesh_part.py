@@ -1,23 +1,121 @@
-"""A mesh on one rank, as the part of it that this rank has: all of it, in the numbers of the mesh, without a halo."""
+"""What a rank has of a mesh; on one rank all of it, in the numbers of the mesh, without a halo."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluxloom.comm.base import SelfComm
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.connectivity import Connectivity, connectivity
-from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_measures
+from fluxloom.mesh.geometry import cell_measures, face_geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.sound import require_positive, require_sound
 from fluxloom.mesh.surface import tell_unnamed
 
-__all__ = ["WholePart"]
+if TYPE_CHECKING:
+    from fluxloom.dsl.decompose_report import PartitionReport
+
+__all__ = ["MAPS", "MeshPart", "WholePart"]
+
+MAPS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "cell_nodes": ("cells", "nodes"),
+        "face_cells": ("faces", "cells"),
+        "face_nodes": ("faces", "nodes"),
+        "boundary_cell": ("boundary", "cells"),
+        "boundary_nodes": ("boundary", "nodes"),
+        "edge_nodes": ("edges", "nodes"),
+    }
+)
+"""The maps of a divided mesh: name to source and target."""
+
+
+class MeshPart(ABC):
+    """One rank's part of a mesh; on one rank it is all of it (`fluxloom.mesh.mesh_part`), and has no halo.
+
+    Attributes
+    ----------
+    comm
+        The ranks.
+    points : (stored nodes, dimension) float64
+        Coordinates, those of the halo too.
+    blocks
+        Element type to its number of cells of all ranks; cells are numbered block after block.
+    path
+        Where the mesh came from.
+    """
+
+    comm: Comm
+    points: FloatArray
+    blocks: Mapping[str, int]
+    path: str
+
+    @property
+    @abstractmethod
+    def patches(self) -> Mapping[str, range]:
+        """Name of each patch to its boundary faces, by their numbers in the whole mesh."""
+
+    @property
+    def dimension(self) -> int:
+        """Two or three."""
+        return self.points.shape[1]
+
+    @abstractmethod
+    def part(self, name: str) -> Part:
+        """Return this rank's part of a set."""
+
+    @abstractmethod
+    def rows(self, name: str) -> Ragged:
+        """Return the rows of a map that this rank executes, in local numbers.
+
+        Raises
+        ------
+        MeshError
+            When the mesh was divided without the map.
+        """
+
+    @abstractmethod
+    def table(self, name: str) -> IntArray:
+        """Return the same as a table, ``(executed rows, most targets)``; -1 pads short rows."""
+
+    @abstractmethod
+    def regular(self, name: str) -> bool:
+        """Whether all rows of a map, of all ranks, have equally many targets. Collective."""
+
+    @abstractmethod
+    def node_cells(self) -> Ragged:
+        """Return the cells that have each owned node, ascending by their numbers in the whole mesh."""
+
+    @abstractmethod
+    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
+
+        Raises
+        ------
+        MeshError
+            For a cell without a positive volume.
+        """
+
+    def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Return area vectors and centres, ``(owned, d)`` each, of the owned rows of a map from faces to nodes."""
+        return face_geometry(self.points, self.rows(name).head(self.part(MAPS[name][0]).owned))
+
+    def patch(self, name: str) -> IntArray:
+        """Return the owned boundary faces of a patch, in local numbers; there may be none."""
+        faces, part = self.patches[name], self.part("boundary")
+        owned = part.numbers[: part.owned]
+        return np.flatnonzero((owned >= faces.start) & (owned < faces.stop)).astype(np.int32)
+
+    def report(self) -> PartitionReport | None:
+        """Return how the mesh is divided, None on one rank. Collective."""
+        return None
 
 
 class WholePart(MeshPart):
