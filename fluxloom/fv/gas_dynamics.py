@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import asin, atan, cos, degrees, isfinite, radians, sin, sqrt, tan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.curves import root_between
 
 __all__ = [
     "Shock", "area_ratio", "bisect", "check_gamma", "check_positive", "mach_of_area_ratio", "mach_of_pressure_ratio",
@@ -249,8 +248,10 @@ def oblique_shock(mach: float, angle: float, gamma: float = 1.4) -> Shock:
         return _shock(mach, degrees(low), angle, gamma)
     if _turning(mach, high, gamma) <= turned:
         return _shock(mach, steepest, angle, gamma)
-    found = root_between(lambda beta: _turning(mach, beta, gamma) - turned, low, high, within=1e-15, relative=1e-15)
-    return _shock(mach, degrees(found), angle, gamma)
+    from scipy.optimize import brentq  # late: most of what is here needs no SciPy
+
+    found: Any = brentq(lambda beta: _turning(mach, beta, gamma) - turned, low, high, xtol=1e-15, rtol=1e-15)  # pyright: ignore
+    return _shock(mach, degrees(float(found)), angle, gamma)
 
 
 def most_turning(mach: float, gamma: float = 1.4) -> tuple[float, float]:

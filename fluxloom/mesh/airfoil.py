@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.curves import CubicSpline
+from fluxloom.core.optional import require
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = [
@@ -270,7 +270,8 @@ def _points(i: int, j: int, first: int, last: int) -> FloatArray:
     all_xi = np.linspace(-3.0, 3.0, 3 * i + 1)
     low = np.zeros(3 * i + 1)
     on_airfoil = slice(i + 1, 2 * i)
-    spline = CubicSpline(profile.real, profile.imag)
+    interpolate = require("scipy.interpolate", "app", "the Airfoil mesh")
+    spline = interpolate.CubicSpline(profile.real, profile.imag, bc_type="not-a-knot")
     low[on_airfoil] = spline(all_xi[on_airfoil])
     points = np.empty((last - first, 2))
     for begin in range(first, last, _CHUNK):

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite, pi
+from typing import Any
 
 import numpy as np
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.curves import root_between
 from fluxloom.mesh.generate import box2d, box3d, clustered
 from fluxloom.mesh.mesh import FloatArray, MeshData, MeshSource, PatchFaces
 
@@ -171,14 +171,16 @@ def _stations(row: BladeRow) -> FloatArray:
 
 def _growing(length: float, first: float, count: int) -> FloatArray:
     """Return places from 0 to a length whose intervals grow evenly, the first one as given if it is short enough."""
+    from scipy.optimize import brentq
+
     if first * count >= length:
         return np.linspace(0.0, length, count + 1)
 
     def excess(logarithm: float) -> float:
         return first * float(np.exp(logarithm * np.arange(count)).sum()) - length
 
-    rate = root_between(excess, 0.0, np.log(length / first) + 1.0)
-    places = np.concatenate([[0.0], np.cumsum(np.exp(rate * np.arange(count)))])
+    rate: Any = brentq(excess, 0.0, np.log(length / first) + 1.0)
+    places = np.concatenate([[0.0], np.cumsum(np.exp(float(rate) * np.arange(count)))])
     return places * (length / places[-1])
 
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.conformal import QuadNet, relax_widths, widths_curvature
-from fluxloom.mesh.curves import root_between
 from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
@@ -222,11 +221,13 @@ def _places(ends: tuple[float, ...], widths: tuple[Array, ...]) -> Array:
 
 def _growing(count: int, total: float, soft: float = 0.0) -> Array:
     """Return widths ``(count,)`` with a sum, from 1 on, that grow by a factor, constant after some ``soft`` of them."""
+    from scipy.optimize import brentq
+
     place = np.arange(count) + 0.5
     if soft:
         place = place - soft * -np.expm1(-place / soft)
     reach = 20.0 / float(place[-1])
-    rate = root_between(lambda q: float(np.exp(q * place).sum()) - total, -reach, reach)
+    rate = float(brentq(lambda q: np.exp(q * place).sum() - total, -reach, reach))  # pyright: ignore
     return np.exp(rate * place)
 
 

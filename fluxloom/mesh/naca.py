@@ -23,6 +23,7 @@ T. Theodorsen, I. E. Garrick: *General potential theory of arbitrary wing sectio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,6 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.curves import CubicSpline, root_between
 from fluxloom.mesh.generate import ring_quads
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
@@ -44,7 +44,7 @@ _HALF = (0.2969, -0.1260, -0.3516, 0.2843, -0.1015)
 """Of the square root, and of the powers 1 to 4, for a thickness of 0.2."""
 _SAMPLES = 4097
 _MODES = 2048
-_ROUNDS, _FOUND, _ROOT = 200, 1e-13, 1e-15
+_ROUNDS, _FOUND = 200, 1e-13
 _GROWTH = (0.5, 2.0)
 
 
@@ -143,7 +143,15 @@ def _extension() -> float:
     def half(s: float) -> float:
         return root * np.sqrt(s) + sum(c * s**k for k, c in enumerate(powers, 1))
 
-    return root_between(half, 1.0, 1.05, within=_ROOT)
+    return _root(half, 1.0, 1.05)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function is 0."""
+    from scipy.optimize import brentq
+
+    found: Any = brentq(function, low, high, xtol=1e-15)
+    return float(found)
 
 
 class AirfoilMap:
@@ -166,6 +174,8 @@ class AirfoilMap:
     """
 
     def __init__(self, profile: NacaProfile) -> None:
+        from scipy.interpolate import CubicSpline
+
         self.profile = profile
         self.power = 2.0 - profile.edge_angle / np.pi
         nose = profile.points(np.array([0.5]))[0]
@@ -191,6 +201,8 @@ class AirfoilMap:
 
     def _turn(self, edge: float) -> None:
         """Find the series, and the angle ``phi`` on the curve for angles ``theta`` on the circle, by iteration."""
+        from scipy.interpolate import CubicSpline
+
         theta = 2.0 * np.pi * np.arange(_MODES) / _MODES
         order = np.arange(_MODES // 2)
         phi = theta + edge
@@ -210,7 +222,7 @@ class AirfoilMap:
         self.series = series
         self._edge = edge
         lag = phi - theta
-        self._lag = CubicSpline(np.append(theta, 2.0 * np.pi), np.append(lag, lag[0]), periodic=True)
+        self._lag = CubicSpline(np.append(theta, 2.0 * np.pi), np.append(lag, lag[0]), bc_type="periodic")
 
     @property
     def scale(self) -> float:
@@ -310,5 +322,5 @@ def _rings(whole: float, step: float, count: int) -> Array:
     if excess(low) > 0.0 or excess(high) < 0.0:
         way = "fewer" if excess(low) > 0.0 else "more"
         raise MeshError(f"{count} rings do not lead from the airfoil to the end: take {way}, or change first")
-    sizes = root_between(excess, low, high, within=_ROOT) ** np.arange(count)
+    sizes = _root(excess, low, high) ** np.arange(count)
     return np.append(0.0, whole * np.cumsum(sizes) / sizes.sum())

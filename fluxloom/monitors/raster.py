@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.monitors.slices import bounds_of
+from fluxloom.run.fields import Fields
 from fluxloom.run.measures import CellValues
 from fluxloom.run.monitor import Watched
 
