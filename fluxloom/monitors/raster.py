@@ -55,7 +55,8 @@ class Raster:
         self.hidden.ravel()[self._at] = False
         self.signed, self._flow, known = field == "vorticity", flow, list(self._points.columns)
         if isinstance(self._points, CellValues):
-            known += [name for name, one in Fields.of(flow.fields()).known.items() if one.components == 1 and name not in known]
+            fields = Fields.of(flow.fields()).known
+            known += [name for name, one in fields.items() if one.components == 1 and name not in known]
         elif {"u", "v"} <= set(known):
             known = ["speed", "vorticity", *known]
         if field not in known:

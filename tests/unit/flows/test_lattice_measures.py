@@ -230,7 +230,7 @@ def turning(d: int, context: Context, cells: Sequence[int] = (9, 8, 7)) -> tuple
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_derived_fields_of_a_linear_velocity_are_exact(d: int, ranks: int) -> None:
-    """In every cell of the fluid, beside sides and a body too, where differences are one-sided; in the body all is 0."""
+    """In every cell of the fluid, beside sides and a body too, where differences are one-sided; 0 in the body."""
 
     def found(comm: Comm) -> Any:
         flow, g = turning(d, Context("cpu", threads=1, tuning=False, comm=comm))
