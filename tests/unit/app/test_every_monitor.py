@@ -157,7 +157,7 @@ TRIED: Mapping[str, Tried] = MappingProxyType({
         passes=("scalar", "scalar_flux"), mean="scalar", scalar=True, more=HEAT + 'scalar = "scalar"\n',
     ),
     "staggered": Tried(),
-    "lattice": Tried(faces=("p", "tau", "y_plus", "cp", "cf"), passes=("flow", "p", "total_pressure"), changes={
+    "lattice": Tried(faces=("p", "tau", "y_plus", "cp", "cf"), passes=("flow",), changes={
         "[history]": '[boundary.ymax]\ntype = "wall"\n[boundary.ymin]\ntype = "wall"\n[history]',
     }),
     "tsunami": Tried(
