@@ -222,12 +222,12 @@ def flux_linear(
 
 
 @func
-def sample(series, row, samples, spacing, t):
+def sample(series, samples, spacing, t):
     """Value of a series, given at equal intervals, at a time since the first; the last value holds for ever."""
     place = min(max(t / spacing, 0.0), samples - 1.0)
     k = min(int(place), samples - 2)
-    first = series[row * samples + k]
-    return first + (place - k) * (series[row * samples + k + 1] - first)
+    first = series[k]
+    return first + (place - k) * (series[k + 1] - first)
 
 
 @func
@@ -260,7 +260,7 @@ def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacin
     """
     t = -clock[stage]
     now = select(start + t > ends[2 * row], WALL, kind)
-    return now, sample(series, row, samples, spacing, t), ends[2 * row + 1]
+    return now, sample(series, samples, spacing, t), ends[2 * row + 1]
 
 
 @kernel

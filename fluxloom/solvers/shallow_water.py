@@ -166,8 +166,17 @@ class ShallowWater:
         self._tables = tables = boundary_tables(self.mesh, self.boundaries)
         self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
         self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
-        self._series = ctx.scalar(tables.window(0.0, 1.0), "series", dtype=real)
+        self._series = self._window(0.0, 0.0)
         self._ends = ctx.scalar(np.minimum(tables.ends, FOREVER), "ends", dtype=real)
+
+    def _window(self, begin: float, spacing: float, series: Dat | None = None) -> Dat:
+        """Return the levels of boundary faces from a time on, in the dat that is given. Collective."""
+        levels = together(self.context.comm, lambda: self._tables.window(begin, spacing))
+        if series is None:
+            kind = "float32" if self.context.device.refuses_double else "float64"
+            return self.context.dat(self.mesh.boundary, levels, "series", dtype=kind)
+        series.write(levels)
+        return series
 
     def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
         """Set the state."""
@@ -251,7 +260,7 @@ class ShallowWater:
             shape.points, self.slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
         )  # fmt: skip
 
-    def _at_boundary(self, u: Dat, clock: Global, series: Global, res: Any, common: dict[str, Any]) -> Loop:
+    def _at_boundary(self, u: Dat, clock: Global, series: Dat, res: Any, common: dict[str, Any]) -> Loop:
         """Return the loop that adds the fluxes through the boundary to what is given."""
         mesh, shape, zb, edge = self.mesh, self.geometry, self.zb, self.mesh.boundary_cell[0]
         timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
@@ -276,7 +285,7 @@ class ShallowWater:
         """
         scheme, ctx = self.scheme, self.context
         clock = ctx.scalar(np.zeros(2), "passing.clock", dtype=self._ahead.scalar.numpy)
-        series = ctx.scalar(self._series.value, "passing.series", dtype=self._series.scalar.numpy)
+        series = self._window(self.time, 0.0)
         found = self._at_boundary(
             self.u, clock, series, load,
             {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule, "stage": 0, "cfl": scheme.cfl,
@@ -285,7 +294,7 @@ class ShallowWater:
 
         def prepare() -> None:
             clock.value = np.array([0.0, self._ahead.value[1]])
-            series.value = self._tables.window(self.time, 1.0)
+            self._window(self.time, 0.0, series)
             found.set(start=self.time)
 
         return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
@@ -357,12 +366,14 @@ class ShallowWater:
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
         finest = self._tables.finest
         for moment in (self.time, time):
-            self._tables.check(moment)
+            together(self.context.comm, lambda moment=moment: self._tables.check(moment))
         while self.time < time:
             spacing, stop = 1.0, time
             step = self.next_step()
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
+                if self._tables.in_space:  # formulas may have no value beyond
+                    spacing = min(spacing, (time - self.time) / (WINDOW - 1))
                 stop = min(time, self.time + (WINDOW - 1) * spacing)
             count = 0
             if self.scheme.dt:
@@ -370,7 +381,8 @@ class ShallowWater:
                 step = (time - self.time) / whole
                 count = min(whole, _BATCH, max(1, int((stop - self.time) / step * (1.0 + _CLOSE))))
                 stop = time if count == whole else self.time + count * step
-            self._series.value = self._tables.window(self.time, spacing)
+            if isfinite(finest):
+                self._window(self.time, spacing, self._series)
             for loop in self._boundary_loops:
                 loop.set(start=self.time, spacing=spacing)
             self._advance(stop, count)

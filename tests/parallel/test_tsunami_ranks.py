@@ -105,7 +105,7 @@ def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
         boundaries={
             "xmin": Level(TimeSeries(times=times, outside="hold", numbers=0.4 + 0.1 * np.sin(20.0 * times)), until=0.4),
             "xmax": Outflow(),
-            "ymin": Incident(TimeSeries(times=times, outside="hold", numbers=0.05 * times)),
+            "ymin": Incident("0.05 * t * (1 + 0.1 * x)"),
         },
     )  # fmt: skip
     gauges = WaterProbes(flow, {"a": (0.3, 0.5), "b": (1.75, 0.5), "same as b": (1.75, 0.5), "on a node": (1.0, 0.5)})

@@ -36,6 +36,7 @@ from fluxloom.values.value import Formula
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
+_VELOCITY = ("velocity_x", "velocity_y")
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
@@ -86,12 +87,13 @@ class TsunamiApplication:
         initial = case.initial
         of_result = initial.of_result
         elevation = formula("0", "initial.expression") if of_result else _surface(initial, "0", "initial")
-        flow = ShallowWater(
-            domain, context, plan=plan, bed=bed, elevation=elevation,
-            velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in ("velocity_x", "velocity_y")),
-            boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
-            fused=case.run.fused, dtype=case.flow.precision,
-        )  # fmt: skip
+        with by_key():
+            flow = ShallowWater(
+                domain, context, plan=plan, bed=bed, elevation=elevation,
+                velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in _VELOCITY),
+                boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
+                fused=case.run.fused, dtype=case.flow.precision,
+            )  # fmt: skip
         if of_result:
             started(case, case.initial, flow)
         monitors: list[Monitor] = []
@@ -176,7 +178,7 @@ def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
         return Outflow()
     until = table.until if table.until is not None else float("inf")
     surface = table.still if table.surface is None else table.surface
-    if isinstance(surface, Formula):
+    if isinstance(surface, Formula) and not surface.in_space:
         surface = _sampled(surface, f"boundary.{name}.surface", table.every or end / 1000, end)
     return Level(surface, until) if table.type == "level" else Incident(surface, table.still, until)
 

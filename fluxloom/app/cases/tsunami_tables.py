@@ -182,10 +182,10 @@ class BoundaryTable(Table):
         ``"wall"``, ``"outflow"`` (transmissive), ``"level"`` (the surface is given) or ``"incident"`` (a wave comes in,
         others leave).
     surface
-        The surface over time, of a level, or of the incident wave alone: a number, a formula in t, or a table, as
+        The surface, of a level, or of the incident wave alone: a number, a formula in x, y and t, or a table, as
         ``{ type = "series", file = "wave.csv" }`` (docs/guide/values.md).
     every
-        Interval at which a formula is sampled, seconds; by default a thousandth of ``run.time``.
+        Interval at which a formula in t alone is sampled, seconds; by default a thousandth of ``run.time``.
     still
         Surface of the water at rest, for an incident wave.
     until
@@ -194,7 +194,7 @@ class BoundaryTable(Table):
 
     renamed = MappingProxyType({"expression": "surface"})
     type: Literal["wall", "outflow", "level", "incident"]
-    surface: Annotated[Any, ValueKey(variables=("t",), optional=True)] = None
+    surface: Annotated[Any, ValueKey(variables=("x", "y", "t"), optional=True)] = None
     every: Annotated[float, Field(gt=0)] | None = None
     still: float = 0.0
     until: Annotated[float, Field(gt=0)] | None = None
@@ -207,8 +207,8 @@ class BoundaryTable(Table):
             raise ValueError(f"type = \"{self.type}\" has no {extra[0]}")
         if self.type == "level" and self.surface is None:
             raise ValueError('type = "level" needs surface')
-        if self.every is not None and not isinstance(self.surface, Formula):
-            raise ValueError("every is of a surface that is a formula: give one, or leave every out")
+        if self.every is not None and not (isinstance(self.surface, Formula) and not self.surface.in_space):
+            raise ValueError("every is of a surface that is a formula in t alone: give one, or leave every out")
         return self
 
     @model_validator(mode="before")

@@ -151,7 +151,8 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ('type = "outflow"', 'type = "outlow"', "boundary.xmin.type: unknown value \"outlow\"; did you mean 'outflow'"),
         ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
         ('type = "outflow"', 'type = "level"', 'boundary.xmin: type = "level" needs surface'),
-        ('type = "outflow"', 'type = "level"\nexpression = "sin(x)"', "unknown name 'x'"),
+        ('type = "outflow"', 'type = "level"\nexpression = "sin(z)"', "unknown name 'z'"),
+        ('type = "outflow"', 'type = "level"\nsurface = "y"\nevery = 1', "every is of a surface that is a formula in t"),
         ("a = [1.0, 1.0]", "a = [1.0]", "gauges.points.a"),
         ("time = 0.2", "time = 0", "run.time: must be greater than 0, got 0"),
         ("[run]", "[flow]\norder = 3\n[run]", "flow.order: unknown value 3"),
@@ -189,6 +190,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ('"-0.5 + 0.2 * x"', '"-1 + sqrt(x - 2)"', "bathymetry.expression: '-1 + sqrt(x - 2)' is nan at ("),
         ("[boundary.xmin]", 'velocity_x = "0 / 0"\n[boundary.xmin]', "initial.velocity_x: '0 / 0' is nan at ("),
         ("[run]", '[[event]]\nexpression = "log(x - 9)"\n[run]', "event.0.expression: 'log(x - 9)' is nan at ("),
+        ('type = "outflow"', 'type = "level"\nsurface = "1 / (y > 1)"', "boundary.xmin: '1 / (y > 1)' is inf at (0, "),
         ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.surface: '1 / (t"),
     ],
 )
