@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -20,9 +20,9 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil_surface import AirfoilSurface
-from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
-from fluxloom.flows.gas_watch import airfoil_watch
+from fluxloom.flows.gas_fields import airfoil_watch
+from fluxloom.flows.volumes import usual_context
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
 from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
@@ -30,13 +30,11 @@ from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.once import Once
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants, primitive, shape
 from fluxloom.solvers.airfoil_forces import PATCH

@@ -20,10 +20,10 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
-from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.shallow_water_openings import WaterOpenings
 from fluxloom.flows.shallow_water_pictures import draw_water
+from fluxloom.flows.volumes import Domain, MeshLike, usual_context
 from fluxloom.flows.water_watch import tsunami_watch
 from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.fv.shallow_boundary import Boundary
@@ -33,15 +33,13 @@ from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.once import Once
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, Picture, Until
-from fluxloom.run.gathering import gathered
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
+from fluxloom.run.flow_run import gathered
 from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
@@ -378,7 +376,7 @@ class ShallowWater(Flow):
     def fields(self) -> Fields:
         """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
 
-        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number, and
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge, Froude number, and
         what the gradient of the velocity says, across shores as if there was nothing beyond.
         """
         solver = self.solver
@@ -476,4 +474,5 @@ class ShallowWater(Flow):
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         scheme = self.solver.scheme
-        return f"lower flow.{f'dt (now {scheme.dt:g})' if scheme.dt else f'cfl (now {scheme.cfl:g})'} or set flow.order = 1"
+        now = f"dt (now {scheme.dt:g})" if scheme.dt else f"cfl (now {scheme.cfl:g})"
+        return f"lower flow.{now} or set flow.order = 1"

@@ -1,6 +1,6 @@
-"""The gradient of a velocity that cells of a plane mesh have, by least squares over the faces between them.
+r"""The gradient of a velocity that cells of a plane mesh have, by least squares over the faces between them.
 
-.. math:: \\min_g \\sum_j |v_j|^{-2} (u_j - u - g \\cdot v_j)^2
+.. math:: \min_g \sum_j |v_j|^{-2} (u_j - u - g \cdot v_j)^2
 
 with the ways ``v_j`` to the neighbours across faces. Linear velocities have their gradient everywhere: a cell whose
 neighbours lie on a line, as in a corner, has the mean of those of its neighbours that know theirs; if none does, the
@@ -99,7 +99,7 @@ class PlaneGradient:
     before
         Loops that fill the values.
     first, least
-        Place of the first component; a cell of which the first value is not above `least` has no fluid, and is left out.
+        Place of the first component; a cell whose first value is not above `least` has no fluid, and is left out.
     """
 
     def __init__(
@@ -111,7 +111,8 @@ class PlaneGradient:
         self._found = g = context.dat(over, name="gradient", shape=(5,), dtype=w.scalar.numpy)
         self._chain = Chain([
             *before, Loop(add_pair, faces, centres[cells], w[cells], sums[cells], first=first, least=least),
-            Loop(solve_gradient, over, sums, g), Loop(lend_gradient, faces, w[cells], g[cells], sums[cells], least=least),
+            Loop(solve_gradient, over, sums, g),
+            Loop(lend_gradient, faces, w[cells], g[cells], sums[cells], least=least),
             Loop(complete_gradient, over, sums, g),
         ], name="gradient")  # fmt: skip
 

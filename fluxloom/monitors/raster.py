@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.monitors.slices import bounds_of
+from fluxloom.run.fields import Fields
 from fluxloom.run.measures import CellValues
 from fluxloom.run.monitor import Watched
 
@@ -54,7 +55,8 @@ class Raster:
         self.hidden.ravel()[self._at] = False
         self.signed, self._flow, known = field == "vorticity", flow, list(self._points.columns)
         if isinstance(self._points, CellValues):
-            known += [name for name, one in flow.fields().known.items() if one.components == 1 and name not in known]
+            fields = Fields.of(flow.fields()).known
+            known += [name for name, one in fields.items() if one.components == 1 and name not in known]
         elif {"u", "v"} <= set(known):
             known = ["speed", "vorticity", *known]
         if field not in known:
@@ -65,7 +67,7 @@ class Raster:
         """Find the field, and have work done on it. Collective."""
         points, comm = self._points, self._flow.context.comm
         if isinstance(points, CellValues) and self._field not in points.columns:
-            here = self._flow.fields().chosen([self._field])[self._field][points.cells]
+            here = Fields.of(self._flow.fields()).chosen([self._field])[self._field][points.cells]
             values = np.empty((1, len(points.names)))
             for mine, found in comm.allgather((points.mine, here)):
                 values[0, mine] = found

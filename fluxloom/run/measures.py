@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import Layout
+from fluxloom.core.dtypes import Layout
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
@@ -161,7 +161,8 @@ class Surface(Protocol):
 
         ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
         stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
-        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``;
+        where walls move, ``moves``, 1 at the faces of these and else 0.
         Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...

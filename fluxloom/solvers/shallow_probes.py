@@ -47,7 +47,7 @@ class WaterProbes:
     Raises
     ------
     SolverError
-        If a point lies in no cell of any rank and may not, or all do; if one has not two coordinates, or there are none.
+        If a point lies in no cell of any rank and may not, or all do; if one has not two coordinates; with no points.
     """
 
     columns: tuple[str, ...] = ("depth", "elevation", "velocity_x", "velocity_y")

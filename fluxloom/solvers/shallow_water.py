@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop

@@ -24,7 +24,7 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
@@ -119,7 +119,8 @@ def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
     survey = flow.survey()
     numbers = (flow.steps, flow.thin, flow.mesh.cells.total, survey.surface, survey.speed)
     sums = (survey.volume, survey.inflow, survey.change, flow.geometry.total_area)
-    return Found(gathered(comm, flow.mesh.cells.part, flow.fields()), list(gauges.records.values()[1]), (*numbers, *sums))
+    fields = gathered(comm, flow.mesh.cells.part, flow.fields())
+    return Found(fields, list(gauges.records.values()[1]), (*numbers, *sums))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import OutputTable, RunTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Table, ValueKey, formula_check, strategy_table
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.run.start import is_result
 from fluxloom.values.value import Formula
