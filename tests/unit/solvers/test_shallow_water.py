@@ -17,6 +17,7 @@ from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
+from fluxloom.mesh.mesh import PatchFaces
 from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
@@ -259,10 +260,11 @@ def test_levels_in_place_and_time() -> None:
     """Of two halves of a side as of two sides; formulas as functions; what is the same everywhere as one in time."""
     data = box2d(12, 8, (1.5, 1.0), "triangle")
     context = fl.Context("cpu", threads=1, tuning=False)
-    left = data.patches["xmin"]
+    rest = dict(data.patches)
+    ((kind, left),) = rest.pop("xmin").blocks.items()
     low = data.points[left, 1].mean(axis=1) < 0.5
-    rest = {name: faces for name, faces in data.patches.items() if name != "xmin"}
-    halves = bind(MeshData(data.points, data.cells, rest | {"low": left[low], "high": left[~low]}), context)
+    parts = {name: PatchFaces({kind: left[chosen]}) for name, chosen in (("low", low), ("high", ~low))}
+    halves = bind(MeshData(data.points, data.cells, rest | parts), context)
     given: list[tuple[Mesh, dict[str, Boundary]]] = [
         (halves, {"low": Level(0.05), "high": Level(-0.02)}),
         (bind(data, context), {"xmin": Level("0.05 if y < 0.5 else -0.02")}),
