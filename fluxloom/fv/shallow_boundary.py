@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.shallow_outside import GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
+from fluxloom.fv.shallow_outside import GivenDischarge, GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
 from fluxloom.fv.shallow_water import WALL
 from fluxloom.mesh.bind import Mesh
 from fluxloom.values.value import Given, Value, value_of
 
-__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Wall", "boundary_tables"]
+__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Discharge", "Incident", "Level", "Outflow", "Wall", "boundary_tables"]
 
 WINDOW = 32
 """Samples of each series that the kernels have at a time."""
@@ -82,6 +82,33 @@ class Level(Boundary):
 
 
 @dataclass(frozen=True)
+class Discharge(Boundary):
+    """What comes in is prescribed, the depth follows from the invariant ``u + 2 c`` that leaves.
+
+    Attributes
+    ----------
+    series
+        Discharge into the water through a metre of the patch, m^2/s, below 0 out of it; as of a `Level`. Out of it
+        comes no more than at Froude number 1.
+    until
+        Time from which on the boundary is a wall.
+    """
+
+    series: Given
+    until: float = float("inf")
+
+    @property
+    def formula(self) -> WaterState:
+        """The discharge."""
+        return GivenDischarge()
+
+    @property
+    def driven(self) -> tuple[Given, float, float]:
+        """The series."""
+        return self.series, 0.0, self.until
+
+
+@dataclass(frozen=True)
 class Incident(Boundary):
     """A wave comes in on still water and whatever arrives from inside leaves.
 
@@ -138,30 +165,20 @@ class BoundaryTables:
     ends: npt.NDArray[np.float64]
 
     @property
-    def finest(self) -> float:
-        """Shortest interval of all series, seconds; 0 where there is a formula, infinite when none changes."""
-        return min((one.finest for _, one, _ in self.series), default=np.inf)
-
-    @property
-    def in_space(self) -> bool:
-        """Whether one depends on the place."""
-        return any(one.in_space for _, one, _ in self.series)
+    def entering(self) -> npt.NDArray[np.bool_]:
+        """Of which faces the series are discharges, ``(n_boundary,)``."""
+        return np.array([one.imposed for one in self.formulas])[self.kinds]
 
     def check(self, time: float) -> None:
         """Raise `SolverError` if a series has no value at a time."""
         for name, one, faces in self.series:
-            one.at(self.places[faces] if one.in_space else np.zeros((1, 2)), time, f"boundaries: {name}")
+            one.at(self.places[faces] if one.in_space else np.zeros((1, 2)), time, f"boundaries.{name}")
 
     def window(self, begin: float, spacing: float) -> npt.NDArray[np.float64]:
         """Return the values at each face at `WINDOW` times from ``begin`` on, ``(n_boundary, WINDOW)``."""
         times, found = begin + spacing * np.arange(WINDOW), np.zeros((len(self.rows), WINDOW))
         for name, one, faces in self.series:
-            if one.in_space:
-                at, what = self.places[faces], f"boundaries: {name}"
-                moments = times if one.in_time else times[:1]
-                found[faces] = np.stack([one.at(at, float(time), what) for time in moments], axis=1)
-            else:
-                found[faces] = one.over_time(times)
+            found[faces] = one.course(self.places[faces], times, f"boundaries.{name}")
         return found
 
 
@@ -182,7 +199,8 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     ends: list[tuple[float, float]] = []
     for name, boundary in boundaries.items():
         if not isinstance(boundary, Boundary):
-            raise SolverError(f"boundaries: {name}: Wall(), Outflow(), Level(...) or Incident(...), not {boundary!r}")
+            known = "Wall(), Outflow(), Level(...), Discharge(...) or Incident(...)"
+            raise SolverError(f"boundaries: {name}: {known}, not {boundary!r}")
         patch = mesh.patches[name]
         faces = patch.indices[: patch.size]  # those of the halo follow
         if boundary.formula not in formulas:
@@ -191,7 +209,7 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
         if boundary.driven is not None:
             rows[faces] = len(driven)
             given, still, until = boundary.driven
-            driven.append((name, value_of(given, f"boundaries: {name}"), faces))
+            driven.append((name, value_of(given, f"boundaries.{name}"), faces))
             ends.append((until, still))
     places = mesh.boundary_centres.read().astype(np.float64)
     return BoundaryTables(

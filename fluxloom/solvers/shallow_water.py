@@ -34,6 +34,7 @@ from fluxloom.fv.shallow_water import (
     flux_flat,
     flux_linear,
     highest,
+    pour,
     predict,
     survey,
     time_scale,
@@ -166,17 +167,49 @@ class ShallowWater:
         self._tables = tables = boundary_tables(self.mesh, self.boundaries)
         self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
         self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
-        self._series = self._window(0.0, 0.0)
+        self._series = ctx.dat(self.mesh.boundary, self._levels(0.0, 0.0), "series", dtype=real)
         self._ends = ctx.scalar(np.minimum(tables.ends, FOREVER), "ends", dtype=real)
+        self._sources = self.scheme.sources
+        self._samples = WINDOW if any(one.in_time for one in self._sources.values()) else 2
+        self._poured = ctx.dat(cells, name="poured", shape=(3 * self._samples,), dtype=real) if self._sources else None
+        self._given = [*self._sources.values(), *(one for _, one, _ in tables.series)]
+        self._give(0.0, 0.0)
 
-    def _window(self, begin: float, spacing: float, series: Dat | None = None) -> Dat:
-        """Return the levels of boundary faces from a time on, in the dat that is given. Collective."""
-        levels = together(self.context.comm, lambda: self._tables.window(begin, spacing))
-        if series is None:
-            kind = "float32" if self.context.device.refuses_double else "float64"
-            return self.context.dat(self.mesh.boundary, levels, "series", dtype=kind)
-        series.write(levels)
-        return series
+    def _levels(self, begin: float, spacing: float) -> FloatArray:
+        """Return what is given at boundary faces from a time on, ``(n_boundary, WINDOW)``. Collective."""
+        return together(self.context.comm, lambda: self._tables.window(begin, spacing))
+
+    def _give(self, begin: float, spacing: float) -> None:
+        """Give the device what changes in time, from a time on. Collective.
+
+        It bounds steps also where it is dry yet: a wave on what comes in, ``R`` metres a second, crosses no more than
+        `cfl` of a cell of the length ``L = 2 A / P``, ``dt^3 g R = (cfl L)^2``.
+        """
+        levels, rain = self._levels(begin, spacing), np.zeros(self.mesh.cells.size)
+        self._series.write(levels)
+        self._filling = FOREVER
+        if self._poured is not None:
+            rain = self._pour(begin + spacing * np.arange(self._samples))
+        elif not any(one.imposed for one in self._tables.formulas):
+            return
+        shape, edge = self.geometry.shape.read(), self.mesh.boundary_cell.table[: len(levels), 0]
+        entering = np.where(self._tables.entering, levels.max(axis=1), 0.0) * self.geometry.boundary.read()[:, 2]
+        rate = rain + np.bincount(edge, np.maximum(entering, 0.0), len(shape))[: len(rain)] * shape[: len(rain), 0]
+        most = (rate / shape[: len(rain), 1] ** 2).max(initial=0.0)
+        if most := float(self.context.comm.reduce(np.array([most]), "max")[0]):
+            self._filling = float(np.cbrt(self.scheme.cfl**2 / (self.scheme.gravity * most)))
+
+    def _pour(self, times: FloatArray) -> FloatArray:
+        """Give rain and wind at times to the device; return the heaviest rain on each cell, m/s. Collective."""
+        assert self._poured is not None
+        at = self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64)
+        rain, *stress = together(
+            self.context.comm, lambda: [one.course(at, times, name) for name, one in self._sources.items()]
+        )
+        if (bad := first_cell(self.mesh, (rain < 0.0).any(axis=1))) is not None:
+            raise SolverError(f"rain: {self._sources['rain']} is below 0 in {bad[0]}: at least 0 is wanted")
+        self._poured.write(np.concatenate([rain, *(one / self.scheme.density for one in stress)], axis=1))
+        return rain.max(axis=1)
 
     def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
         """Set the state."""
@@ -206,7 +239,7 @@ class ShallowWater:
             predict, cells, self.u, shape, self._ahead, self.res, self.mid, self._now, self._inflow,
             **stepping, **friction, **common,
         )  # fmt: skip
-        self._spanned = (first[-2], first[-1], self._predict)
+        self._spanned = [loop for loop in (*first, self._predict) if "span" in loop.constants]
         self._correct = Loop(
             correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow,
             **friction, **common,
@@ -217,7 +250,7 @@ class ShallowWater:
         self._time_scale = Loop(time_scale, cells, self.u, shape, self._ahead, **common)
         self._survey = Loop(survey, cells, self.u, self.zb, shape, self._before, self._sums, self._most, **bare)
         last = [self._highest] if self.peak else []
-        self._boundary_loops = (first[-1], second[-1])
+        self._timed = [loop for loop in (*first, *second) if "spacing" in loop.constants]
         # A call ends one step and begins the next: then only one global has to be reset, and at the start of the chain.
         self.loops: tuple[Loop, ...] = (*second, self._correct, *last, *first, self._predict)
         """The loops of the chain, in order: the second stage of a step, then the first stage of the next."""
@@ -233,14 +266,19 @@ class ShallowWater:
         mesh, shape, inner = self.mesh, self.geometry, self.mesh.face_cells
         common = {"stage": stage, **common}
         zb, res = self.zb, self.res
-        at_boundary = self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)
+        last = [self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)]
+        if self._poured is not None:
+            last.append(Loop(
+                pour, mesh.cells, u, shape.shape, self._poured, clock, res, stage=stage, samples=self._samples,
+                spacing=1.0, eps=self.thin, schedule=self._schedule,
+            ))  # fmt: skip
         if self.slope is None:
             return [
                 Loop(
                     flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
                     **common,
                 ),
-                at_boundary,
+                *last,
             ]  # fmt: skip
         slope = self.slope
         return [
@@ -249,7 +287,7 @@ class ShallowWater:
                 flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
                 shape.shape[inner], clock, res[inner], **common,
             ),
-            at_boundary,
+            *last,
         ]  # fmt: skip
 
     def _slopes(self, u: Dat) -> Loop:
@@ -285,17 +323,17 @@ class ShallowWater:
         """
         scheme, ctx = self.scheme, self.context
         clock = ctx.scalar(np.zeros(2), "passing.clock", dtype=self._ahead.scalar.numpy)
-        series = self._window(self.time, 0.0)
+        series = ctx.dat(self.mesh.boundary, self._levels(self.time, 0.0), "passing", dtype=self._series.scalar.numpy)
         found = self._at_boundary(
             self.u, clock, series, load,
             {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule, "stage": 0, "cfl": scheme.cfl,
-             "longest": scheme.dt or scheme.longest, "span": FOREVER},
+             "longest": FOREVER, "span": FOREVER},
         )  # fmt: skip
 
         def prepare() -> None:
             clock.value = np.array([0.0, self._ahead.value[1]])
-            self._window(self.time, 0.0, series)
-            found.set(start=self.time)
+            series.write(self._levels(self.time, 0.0))
+            found.set(start=self.time, longest=self.next_step())
 
         return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
 
@@ -364,15 +402,15 @@ class ShallowWater:
         """
         if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
-        finest = self._tables.finest
+        finest = min((one.finest for one in self._given), default=np.inf)
         for moment in (self.time, time):
-            together(self.context.comm, lambda moment=moment: self._tables.check(moment))
+            together(self.context.comm, lambda moment=moment: self.check_given(moment))
         while self.time < time:
             spacing, stop = 1.0, time
             step = self.next_step()
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
-                if self._tables.in_space:  # formulas may have no value beyond
+                if not finest or any(one.in_space for one in self._given):  # formulas may have no value beyond
                     spacing = min(spacing, (time - self.time) / (WINDOW - 1))
                 stop = min(time, self.time + (WINDOW - 1) * spacing)
             count = 0
@@ -382,10 +420,17 @@ class ShallowWater:
                 count = min(whole, _BATCH, max(1, int((stop - self.time) / step * (1.0 + _CLOSE))))
                 stop = time if count == whole else self.time + count * step
             if isfinite(finest):
-                self._window(self.time, spacing, self._series)
-            for loop in self._boundary_loops:
-                loop.set(start=self.time, spacing=spacing)
+                self._give(self.time, spacing)
+            for loop in self._timed:
+                loop.set(spacing=spacing, **({"start": self.time} if "start" in loop.constants else {}))
             self._advance(stop, count)
+
+    def check_given(self, time: float) -> None:
+        """Raise `SolverError` if what is given has no value at a time."""
+        self._tables.check(time)
+        for name, one in self._sources.items():
+            if one.in_time:
+                one.at(self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64), time, name)
 
     def check_step(self) -> None:
         """Raise `SolverError` if steps of a given length are longer than the state of now allows."""
@@ -404,15 +449,14 @@ class ShallowWater:
     def _advance(self, time: float, steps: int) -> None:
         """Advance to a time within the windows of the series, by so many equal steps; 0: by those that are chosen."""
         span = time - self.time
+        longest = min(self.scheme.longest, self._filling)
         if steps:
             longest = span / steps * (1.0 + _SLACK[self.u.scalar.size] / steps)
-            for loop in self._spanned:
-                loop.set(longest=longest)
         # The device counts from the start of this call, which keeps its digits in single precision.
         self._ahead.value = np.array([0.0, self._ahead.value[1]])
         self._now.value = np.zeros(2)
         for loop in self._spanned:
-            loop.set(span=span)
+            loop.set(span=span, longest=longest)
         single = self.u.scalar.size == 4
         span = float(np.float32(span)) if single else span  # as the device compares it
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
@@ -445,7 +489,8 @@ class ShallowWater:
 
     def next_step(self) -> float:
         """Return the length of the next time step, seconds, if nothing has to be met exactly."""
-        return self.scheme.dt or min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+        longest = min(self.scheme.longest, self._filling)
+        return self.scheme.dt or min(self.scheme.cfl * float(self._ahead.value[1]), longest)
 
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""

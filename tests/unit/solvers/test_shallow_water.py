@@ -285,7 +285,7 @@ def test_levels_in_place_and_time() -> None:
     np.testing.assert_allclose(found[4], found[3], atol=1e-12)
     assert np.abs(found[2][:, 0] - 1.0).max() > 0.02
     water = ShallowWater(given[1][0], -1.0, boundaries={"xmin": Level("0.05 / (t < 0.2 or y > 0.2)")})
-    with pytest.raises(SolverError, match=r"boundaries: xmin: .* is inf at \(0, 0.0625\), at t = "):
+    with pytest.raises(SolverError, match=r"boundaries.xmin: .* is inf at \(0, 0.0625\), at t = "):
         water.advance_to(0.4)
 
 
