@@ -253,7 +253,7 @@ class ShallowWater(Flow):
         return list(self.solver.mesh.part.patches)
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for no time, or one behind that of the plan or of a series; for steps that are too long."""
+        """Raise `SolverError` for no time, one behind that of the plan or of a series, and steps that are too long."""
         self.solver.check_step()
         if not until.time:
             raise SolverError("until: shallow water flows up to a time: give Time(seconds)")

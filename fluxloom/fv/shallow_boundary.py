@@ -14,7 +14,9 @@ from fluxloom.fv.shallow_water import WALL
 from fluxloom.mesh.bind import Mesh
 from fluxloom.values.value import Given, Value, value_of
 
-__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Discharge", "Incident", "Level", "Outflow", "Wall", "boundary_tables"]
+__all__ = [
+    "WINDOW", "Boundary", "BoundaryTables", "Discharge", "Incident", "Level", "Outflow", "Wall", "boundary_tables",
+]  # fmt: skip
 
 WINDOW = 32
 """Samples of each series that the kernels have at a time."""

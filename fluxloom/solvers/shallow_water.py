@@ -199,14 +199,14 @@ class ShallowWater:
         if most := float(self.context.comm.reduce(np.array([most]), "max")[0]):
             self._filling = float(np.cbrt(self.scheme.cfl**2 / (self.scheme.gravity * most)))
 
-    def _pour(self, times: FloatArray) -> FloatArray:
+    def _pour(self, times: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Give rain and wind at times to the device; return the heaviest rain on each cell, m/s. Collective."""
         assert self._poured is not None
         at = self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64)
         rain, *stress = together(
             self.context.comm, lambda: [one.course(at, times, name) for name, one in self._sources.items()]
         )
-        if (bad := first_cell(self.mesh, (rain < 0.0).any(axis=1))) is not None:
+        if (bad := first_cell(self.mesh, np.any(rain < 0.0, axis=1))) is not None:
             raise SolverError(f"rain: {self._sources['rain']} is below 0 in {bad[0]}: at least 0 is wanted")
         self._poured.write(np.concatenate([rain, *(one / self.scheme.density for one in stress)], axis=1))
         return rain.max(axis=1)

@@ -96,7 +96,7 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
         nowhere = np.zeros((1, _AXES))
         return np.array([self.at(nowhere, float(time))[0] for time in times])
 
-    def course(self, places: Array, times: Array, what: str = "") -> Array:
+    def course(self, places: Array, times: npt.NDArray[np.floating[Any]], what: str = "") -> Array:
         """Return it at places ``(n, d)`` at times ``(m,)``, ``(n, m)``; see `at` and `over_time`."""
         if not self.in_space:
             return np.broadcast_to(self.over_time(times), (len(places), len(times)))

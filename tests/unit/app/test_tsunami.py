@@ -166,7 +166,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
         ('type = "outflow"', 'type = "level"', 'boundary.xmin: type = "level" needs surface'),
         ('type = "outflow"', 'type = "level"\nexpression = "sin(z)"', "unknown name 'z'"),
-        ('type = "outflow"', 'type = "level"\nsurface = "y"\nevery = 1', "every is of a surface that is a formula in t"),
+        ('type = "outflow"', 'type = "level"\nsurface = "y"\nevery = 1', "every is of a surface that is a formula"),
         ('type = "outflow"', 'type = "level"\nsurface = 1\nstill = 0.5', 'boundary.xmin: type = "level" has no still'),
         ('type = "outflow"', 'type = "discharge"\nsurface = 1', 'boundary.xmin: type = "discharge" has no surface'),
         ('type = "outflow"', 'type = "discharge"', 'boundary.xmin: type = "discharge" needs discharge'),

@@ -206,11 +206,12 @@ def test_fusion_devices_and_precision() -> None:
 
 def test_mistakes() -> None:
     data = box2d(4, 4)
-    for given, message in (
-        ({"rain": -1.0}, "rain: -1 is below 0 in cell 0 at"), ({"rain": "x - 0.5"}, "rain: 'x - 0.5' is below 0 in cell"),
+    mistakes: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"rain": -1.0}, "rain: -1 is below 0 in cell 0 at"), ({"rain": "x - 1"}, "rain: 'x - 1' is below 0 in cell"),
         ({"rain": "1 / (x > 0.5)"}, "rain: .* is inf at"), ({"wind_stress": (1.0,)}, "wind_stress: a vector of 2"),
         ({"density": 0.0}, "density must be positive"), ({"rain": [1.0]}, "rain: a number, a formula in quotes"),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for given, message in mistakes:
         with pytest.raises(SolverError, match=message):
             water(data, -1.0, scheme=ShallowScheme(**given))
     flow = water(data, -1.0, scheme=ShallowScheme(rain=TimeSeries(times=(0.0, 1.0), numbers=(0.0, 1.0))))

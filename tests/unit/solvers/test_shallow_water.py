@@ -364,6 +364,21 @@ def test_steps_of_a_given_length(dtype: str, driven: bool) -> None:
         assert abs(water.survey().defect) < {"float64": 1e-13, "float32": 1e-4}[dtype]
 
 
+def test_steps_of_a_given_length_are_of_second_order() -> None:
+    """Towards those that are chosen and much shorter."""
+
+    def after(**steps: float) -> np.ndarray:
+        plane = bind(box2d(16, 2, (4.0, 0.5)), fl.Context("cpu", threads=1, tuning=False))
+        water = ShallowWater(plane, -1.0, lambda x, y: 0.05 * np.cos(np.pi * x / 4.0), scheme=ShallowScheme(
+            order=1, cfl=1.0, **steps))  # type: ignore[arg-type]  # fmt: skip
+        water.advance_to(0.6)
+        return water.depth()
+
+    fine = after(longest=1e-3)
+    errors = [np.abs(after(dt=dt) - fine).max() for dt in (0.02, 0.01)]
+    assert 1.7 < np.log2(errors[0] / errors[1]) < 2.3
+
+
 def test_steps_that_are_too_long() -> None:
     """At the start, and where they come to be so."""
     water = ShallowWater(mesh(), -1.0)
