@@ -140,6 +140,7 @@ class ShallowWater:
         centre = self.mesh.centroids.read().astype(np.float64)
 
         def evaluated() -> npt.ArrayLike:
+            """Return the values at the centroids: ``(n,)``, or one for all."""
             return field(centre[:, 0], centre[:, 1]) if callable(field) else field
 
         found = np.asarray(together(self.context.comm, evaluated), dtype=np.float64)
@@ -331,6 +332,7 @@ class ShallowWater:
         )  # fmt: skip
 
         def prepare() -> None:
+            """Set the time, what is given then, and the step, which bounds what leaves a cell."""
             clock.value = np.array([0.0, self._ahead.value[1]])
             series.write(self._levels(self.time, 0.0))
             found.set(start=self.time, longest=self.next_step())
@@ -411,8 +413,9 @@ class ShallowWater:
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
                 if not finest or any(one.in_space for one in self._given):  # formulas may have no value beyond
-                    spacing = min(spacing, (time - self.time) / (WINDOW - 1))
-                stop = min(time, self.time + (WINDOW - 1) * spacing)
+                    spacing = min(spacing, (time - self.time) * (1.0 - _ROUNDING) / (WINDOW - 1))
+                far = (WINDOW - 1) * spacing >= (time - self.time) * (1.0 - 2.0 * _ROUNDING)
+                stop = time if far else self.time + (WINDOW - 1) * spacing
             count = 0
             if self.scheme.dt:
                 whole = max(1, ceil((time - self.time) / step * (1.0 - _CLOSE)))

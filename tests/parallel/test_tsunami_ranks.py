@@ -97,7 +97,7 @@ def test_island_at_rest_stays_at_rest(ranks: int) -> None:
 
 
 def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
-    """Return what becomes of water that is held back: all kinds of boundaries, friction, rain, wind, an island, gauges."""
+    """Return what becomes of water that is held back: all boundaries, friction, rain, wind, an island, gauges."""
     times = np.linspace(0.0, 0.5, 60)
     flow = water(
         comm, data, lambda x, y: island(x, y) + 0.05 * x, lambda x, y: np.where(x < 0.5, 0.4, 0.0),
