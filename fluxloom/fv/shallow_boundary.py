@@ -166,10 +166,24 @@ class BoundaryTables:
     places: npt.NDArray[np.float64]
     ends: npt.NDArray[np.float64]
 
-    @property
-    def entering(self) -> npt.NDArray[np.bool_]:
-        """Of which faces the series are discharges, ``(n_boundary,)``."""
-        return np.array([one.imposed for one in self.formulas])[self.kinds]
+    def entering(
+        self, most: npt.NDArray[np.float64], bed: npt.NDArray[np.float64], gravity: float
+    ) -> npt.NDArray[np.float64]:
+        """Return what may come in through faces, m^2/s: the discharge, or below a level ``sqrt(g) h^(3/2)``.
+
+        Parameters
+        ----------
+        most, bed : (n_boundary,)
+            Largest discharge or level, and the bed in the cell behind.
+        gravity
+            m/s^2.
+        """
+        height, found = np.maximum(most - bed, 0.0), np.zeros(len(most))
+        given = np.array([one.imposed for one in self.formulas])[self.kinds]
+        amount = np.where(given, np.maximum(most, 0.0), np.sqrt(gravity * height) * height)
+        for _, _, faces in self.series:
+            found[faces] = amount[faces]
+        return found
 
     def check(self, time: float) -> None:
         """Raise `SolverError` if a series has no value at a time."""

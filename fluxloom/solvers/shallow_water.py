@@ -130,6 +130,7 @@ class ShallowWater:
         self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
         self._declare(dtype, layout)
         self.zb.write(self._values(bed, "bed"))
+        self._give(0.0, 0.0)
         self._start(elevation, velocity)
         self._build()
         self._begin()
@@ -174,7 +175,6 @@ class ShallowWater:
         self._samples = WINDOW if any(one.in_time for one in self._sources.values()) else 2
         self._poured = ctx.dat(cells, name="poured", shape=(3 * self._samples,), dtype=real) if self._sources else None
         self._given = [*self._sources.values(), *(one for _, one, _ in tables.series)]
-        self._give(0.0, 0.0)
 
     def _levels(self, begin: float, spacing: float) -> FloatArray:
         """Return what is given at boundary faces from a time on, ``(n_boundary, WINDOW)``. Collective."""
@@ -191,12 +191,13 @@ class ShallowWater:
         self._filling = FOREVER
         if self._poured is not None:
             rain = self._pour(begin + spacing * np.arange(self._samples))
-        elif not any(one.imposed for one in self._tables.formulas):
+        elif not self._tables.series:
             return
-        shape, edge = self.geometry.shape.read(), self.mesh.boundary_cell.table[: len(levels), 0]
-        entering = np.where(self._tables.entering, levels.max(axis=1), 0.0) * self.geometry.boundary.read()[:, 2]
-        rate = rain + np.bincount(edge, np.maximum(entering, 0.0), len(shape))[: len(rain)] * shape[: len(rain), 0]
-        most = (rate / shape[: len(rain), 1] ** 2).max(initial=0.0)
+        n, edge = len(rain), self.mesh.boundary_cell.table[: len(levels), 0]
+        shape, bed = self.geometry.shape.read()[:n].astype(np.float64), self.zb.read().astype(np.float64)
+        entering = self._tables.entering(levels.max(axis=1), bed[edge], self.scheme.gravity)
+        rate = rain + np.bincount(edge, entering * self.geometry.boundary.read()[:, 2], n)[:n] * shape[:, 0]
+        most = (rate / shape[:, 1] ** 2).max(initial=0.0)
         if most := float(self.context.comm.reduce(np.array([most]), "max")[0]):
             self._filling = float(np.cbrt(self.scheme.cfl**2 / (self.scheme.gravity * most)))
 
@@ -422,7 +423,7 @@ class ShallowWater:
                 step = (time - self.time) / whole
                 count = min(whole, _BATCH, max(1, int((stop - self.time) / step * (1.0 + _CLOSE))))
                 stop = time if count == whole else self.time + count * step
-            if isfinite(finest):
+            if self._given:
                 self._give(self.time, spacing)
             for loop in self._timed:
                 loop.set(spacing=spacing, **({"start": self.time} if "start" in loop.constants else {}))
@@ -437,7 +438,7 @@ class ShallowWater:
 
     def check_step(self) -> None:
         """Raise `SolverError` if steps of a given length are longer than the state of now allows."""
-        dt, limit = self.scheme.dt, self.scheme.cfl * float(self._ahead.value[1])
+        dt, limit = self.scheme.dt, self._limit()
         if dt > limit * (1.0 + _CLOSE):
             raise SolverError(f"dt: {self._too_long(limit)}")
 
@@ -465,7 +466,7 @@ class ShallowWater:
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
-            step, limit = self.next_step(), self.scheme.cfl * float(self._ahead.value[1])
+            step, limit = self.next_step(), self._limit()
             if not (limit if steps else step) > smallest:
                 raise Divergence(self._lost(self.time + passed, limit), step=self.steps, time=self.time + passed)
             if steps and (calls >= steps or span / steps > limit * (1.0 + _CLOSE)):
@@ -492,8 +493,11 @@ class ShallowWater:
 
     def next_step(self) -> float:
         """Return the length of the next time step, seconds, if nothing has to be met exactly."""
-        longest = min(self.scheme.longest, self._filling)
-        return self.scheme.dt or min(self.scheme.cfl * float(self._ahead.value[1]), longest)
+        return self.scheme.dt or min(self._limit(), self.scheme.longest)
+
+    def _limit(self) -> float:
+        """Return the longest step that `cfl` allows for the water that is there and for what comes in."""
+        return min(self.scheme.cfl * float(self._ahead.value[1]), self._filling)
 
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""

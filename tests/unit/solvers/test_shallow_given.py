@@ -43,6 +43,18 @@ def test_what_comes_in_is_what_is_given(order: int, bed: float) -> None:
     assert flow.steps > 20
 
 
+@pytest.mark.parametrize("side", [Level(0.5), Discharge("0.5 + 0 * t")])
+def test_a_dry_bed_is_reached_by_steps_that_are_short(side: Boundary) -> None:
+    """Also where nothing is wet that could say how short: as by steps that are much shorter."""
+    found = []
+    for longest in (1e30, 0.02):
+        flow = water(box2d(50, 1, (100.0, 2.0)), 0.0, boundaries={"xmin": side}, scheme=ShallowScheme(longest=longest))
+        flow.advance_to(20.0)
+        found.append(flow.depth())
+    assert found[1].max() > 0.25
+    np.testing.assert_allclose(found[0], found[1], atol=0.01)
+
+
 def test_a_discharge_is_mirrored() -> None:
     """From the other side, along the other axis, from a table and from a function the same water flows."""
     times, points = np.linspace(0.0, 1.0, 3), np.array([0.0, 1.0])
@@ -130,6 +142,8 @@ def test_rain_runs_off_a_dry_plane() -> None:
                  boundaries={"xmax": Outflow()})  # fmt: skip
     assert flow.depth().max() == 0.0
     assert flow.next_step() < 60.0
+    with pytest.raises(SolverError, match=r"dt: steps of 60 s are longer than cfl = 0.5 allows, .*: lower dt"):
+        water(box2d(50, 1, (length, 2.0)), 0.0, -1.0, scheme=ShallowScheme(rain=rain, dt=60.0)).check_step()
     flow.advance_to(1000.0)
     x = flow.mesh.centroids.read()[:, 0]
     inside = (x > 20.0) & (x < 95.0)
