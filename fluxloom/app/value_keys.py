@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler, PlainSerializer, PlainValidator
+from pydantic import Field, GetCoreSchemaHandler, PlainSerializer, PlainValidator
 from pydantic_core import core_schema
 
 from fluxloom.app.strategy_tables import choose
@@ -14,7 +14,7 @@ from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_words
 from fluxloom.values.value import VARIABLES, Formula, Value
 
-__all__ = ["ValueKey"]
+__all__ = ["AtStart", "Given", "GivenVector", "StartVector", "ValueKey", "Vector"]
 
 
 @dataclass(frozen=True)
@@ -90,3 +90,19 @@ def _written(value: Any) -> Any:
     if isinstance(value, Formula):
         return value.text
     return strategy_words(value) if isinstance(value, Value) else value
+
+
+Vector = Annotated[list[float], Field(max_length=3)]
+"""A number a dimension."""
+
+Given = Annotated[Any, ValueKey(blank=True)]
+"""A number, a formula in x, y, z and t, or a table."""
+
+GivenVector = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
+"""One of these a dimension."""
+
+AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)]
+"""A number, a formula in x, y and z, or a table."""
+
+StartVector = Annotated[list[Annotated[Any, ValueKey(variables=("x", "y", "z"))]], Field(max_length=3)]
+"""One of these a dimension."""
