@@ -271,6 +271,35 @@ bins = 4
 iterations = 1000
 threads = 1
 """
+DIFFUSION = """
+[case]
+name = "heat"
+solver = "diffusion"
+[mesh]
+nx = 10
+ny = 8
+perturb = 0.1
+[diffusion]
+conductivity = "where(x < 0.5, 1, 0.2)"
+[initial]
+scalar = "x * y"
+[boundary]
+xmin = { type = "given", value = 0.0 }
+xmax = { type = "convective", coefficient = 2.0, outside = 1.0 }
+ymin = { type = "insulated" }
+ymax = { type = "flux", value = 0.3 }
+[time]
+dt = 0.01
+[patch_flow.xmin]
+[walls.xmax]
+[probes]
+points.middle = [0.5, 0.5]
+[history]
+every = 3
+[run]
+iterations = 1000
+threads = 1
+"""
 TUBE = """
 [case]
 name = "tube"
@@ -527,6 +556,11 @@ TRANSPORT_IN_TIME: dict[str, Any] = {
     "transport.velocity_x": "-y * cos(t)", "transport.diffusivity": "1e-3 * (1 + t)", "transport.source": "t * x",
     "boundary.xmin.value": "sin(3 * t)", "boundary.xmax": {"type": "flux", "value": "cos(2 * t) * y"},
 }
+DIFFUSION_IN_TIME: dict[str, Any] = {
+    "diffusion.conductivity": "1 + x * sin(5 * t)", "diffusion.capacity": "2 + cos(4 * t)", "diffusion.source": "t * x",
+    "boundary.xmin.value": "sin(3 * t)", "boundary.ymax.value": "cos(2 * t) * y",
+    "boundary.xmax": {"type": "convective", "coefficient": "2 + sin(t)", "outside": "t"},
+}
 STAGGERED_IN_TIME: dict[str, Any] = {
     "fluid.mean_velocity": None, "fluid.force": ["sin(8 * t)", "0", "y * cos(9 * t)"],
     "boundary.ymax.velocity_x": "sin(7 * t)", "time.scheme": "runge-kutta", "forces": None,
@@ -553,6 +587,9 @@ CASES: dict[str, Case] = {
     "edge_flow": (EDGE, {}, 12),
     "edge_flow in time": (EDGE, EDGE_IN_TIME, 12),
     "edge_transport in time": (TRANSPORT, TRANSPORT_IN_TIME, 12),
+    "diffusion": (DIFFUSION, {}, 12),
+    "diffusion in time": (DIFFUSION, DIFFUSION_IN_TIME, 12),
+    "diffusion ssor": (DIFFUSION, {"krylov.preconditioner": "ssor"}, 12),
     "edge_flow jacobi": (EDGE, {"pressure.preconditioner": "jacobi"}, 12),
     "edge_flow bicgstab": (EDGE, {"pressure.solver": "bicgstab", "les.model": "wale"}, 12),
     "edge_flow tracked": (EDGE, {"scheme.subscales": "tracked"}, 12),
@@ -658,7 +695,7 @@ CASES |= {
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
     "edge_transport", "compressible in time", "compressible values", "compressible local", "lattice inplace",
-    "lattice pulse",
+    "lattice pulse", "diffusion", "diffusion in time",
     "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""

@@ -50,7 +50,7 @@ class Settings:
         folder.mkdir(parents=True, exist_ok=True)
         path, text = folder / f"{prefix}{name}-x{gpus}.toml", CASES[name.removesuffix("-weak")](**numbers)
         path.write_text(_with_fields(text) if prefix == "bits-" else text, encoding="utf-8")
-        grade = ("--schedule", "deterministic=global") if prefix else ()
+        grade = ("--set", "run.schedule=deterministic=global") if prefix else ()
         command = (PYTHON, "-m", "fluxloom", "run", str(path), *grade, *self.place(gpus), "--output", "{out}")
         shared = prefix == "bits-"
         return Job(f"{prefix}{name}-x{gpus}", 1 if shared else gpus, limit, command, shared)

@@ -25,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.courier import landing
 from fluxloom.device.cuda import CudaDevice

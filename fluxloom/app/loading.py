@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
-from fluxloom.app.case_errors import describe_errors
-from fluxloom.app.toml import Document, read_toml, with_settings
+from fluxloom.app.case_errors import Document, describe_errors, read_toml, with_settings
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
@@ -32,6 +31,7 @@ def applications() -> Registry[Application]:
     registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
     registry.later("airfoil", "fluxloom.app.cases.airfoil:AirfoilApplication")
     registry.later("compressible", "fluxloom.app.cases.compressible:CompressibleApplication")
+    registry.later("diffusion", "fluxloom.app.cases.diffusion:DiffusionApplication")
     registry.later("edge_flow", "fluxloom.app.cases.edge_flow:EdgeFlowApplication")
     registry.later("edge_transport", "fluxloom.app.cases.edge_transport:EdgeTransportApplication")
     registry.later("incompressible", "fluxloom.app.cases.incompressible:IncompressibleApplication")

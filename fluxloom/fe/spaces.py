@@ -16,6 +16,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument, TableMap
 from fluxloom.dsl.sets import Set
+from fluxloom.fe.cell_dofs import element_of
 from fluxloom.fe.dofs import Dofs, lagrange_dofs
 from fluxloom.fe.elements import Lagrange
 from fluxloom.fe.poisson_kernels import square_error
@@ -117,6 +118,24 @@ class LagrangeSpace:
         chosen = default if rule is None else require_rule(rule, element.shape, f"{mesh.path}: the space")
         rows = context.set(dofs.part, "dofs")
         return cls(mesh, dofs, chosen, rows, context.map(mesh.cells, rows, dofs.cells, "cell_dofs"))
+
+    @classmethod
+    def at_points(cls, mesh: Mesh) -> LagrangeSpace:
+        """Return linear elements of triangles or tetrahedra on the points of the mesh, `rows` being ``mesh.nodes``.
+
+        The rule is the centroid. On several ranks the mesh is divided with the map ``cell_nodes``; patches are those of
+        the mesh, ``dofs`` names none.
+
+        Raises
+        ------
+        MeshError
+            For other cells.
+        """
+        element = element_of(mesh.path, [name for name, count in mesh.part.blocks.items() if count], 1)
+        nodes, cells = mesh.part.part("nodes"), mesh.part.table("cell_nodes")[: mesh.cells.executed, : element.size]
+        dofs = Dofs(element, cells, mesh.part.points[: nodes.owned], {}, nodes)
+        rows = mesh.context.map(mesh.cells, mesh.nodes, cells, "cell_points")
+        return cls(mesh, dofs, gauss(element.shape, 1), mesh.nodes, rows)
 
     def with_rule(self, rule: Quadrature) -> LagrangeSpace:
         """Return the same space, on the same set, with other points.

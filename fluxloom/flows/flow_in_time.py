@@ -11,9 +11,9 @@ from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
@@ -94,6 +94,9 @@ class FlowInTime(Flow):
 
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
+
+    solves, table = "the pressure", "pressure"
+    """What is solved by iterations, and the table of the case that says how."""
 
     losses = MappingProxyType({"decay": "kinetic_energy"})
     curves: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
@@ -188,7 +191,7 @@ class FlowInTime(Flow):
         status = self._flow.verify()
         if status is None or status.converged:
             return ""
-        return f"the pressure of the last step has not converged, |r|/|b| = {status.relative:.2e}"
+        return f"{self.solves} of the last step has not converged, |r|/|b| = {status.relative:.2e}"
 
     def advance(self, until: Until) -> float:
         """Advance by one step; return the root mean square of ``du/dt`` over the volume.
@@ -225,9 +228,9 @@ class FlowInTime(Flow):
         """Count the iterations of the pressure; raise `SolverError` where they have not converged."""
         if not status.converged:
             raise SolverError(
-                f"step {self._flow.steps}: the pressure has not converged, |r|/|b| = {status.relative:.2e} after "
-                f"{status.iterations:,} iterations ({status.reason}); raise pressure.iterations or pressure.rtol, or "
-                "choose another pressure.preconditioner"
+                f"step {self._flow.steps}: {self.solves} has not converged, |r|/|b| = {status.relative:.2e} after "
+                f"{status.iterations:,} iterations ({status.reason}); raise {self.table}.iterations or "
+                f"{self.table}.rtol, or choose another {self.table}.preconditioner"
             )
         self._last = status.iterations
         self._iterations += status.iterations

@@ -16,17 +16,16 @@ from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.run.flow import Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.guard_rules import AtMost, Finite, Growth
-from fluxloom.run.watch import LOST, Numbers, Reduction, Rule, Watch
+from fluxloom.run.watch import LOST, AtMost, Finite, Growth, GuardLimits, Numbers, Reduction, Rule, Watch
 
 if TYPE_CHECKING:  # a case imports its own solver alone
+    from fluxloom.solvers.diffusion import Diffusion
     from fluxloom.solvers.edge_flow import EdgeFlow
     from fluxloom.solvers.edge_transport import EdgeTransport
     from fluxloom.solvers.incompressible import Incompressible
     from fluxloom.solvers.staggered import Staggered
 
-__all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
+__all__ = ["diffusion_watch", "edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 
 _EVERY = 20
 _STAGGERED, _TRANSPORT = 200, 50
@@ -212,6 +211,12 @@ def edge_transport_watch(flow: EdgeTransport, lengths: StepLengths, until: Until
     more, host = _steps(table, lengths, lambda: flow.stable_step(1.0))
     looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
     return Watch(_TRANSPORT, looks, [*rules, *more], host, until.steady > 0.0)
+
+
+def diffusion_watch(flow: Diffusion, until: Until, table: GuardLimits) -> Watch:
+    """Return what guards look at in diffusion, whose steps may have any length."""
+    rules: list[Rule] = [Finite()] if table.finite else []
+    return Watch(_EVERY, [_scalar_look(flow.c, flow.volume, "scalar")], rules, [], until.steady > 0.0)
 
 
 def staggered_watch(flow: Staggered, lengths: StepLengths, until: Until, table: GuardLimits) -> Watch:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.volumes import Domain, MeshLike
+from fluxloom.mesh.divide import divided
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 
 __all__ = ["PointDomain", "flow_points"]
 
@@ -46,7 +48,9 @@ class PointDomain:
             raise SolverError("context: the points were dealt out in another one; leave it out")
 
 
-def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> PointDomain:
+def flow_points(
+    mesh: MeshLike, context: Context, boundaries: Collection[str], *, divide: bool = False
+) -> PointDomain:  # fmt: skip
     """Return the points of a mesh of triangles or tetrahedra; rank 0 makes it and hands it out. Collective.
 
     Parameters
@@ -57,15 +61,19 @@ def flow_points(mesh: MeshLike, context: Context, boundaries: Collection[str]) -
         Whose ranks.
     boundaries
         Names of the patches that have a boundary condition.
+    divide
+        Whether other cells are divided into triangles or tetrahedra, see `fluxloom.mesh.divide`.
 
     Raises
     ------
     MeshError
-        See `Domain.checked`; and for other cells than triangles or tetrahedra.
+        See `Domain.checked`; and for other cells than triangles or tetrahedra, or that are not divided.
     """
     domain = Domain.of(mesh)
     data = domain.checked(context, boundaries, joins=False)
     try:
+        if divide:
+            data = together(context.comm, lambda: None if data is None else divided(data))
         found = point_mesh(context, data, method=domain.method, shares=domain.shares)
     except MeshError as error:
         raise MeshError(f"mesh: {error}") from None

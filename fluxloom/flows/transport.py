@@ -5,28 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain
+from fluxloom.flows.volumes import MeshLike
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport, Scalar, TransportState
@@ -34,13 +34,80 @@ from fluxloom.solvers.edge_transport import EdgeTransport, Scalar, TransportStat
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Transport"]
+__all__ = ["ScalarOnPoints", "Transport"]
 
 _COURANT = 0.8
 """Of the largest stable step, where it is not given."""
 
 
-class Transport(FlowOnPoints):
+class ScalarOnPoints(FlowOnPoints):
+    """A scalar at the points of triangles or tetrahedra, whatever moves it."""
+
+    curves = (
+        HistoryPanel("least and most", ("least", "most")),
+        HistoryPanel("amount", ("amount",)),
+        HistoryPanel("square", ("square",)),
+    )
+    unknown, section, losses = "c", "scalar", MappingProxyType({})
+    solver: Any
+
+    @property
+    def _weight(self) -> Dat:
+        """The volume of each point."""
+        raise NotImplementedError
+
+    def _state(self) -> TransportState:
+        """Return sums and range, NaN where the scalar is lost: the fields show where. Collective."""
+        try:
+            return self.solver.state()
+        except SolverError:
+            return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
+
+    def columns(self) -> dict[str, float]:
+        """Return time, or the step of a flow that has none, amount, square and range of the scalar."""
+        state = self._state()
+        sums = {"amount": state.amount, "square": state.square, "least": state.least, "most": state.most}
+        return ({"step": float(state.steps)} if self.time is None else {"time": state.time}) | sums
+
+    # --------------------------------------------------------------------------------------- results
+    def pictures(self, name: str) -> Sequence[Picture]:
+        """Return the scalar."""
+        when = "" if self.time is None else f", time {self.time:.6g}"
+        return (Picture("scalar", f"Scalar: {name}{when}", "scalar"),)
+
+    def fields(self) -> Fields:
+        """Return the scalar, ``(n,)``."""
+        return Fields(self._quantities(), {})
+
+    def _quantities(self) -> dict[str, Quantity]:
+        return {"scalar": Quantity("", "what is carried", self.solver.scalar)}
+
+    def averaged(self) -> Averaged:
+        """Return the scalar."""
+        points, weight = self.domain.points, self._weight
+        return Averaged(
+            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
+            lambda: self.domain.coordinates[: points.size], lambda: weight.read().reshape(-1),
+        )  # fmt: skip
+
+    def _sums(self) -> Sequence[tuple[str, str]]:
+        state = self._state()
+        return (
+            ("amount", f"{state.amount:.9g}"),
+            ("square", f"{state.square:.9g}"),
+            ("range", f"{state.least:.6g} to {state.most:.6g}"),
+        )
+
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> PointValues:
+        """Return what samples the scalar at points. Collective."""
+        from fluxloom.solvers.edge_transport_probes import TransportProbes
+
+        return TransportProbes(self.solver, points, capacity, outside)
+
+
+class Transport(ScalarOnPoints):
     """Convection and diffusion of a scalar on triangles or tetrahedra, by a velocity that is given.
 
     Parameters
@@ -82,12 +149,7 @@ class Transport(FlowOnPoints):
 
     remembers = (*FlowOnPoints.remembers, "_limit")
 
-    curves = (
-        HistoryPanel("least and most", ("least", "most")),
-        HistoryPanel("amount", ("amount",)),
-        HistoryPanel("square", ("square",)),
-    )
-    unknown, section = "c", "scalar"
+    solver: EdgeTransport
 
     def __init__(
         self,
@@ -135,25 +197,14 @@ class Transport(FlowOnPoints):
         solver.take(start.at(solver.places, ("scalar",), bounded=True)["scalar"], start.clock[0])
 
     # ------------------------------------------------------------------------------------- advance
+    @property
+    def _weight(self) -> Dat:
+        return self.solver.operators.mass
+
     def _largest_step(self) -> float:
         if not self._limit or self.solver.moves:
             self._limit = self.solver.stable_step(self.lengths.courant)
         return self._limit
-
-    def _state(self) -> TransportState:
-        """Return sums and range, NaN where the scalar is lost: the fields show where. Collective."""
-        try:
-            return self.solver.state()
-        except SolverError:
-            return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
-
-    def columns(self) -> dict[str, float]:
-        """Return time, amount, square and range of the scalar."""
-        state = self._state()
-        return {
-            "time": state.time, "amount": state.amount, "square": state.square, "least": state.least,
-            "most": state.most,
-        }  # fmt: skip
 
     # --------------------------------------------------------------------------------------- results
     @property
@@ -161,23 +212,11 @@ class Transport(FlowOnPoints):
         """Every chain of a step."""
         return [*self.solver.chains, self.solver.limit, self._change.chain]
 
-    def pictures(self, name: str) -> Sequence[Picture]:
-        """Return the scalar."""
-        return (Picture("scalar", f"Scalar: {name}, time {self.solver.time:.6g}", "scalar"),)
-
     def fields(self) -> Fields:
         """Return the scalar, ``(n,)``; derived ones are the velocity that carries it, and its magnitude."""
         velocity = cache(self.solver.u.read)
         derived = velocity_quantities(velocity, self.solver.dimension, "m/s") | speed_quantity(velocity, "m/s")
-        return Fields({"scalar": Quantity("", "what is carried", self.solver.scalar)}, derived)
-
-    def averaged(self) -> Averaged:
-        """Return the scalar."""
-        points, mass = self.domain.points, self.solver.operators.mass
-        return Averaged(
-            points, [AveragedValue("scalar", self.solver.c)], Dat.read,
-            lambda: self.domain.coordinates[: points.size], lambda: mass.read().reshape(-1),
-        )  # fmt: skip
+        return Fields(self._quantities(), derived)
 
     def choices(self) -> Sequence[tuple[str, str]]:
         """Return how the scalar is carried."""
@@ -186,21 +225,7 @@ class Transport(FlowOnPoints):
         return (("scheme", free if solver.bounded is None else "bounded, by flux correction (scheme.bounded)"),)
 
     def _sums(self) -> Sequence[tuple[str, str]]:
-        state = self._state()
-        return (
-            ("amount", f"{state.amount:.9g}"),
-            ("square", f"{state.square:.9g}"),
-            ("range", f"{state.least:.6g} to {state.most:.6g}"),
-            *self.choices(),
-        )
-
-    def at_points(
-        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
-    ) -> PointValues:
-        """Return what samples the scalar at points. Collective."""
-        from fluxloom.solvers.edge_transport_probes import TransportProbes
-
-        return TransportProbes(self.solver, points, capacity, outside)
+        return (*super()._sums(), *self.choices())
 
     def watch(self, table: GuardLimits, until: Until) -> Watch:
         """Return what guards look at. Collective."""

@@ -40,6 +40,10 @@ class ScalarValues:
         The values; zero elsewhere.
     held
         The points that have one; None: there is none.
+    names
+        Patches that give it.
+    owner : (n,)
+        Place among them of the patch that gives it; -1 at other points.
     moves
         Whether any of them changes in time.
 
@@ -52,11 +56,11 @@ class ScalarValues:
     def __init__(self, mesh: PointMesh, places: Array, given: Mapping[str, Given]) -> None:
         points, patches, context = mesh.points, mesh.patches, mesh.context
         check_names("given", patches, given)
-        values, owner, names = np.zeros(points.size), np.full(points.size, -1), list(given)
+        values, owner, names = np.zeros(points.size), np.full(points.size, -1), tuple(given)
         for k, (name, scalar) in enumerate(given.items()):
             where = patches[name].points
             values[where], owner[where] = given_values(f"patch {name!r}", scalar, places[where]), k
-        self.dat = context.dat(points, values, "given")
+        self.dat, self.owner, self.names = context.dat(points, values, "given"), owner, names
         self.held = context.subset(points, np.flatnonzero(owner >= 0), "given") if given else None
         self._values = [
             GivenOn(context, context.subset(points, np.flatnonzero(owner == k), f"given.{name}"), places,

@@ -8,6 +8,7 @@ from fluxloom.core.access import Const, Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
+from fluxloom.solvers.diffusion import Diffusion
 from fluxloom.solvers.edge_probes import SimplexPlaces
 from fluxloom.solvers.edge_transport import EdgeTransport
 from fluxloom.solvers.probe_records import Outside, ProbeRecords, Source
@@ -56,7 +57,7 @@ class TransportProbes:
     columns: tuple[str, ...] = ("scalar",)
 
     def __init__(
-        self, transport: EdgeTransport, points: Mapping[str, Sequence[float]], capacity: int = 256,
+        self, transport: EdgeTransport | Diffusion, points: Mapping[str, Sequence[float]], capacity: int = 256,
         outside: Outside = "error",
     ) -> None:  # fmt: skip
         self.transport, places = transport, SimplexPlaces(transport.mesh, points, outside)

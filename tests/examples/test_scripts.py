@@ -21,6 +21,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = {
     "airfoil": ("airfoil_small", 20),
     "compressible": ("naca0012", 5),
+    "diffusion": ("diffusion", 3),
     "edge_flow": ("edge_cavity", 3),
     "incompressible": ("cavity", 3),
     "lattice_cylinder": ("lattice_cylinder", 5),

@@ -180,6 +180,39 @@ iterations = ITERATIONS
 threads = 1
 """
 
+DIFFUSION = """
+[case]
+name = "small"
+solver = "diffusion"
+[mesh]
+kind = "triangle"
+nx = 8
+ny = 8
+[diffusion]
+conductivity = 0.1
+[initial]
+scalar = "exp(-20 * (x - 0.5)**2)"
+[boundary.xmin]
+type = "given"
+value = 0.0
+[boundary.xmax]
+type = "insulated"
+[boundary.ymin]
+type = "convective"
+coefficient = 0.2
+outside = 1.0
+[boundary.ymax]
+type = "flux"
+value = "cos(t)"
+[time]
+dt = 0.02
+[history]
+every = 1
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
 LATTICE = """
 [case]
 name = "small"
@@ -252,6 +285,9 @@ CASES: dict[str, Small] = {
     "edge_transport": Small(
         EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=DT, too_long=TOO_LONG, stable=0.06,
         start=(HILL, 'scalar = "1 / (x - x)"'),
+    ),
+    "diffusion": Small(
+        DIFFUSION, ("conductivity = 0.1", "conductivity = 0.2"), target=DT, start=(HILL, 'scalar = "1 / (x - x)"'),
     ),
     "lattice": Small(
         LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target=(SPEED, f"{SPEED}\nlook = 1\nsteady = {{residual}}"),

@@ -51,7 +51,7 @@ def test_a_target_that_is_met(solver: str, run: Any) -> None:
 
 
 @pytest.mark.parametrize("factor", [10, 100])
-@pytest.mark.parametrize("solver", list(CASES))
+@pytest.mark.parametrize("solver", [name for name in CASES if name != "diffusion"])  # whose steps have no bound
 def test_steps_that_are_far_too_long(solver: str, factor: int, run: Any) -> None:
     """Diverged with a place and what to do, or refused by the table of the case; never an end that is reached."""
     old, new = CASES[solver].too_long
@@ -71,7 +71,7 @@ def test_steps_that_are_far_too_long(solver: str, factor: int, run: Any) -> None
     assert not any(path.stem == "final" for path in Path("out").iterdir())
 
 
-@pytest.mark.parametrize("solver", [name for name in CASES if name not in ("tsunami", "lattice")])
+@pytest.mark.parametrize("solver", [name for name in CASES if name not in ("tsunami", "lattice", "diffusion")])
 def test_steps_beyond_the_bound_are_told(solver: str, run: Any) -> None:
     """The answer may be right: the status is as before. Steps within the bound are not spoken of."""
     old, new = CASES[solver].too_long

@@ -34,7 +34,7 @@ def test_nvcc_compiles(tmp_path: Path) -> None:
         smoke = EdgeTransport(mesh, flow.u, 1e-3, {"xmin": 1.0}, operators=flow.operators)
         device.texts.clear()
         loops = flow.loops
-        for chain in (*smoke.chains, smoke.limit, smoke.survey, loops.momentum, loops.fill, loops.survey):
+        for chain in (*smoke.chains, smoke.limit, smoke.sums_of.chain, loops.momentum, loops.fill, loops.survey):
             chain.build()
     text = "".join(device.texts)
     names = ("prepare", "transport_stage", "time_limit", "tracked", "tracked_fill", "tracked_continuity", "leftover")

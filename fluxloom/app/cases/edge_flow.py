@@ -16,10 +16,9 @@ from fluxloom.app.cases.flow_choices import (
     initial_velocity,
     velocity_noise,
 )
-from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import flow_boundary
-from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context
@@ -39,9 +38,6 @@ __all__ = ["EdgeFlowApplication", "EdgeFlowCase"]
 
 Array = npt.NDArray[np.float64]
 
-_BYTES = {2: 4_000, 3: 8_000}
-"""Of a point by dimension: operators, loops and matrices, on the host while they are assembled and on the device."""
-
 _TYPES = "wall, inflow, outflow, symmetry or wall_law"
 
 _KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
@@ -57,13 +53,7 @@ class EdgeFlowApplication:
 
     def estimate(self, case: EdgeFlowCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
-        cells, points, d = flow_mesh_sizes(case.mesh)
-        return Estimate(
-            cells=cells,
-            memory=points * _BYTES[d],
-            output=points * (8 * (d + 4) + 24) + cells * (8 * (d + 1) + 9),
-            rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
-        )
+        return points_estimate(case.mesh, scalars=4, vectors=1)
 
     def build(self, case: EdgeFlowCase, context: Context) -> FlowRun[EdgeFlow]:
         """Build the mesh, the operators and the loops, and make the initial velocity free of divergence. Collective.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable, TransportTable
-from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import strategy_of
@@ -23,9 +22,6 @@ from fluxloom.values.value import Value
 
 __all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
 
-_BYTES = {2: 4_000, 3: 8_000}
-"""Of a point by dimension: operators and loops, on the host while they are assembled and on the device."""
-
 _TYPES = "given, flux or free"
 
 
@@ -39,13 +35,7 @@ class EdgeTransportApplication:
 
     def estimate(self, case: EdgeTransportCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
-        cells, points, d = flow_mesh_sizes(case.mesh)
-        return Estimate(
-            cells=cells,
-            memory=points * _BYTES[d],
-            output=points * (8 + 24) + cells * (8 * (d + 1) + 9),
-            rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
-        )
+        return points_estimate(case.mesh)
 
     def build(self, case: EdgeTransportCase, context: Context) -> FlowRun[Transport]:
         """Build the mesh, the operators and the loops, and set the scalar. Collective.

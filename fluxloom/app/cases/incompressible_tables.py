@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -14,9 +14,7 @@ from fluxloom.app.cases.incompressible_extras import (
 )
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
-from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, OrOthers, Table, ValueKey, strategy_table
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -168,10 +166,13 @@ class KrylovTable(strategy_table(Stop, without=("atol",))):
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
     preconditioner: Annotated[Preconditioner, Chosen(Preconditioner)] = Jacobi()
 
+    key: ClassVar[str] = "pressure"
+    """Of the table."""
+
     @property
     def named(self) -> str:
         """The key and what it says."""
-        return f'pressure.preconditioner = "{strategy_name(self.preconditioner)}"'
+        return f'{self.key}.preconditioner = "{strategy_name(self.preconditioner)}"'
 
     @property
     def divided(self) -> str:

@@ -1,26 +1,27 @@
-"""Velocities in tables of case files: of the start, of what flows in, of walls that slide or turn; for all solvers."""
+"""Velocities of walls that turn or slide: keys that tables of boundaries of all solvers have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import AtStart, Given, GivenVector, StartVector
+from fluxloom.app.strategy_tables import Table, formula_check
 from fluxloom.core.errors import CaseError
 from fluxloom.values.value import Value, value_of
 
 __all__ = [
-    "VELOCITY_KEYS", "Listed", "StartVelocityTable", "VelocityTable", "WallVelocityTable", "velocity_values",
+    "VELOCITY_KEYS", "Listed", "MotionTable", "velocity_texts", "velocity_values",
 ]  # fmt: skip
+
+Array = npt.NDArray[np.float64]
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
 
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+InSpaceAndTime = Annotated[str, AfterValidator(formula_check("x", "y", "z", "t"))]
 InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 _AXES = 3
@@ -36,46 +37,36 @@ ListedInTime = Annotated[list[float | InTime], BeforeValidator(_listed)]
 """Numbers or formulas in t, or one alone."""
 
 
-class VelocityTable(Table):
-    """A velocity.
+class MotionTable(Table):
+    """How a wall of a table ``[boundary.PATCH]`` moves along itself.
 
     Attributes
     ----------
-    velocity
-        A value a dimension: numbers, formulas in x, y, z and t, or tables.
     velocity_x, velocity_y, velocity_z
-        Instead; zero by default.
+        Formulas in x, y, z and t; zero by default.
+    spin
+        Angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or in three dimensions one
+        about each axis.
+    spin_centre
+        A place on the axis; the origin by default.
     """
 
-    velocity: GivenVector = Field(default=[])
-    velocity_x: Given = 0.0
-    velocity_y: Given = 0.0
-    velocity_z: Given = 0.0
+    velocity_x: InSpaceAndTime = ""
+    velocity_y: InSpaceAndTime = ""
+    velocity_z: InSpaceAndTime = ""
+    spin: ListedInTime = Field(default=[])
+    spin_centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
 
-    def given_velocity(self) -> list[str]:
-        """Return the keys of the velocity that are given; raise `ValueError` where they say it twice."""
-        return _once(self, [*self.changed(("velocity",)), *self.changed(VELOCITY_KEYS)])
-
-
-class StartVelocityTable(StartTable):
-    """The velocity of ``[initial]``.
-
-    Attributes
-    ----------
-    velocity
-        A value a dimension: numbers, formulas in x, y and z, or tables.
-    velocity_x, velocity_y, velocity_z
-        Instead; zero by default.
-    """
-
-    velocity: StartVector = Field(default=[])
-    velocity_x: AtStart = 0.0
-    velocity_y: AtStart = 0.0
-    velocity_z: AtStart = 0.0
-
-    def given_velocity(self) -> list[str]:
-        """Return the keys of the velocity that are given; raise `ValueError` where they say it twice."""
-        return _once(self, [*self.changed(("velocity",)), *self.changed(VELOCITY_KEYS)])
+    def motion(self) -> tuple[str, ...]:
+        """Return the keys that are given, but for ``velocity``; raise `ValueError` where they do not fit each other."""
+        formulas = tuple(self.changed(VELOCITY_KEYS))
+        if self.spin and len(self.spin) not in (1, _AXES):
+            raise ValueError(f"spin: a number, or one about each of three axes is wanted, not {len(self.spin)}")
+        if self.spin_centre and not self.spin:
+            raise ValueError("spin_centre is there but spin is not: give it, or leave spin_centre out")
+        if self.spin and formulas:
+            raise ValueError(f"give only one of spin and {formulas[0]}")
+        return (*formulas, *(("spin",) if self.spin else ()))
 
 
 def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:

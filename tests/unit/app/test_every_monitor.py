@@ -105,6 +105,8 @@ class Tried:
         Whether the flow has no time.
     changes, more
         Of its small case, and what stands behind the tables of the monitors.
+    scalar
+        Whether it is one of a scalar alone: there are no forces.
     """
 
     value: str = "u"
@@ -119,20 +121,22 @@ class Tried:
     steady: bool = False
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
     more: str = ""
+    scalar: bool = False
 
     def tables(self) -> str:
         """Return the tables of all monitors that have a meaning."""
         words = {name: getattr(self, name) for name in ("value", "column", "film", "wall")}
         words |= {"a": list(self.a), "b": list(self.b)}
         found = MONITORS + ("" if self.steady else SPECTRA) + (FILM if self.film else "")
-        found += (FORCES if self.wall else "") + (WALLS if self.faces else "")
+        found += ("[patch_flow.{wall}]\n" if self.scalar else FORCES if self.wall else "")
+        found += ("[walls.{wall}]\n" if self.scalar else WALLS if self.faces else "")
         return found.format(**words) + self.more
 
 
 HISTORY = {"threads = 1": "threads = 1\n[history]\nevery = 1"}
 TRIED: Mapping[str, Tried] = MappingProxyType({
     "airfoil": Tried(
-        "mach", "residual", "mach", (1.5, 0.4), (1.5, 0.8), "wall", ("p", "cp"), ("flow", "p"), "density", True,
+        "mach", "residual", "vorticity", (1.5, 0.4), (1.5, 0.8), "wall", ("p", "cp"), ("flow", "p"), "density", True,
         HISTORY,
     ),
     "compressible": Tried(
@@ -148,11 +152,18 @@ TRIED: Mapping[str, Tried] = MappingProxyType({
     ),
     "edge_flow": Tried(),
     "edge_transport": Tried("scalar", "amount", "scalar", wall="", faces=(), passes=(), mean="scalar"),
+    "diffusion": Tried(
+        "scalar", "amount", "scalar", wall="ymin", faces=("scalar", "scalar_flux", "nusselt"),
+        passes=("scalar", "scalar_flux"), mean="scalar", scalar=True, more=HEAT + 'scalar = "scalar"\n',
+    ),
     "staggered": Tried(),
     "lattice": Tried(faces=(), passes=("flow",), changes={
         "[history]": '[boundary.ymax]\ntype = "wall"\n[boundary.ymin]\ntype = "wall"\n[history]',
     }),
-    "tsunami": Tried("depth", "speed", "", (300.0, 400.0), (700.0, 600.0), "", (), (), "depth", changes=HISTORY),
+    "tsunami": Tried(
+        "depth", "speed", "speed", (300.0, 400.0), (700.0, 600.0), "", (), ("flow", "depth", "elevation"),
+        "depth", changes=HISTORY, more="[patch_flow.ymax]\n",
+    ),
 })  # fmt: skip
 
 
@@ -197,9 +208,11 @@ def test_every_monitor(solver: str, tmp_path: Path, case: Callable[[str], Path],
     assert tried.column in history
     assert len(lines) >= 6
     assert np.isfinite(lines[-1]).all()
+    assert {f"{tried.wall or 'ymax'}.{name}" for name in tried.passes} <= set(history)
     if tried.wall:
-        forces = ("force_x", "force_y", "drag", "lift", *(() if solver == "lattice" else ("moment_z", "moment")))
-        assert {f"{tried.wall}.{name}" for name in (*forces, *tried.passes)} <= set(history)
+        forces = ("force_x", "force_y", "drag", "lift", *(() if solver == "lattice" else ("moment_z", "pitch")))
+        forces = () if tried.scalar else forces
+        assert {f"{tried.wall}.{name}" for name in forces} <= set(history)
     clock = "step" if tried.steady else "time"
     probes, values = table(folder / "probes.csv")
     assert {clock, f"a.{tried.value}", f"b.{tried.value}"} <= set(probes)
@@ -235,7 +248,7 @@ def test_every_monitor(solver: str, tmp_path: Path, case: Callable[[str], Path],
 
 WALLS_OF_SPACE = {
     "compressible": "slip", "incompressible": "wall", "edge_flow": "wall", "staggered": "wall",
-    "edge_transport": "free", "lattice": "",
+    "edge_transport": "free", "diffusion": "insulated", "lattice": "",
 }  # fmt: skip
 FILMED = ("lattice", "staggered")
 
@@ -275,10 +288,12 @@ PERIODS = [
 ]  # fmt: skip
 REFUSED = [
     *((solver, "slices.middle", SLICE) for solver in TRIED),
-    *((solver, *rest) for solver in ("edge_transport", "tsunami") for rest in NO_SURFACE),
+    *(("edge_transport", *rest) for rest in NO_SURFACE),
+    *(("tsunami", *rest) for rest in NO_SURFACE if "patch_flow" not in rest[0]),
+    ("diffusion", "forces.ymin", "[forces.ymin]\n"), ("diffusion", "walls.ymin", "[walls.ymin]\nspeed = 1.0\n"),
     *(("airfoil", *rest) for rest in PERIODS),
     ("lattice", "walls.ymax", "[walls.ymax]\n"), ("lattice", "movie", FILM.format(film="p")),
-    ("tsunami", "movie", FILM.format(film="depth")), ("airfoil", "movie", FILM.format(film="speed")),
+    *((solver, "movie", FILM.format(film="spede")) for solver in ("tsunami", "airfoil")),
 ]  # fmt: skip
 
 

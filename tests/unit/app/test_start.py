@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CheckpointError, SolverError
@@ -34,6 +34,7 @@ STEPS = 6
 SETTINGS: dict[str, dict[str, Any]] = {
     "airfoil": {"flow.cfl": 0.5},
     "edge_transport": {"transport.diffusivity": 2e-3},
+    "diffusion": {"diffusion.source": 0.5},
     "edge_flow": {"fluid.viscosity": 0.03, "pressure.preconditioner": "jacobi"},
     "edge_flow tracked": {"pressure.rtol": 1e-5},
     "incompressible scalar": {"fluid.viscosity": 0.03, "time.scheme": "runge-kutta"},
@@ -47,6 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 FINER: dict[str, dict[str, Any]] = {
     "airfoil": {"mesh.i": 18},
     "edge_transport": {"mesh.nx": 13},
+    "diffusion": {"mesh.nx": 13},
     "edge_flow": {"mesh.nx": 11},
     "incompressible scalar": {"mesh.nx": 12, "mesh.ny": 9},
     "staggered": {"mesh.nx": 20, "mesh.ny": 24},

@@ -67,6 +67,16 @@ def scalar(mesh: MeshData, where: fl.Context) -> fl.Transport:
                         boundaries={name: 0.0 if name == "xmin" else None for name in SIDES})  # fmt: skip
 
 
+def heat(mesh: MeshData, where: fl.Context) -> fl.Diffusion:
+    ends = {"xmin": "sin(t)", "xmax": fl.Convective(2.0, "y"), "ymin": fl.FixedFlux("z * t")}
+    return fl.Diffusion(mesh, where, conductivity="1 + x", source="t", start=bump, dt=0.01, stop=fl.Stop(rtol=1e-13),
+                        boundaries={name: ends.get(name) for name in SIDES})  # fmt: skip
+
+
+def prisms() -> MeshData:
+    return fl.mesh.box3d(4, 3, 3, kind="prism", perturb=0.1)
+
+
 def water(mesh: MeshData, where: fl.Context) -> fl.ShallowWater:
     return fl.ShallowWater(mesh, where, plan=fl.Plan(0.2, 4), bed=-1.0,
                            elevation=lambda x, y: 0.1 * bump(np.stack([x, y], axis=1)))  # fmt: skip
@@ -81,6 +91,7 @@ FLOWS: dict[str, tuple[Callable[[], Any], Callable[[Any, fl.Context], Any], fl.U
     "incompressible": (tetrahedra, liquid, fl.Steps(3)),
     "edge_flow": (tetrahedra, edges, fl.Steps(3)),
     "transport": (tetrahedra, scalar, fl.Steps(3)),
+    "diffusion": (prisms, heat, fl.Steps(3)),
     "shallow_water": (plane, water, fl.Time(0.2)),
     "airfoil": (lambda: (12, 8), lambda shape, where: fl.Airfoil(shape, where), fl.Steps(3)),
 }
@@ -123,10 +134,11 @@ def test_on_two_ranks_as_on_one(name: str) -> None:
         (fl.Incompressible, {"viscosity": 0.1}),
         (fl.EdgeFlow, {"viscosity": 0.1}),
         (fl.Transport, {}),
+        (fl.Diffusion, {"conductivity": 1.0}),
     ],
 )
 def test_patches_and_conditions_fit(kind: Callable[..., Any], values: dict[str, Any]) -> None:
-    condition = {fl.Compressible: fl.SlipWall(), fl.Transport: 0.0}.get(kind, fl.NoSlip())  # type: ignore[call-overload]
+    condition = {fl.Compressible: fl.SlipWall(), fl.Transport: 0.0, fl.Diffusion: 0.0}.get(kind, fl.NoSlip())  # type: ignore[call-overload]
     ends = dict.fromkeys(SIDES, condition)
     lacking = {name: end for name, end in ends.items() if name != "ymax"}
     with pytest.raises(MeshError, match=r"boundaries: the patch 'ymax' has none \(patches: xmin, .*\)"):
