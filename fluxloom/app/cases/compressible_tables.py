@@ -88,7 +88,7 @@ def _vector_or_mesh(given: Any) -> Any:
     return [ValueKey().checked(one) for one in given]
 
 
-WallVelocity = Annotated[list[Any] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
+WallVelocity = Annotated[GivenVector | Literal["mesh"], PlainValidator(_vector_or_mesh)]
 
 
 class GasTable(strategy_table(Gas)):
@@ -180,9 +180,10 @@ class InitialTable(StartVelocityTable):
     axis, at
         Which the plane is across, and where.
     density, pressure
-        Instead: numbers, formulas in x, y and z, or tables; those that are left out are of the free stream.
+        Instead of ``left`` and ``right``, as velocities: numbers, formulas in x, y and z, or tables; what is left out
+        is of the free stream.
     velocity_x, velocity_y, velocity_z
-        Instead, component by component; those that are left out are of the free stream.
+        Instead of ``velocity``, component by component; those that are left out are of the free stream.
     """
 
     left: Sides = Field(default=[])
@@ -229,7 +230,8 @@ class BoundaryTable(WallVelocityTable):
     density
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
-        Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
+        Of gas that enters, or of a wall that slides along itself (what numbers have along its normal lets gas pass):
+        a value a dimension; ``"mesh"``: the wall turns with the mesh.
     fluctuation
         Of gas that enters: synthetic turbulence about its velocity.
     direction

@@ -10,7 +10,7 @@ from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.cases.wall_motion import VelocityTable
+from fluxloom.app.cases.wall_motion import WallVelocityTable
 from fluxloom.app.strategy_tables import Given, GivenOrNone, Table, ValueKey, strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
@@ -19,13 +19,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TransportTable(VelocityTable):
+class TransportTable(WallVelocityTable):
     """``[transport]``: what carries and spreads the scalar.
 
     Attributes
     ----------
     velocity
         A value a dimension, m/s: numbers, formulas in x, y, z and t, or tables; at rest by default.
+    spin
+        Instead of ``velocity``, that of a solid body: its angular velocity, rad/s, a number or a formula in t, about z,
+        or in three dimensions one about each axis.
     diffusivity
         m^2/s: a number, a formula in x, y, z and t, or a table.
     source

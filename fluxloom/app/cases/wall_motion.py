@@ -8,15 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import check_length
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.strategy_tables import (
-    AtStart,
-    GivenOrNone,
-    GivenVector,
-    StartVector,
-    Table,
-    Vector,
-    formula_check,
-)
+from fluxloom.app.strategy_tables import AtStart, GivenOrNone, GivenVector, StartVector, Table, Vector, formula_check
 from fluxloom.core.errors import CaseError
 from fluxloom.values.value import Formula, Value
 
@@ -47,7 +39,7 @@ class VelocityTable(Table):
     velocity
         A value a dimension: numbers, formulas in x, y, z and t, or tables.
     velocity_x, velocity_y, velocity_z
-        Instead, component by component; those that are left out are zero.
+        Instead of ``velocity``, component by component; those that are left out are zero.
     """
 
     ways: ClassVar[tuple[str, ...]] = ("velocity", *VELOCITY_KEYS)
@@ -94,15 +86,14 @@ class WallVelocityTable(VelocityTable):
         Of a wall that moves along itself, or of what flows in, a value a dimension: numbers, formulas in x, y, z and t,
         or tables.
     spin
-        Instead, angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or in three
-        dimensions one about each axis.
+        Instead of ``velocity``, angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or
+        in three dimensions one about each axis.
     spin_centre
         A place on the axis; the origin by default.
     """
 
     ways = ("velocity", *VELOCITY_KEYS, "spin")
 
-    velocity: GivenVector = Field(default=[])
     spin: ListedInTime = Field(default=[])
     spin_centre: Vector = Field(default=[])
 
