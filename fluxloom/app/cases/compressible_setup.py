@@ -209,16 +209,15 @@ def _boundary(
         return own
     turning = rotation.velocity if rotation is not None and table.velocity == "mesh" else None
     velocity: Any = turning or velocity_values(table, key, d)
-    slides = has_values(velocity)
     check_length(f"{key}.direction", len(table.direction), d)
     way = tuple(table.direction)
     if table.type == "velocity-inlet" and table.fluctuation is not None:
         velocity = _fluctuating(table.fluctuation, key, velocity, d)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], BoundaryCondition]] = {
-        "slip": lambda: SlipWall(velocity, slides),
+        "slip": lambda: SlipWall(velocity, bool(table.spin)),
         "symmetry": SymmetryPlane,
-        "wall": lambda: NoSlipWall(table.temperature, velocity, table.heat_flux, slides),
+        "wall": lambda: NoSlipWall(table.temperature, velocity, table.heat_flux, has_values(velocity)),
         "far-field": lambda: FarField(state, vortex=vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state),
         "supersonic-outlet": SupersonicOutlet,

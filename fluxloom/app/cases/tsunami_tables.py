@@ -282,7 +282,7 @@ class TsunamiHistoryTable(HistoryTable):
 class TsunamiCase(FlowCase):
     """A case file of the shallow-water solver."""
 
-    run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
+    run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     output: TsunamiOutputTable = TsunamiOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     mesh: TsunamiMeshTable = TsunamiMeshTable()
     bathymetry: BathymetryTable = BathymetryTable(expression="-1")
