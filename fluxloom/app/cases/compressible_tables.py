@@ -230,9 +230,9 @@ class BoundaryTable(WallVelocityTable):
     density
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
-        Of gas that enters, or of a wall, a value a dimension; ``"mesh"``: the wall turns with the mesh. Walls move along
-        themselves: what formulas have along the normal is left out, what numbers have lets gas pass, as all of a slip
-        wall does, of which nothing else counts.
+        Of gas that enters, or of a wall, a value a dimension; ``"mesh"``: the wall turns with the mesh. A wall moves
+        along itself: what formulas have along its normal is left out, and what numbers have lets gas pass. Of a slip
+        wall that along the normal alone counts.
     fluctuation
         Of gas that enters: synthetic turbulence about its velocity.
     direction

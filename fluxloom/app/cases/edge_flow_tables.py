@@ -93,8 +93,8 @@ class EdgeTimeTable(Table):
         What the largest stable step is of the bound of the method of Runge and Kutta.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
-        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps;
-        are the most that are made in any case.
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
+        which are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
         0: it does not look. Without choices of ``[scheme]`` about them subscales are tracked with ``dynamic = 0`` then,

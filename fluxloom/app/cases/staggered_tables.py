@@ -130,8 +130,8 @@ class StaggeredTimeTable(Table):
         Length of each; 0: the largest stable one, chosen anew every ``look`` steps.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
-        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps;
-        are the most that are made in any case.
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
+        which are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
         0: it does not look.
