@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from fluxloom.app.case_errors import Document, describe_errors
 from fluxloom.app.ranks import parse
@@ -215,7 +215,7 @@ class RunTable(Table):
     Attributes
     ----------
     iterations
-        Iterations (time steps) to run.
+        Iterations (time steps) to run, at most; 0: until ``time.end``, which is needed then.
     report_every
         Iterations between two lines of progress.
     device
@@ -240,7 +240,7 @@ class RunTable(Table):
         Whether loops run while messages travel; without, a run shows what that gains.
     """
 
-    iterations: Annotated[int, Field(ge=1, le=10**9)]
+    iterations: Annotated[int, Field(ge=0, le=10**9)] = 0
     report_every: Annotated[int, Field(ge=1, le=10**9)] = 100
     device: Annotated[str, BeforeValidator(_known_device)] = "cpu"
     threads: Annotated[int, Field(ge=0, le=4096)] = 0
@@ -348,11 +348,23 @@ class CaseModel(Table):
     """What every case file has; solvers add their own tables."""
 
     case: CaseTable
-    run: RunTable
+    run: RunTable = RunTable()
     output: OutputTable = OutputTable()
     partition: PartitionTable = PartitionTable()
     checkpoint: CheckpointTable = CheckpointTable()
     guards: GuardTable = GuardTable()
+
+    @property
+    def end(self) -> float | None:
+        """The time at which the run ends; 0: there is none; None: the solver has no such key."""
+        return getattr(getattr(self, "time", None), "end", None)
+
+    @model_validator(mode="after")
+    def _ends(self) -> CaseModel:
+        if not (self.run.iterations or self.end):
+            other = "" if self.end is None else ", or time.end, the time at which it ends"
+            raise ValueError(f"there is no end: give run.iterations, the steps of the run{other}")
+        return self
 
     @property
     def divided(self) -> str:

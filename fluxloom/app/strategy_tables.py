@@ -23,6 +23,7 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic import Field as Limits
 from pydantic_core import core_schema
 
 from fluxloom.app.case_errors import mistakes_of
@@ -33,8 +34,8 @@ from fluxloom.values.expressions import Expression
 from fluxloom.values.value import VARIABLES, Formula, Value
 
 __all__ = [
-    "Chosen", "OrOthers", "StrategyTable", "Table", "ValueKey", "choose", "formula_check", "member_of",
-    "member_table", "strategy_of", "strategy_table",
+    "AtStart", "Chosen", "Given", "GivenOrNone", "GivenVector", "OrOthers", "StartVector", "StrategyTable", "Table",
+    "ValueKey", "Vector", "choose", "formula_check", "member_of", "member_table", "strategy_of", "strategy_table",
 ]  # fmt: skip
 
 
@@ -390,6 +391,25 @@ def _written_value(value: Any) -> Any:
     if isinstance(value, Formula):
         return value.text
     return strategy_words(value) if isinstance(value, Value) else value
+
+
+Vector = Annotated[list[float], Limits(max_length=3)]
+"""A number a dimension."""
+
+Given = Annotated[Any, ValueKey(blank=True)]
+"""A number, a formula in x, y, z and t, or a table."""
+
+GivenOrNone = Annotated[Any, ValueKey(optional=True, blank=True)]
+"""The same, where it may be left out."""
+
+GivenVector = Annotated[list[Annotated[Any, ValueKey()]], Limits(max_length=3)]
+"""The same, one a dimension."""
+
+AtStart = Annotated[Any, ValueKey(variables=VARIABLES[:3], optional=True, blank=True)]
+"""A number, a formula in x, y and z, or a table; it may be left out."""
+
+StartVector = Annotated[list[Annotated[Any, ValueKey(variables=VARIABLES[:3])]], Limits(max_length=3)]
+"""The same, one a dimension."""
 
 
 def formula_check(*variables: str) -> Callable[[str], str]:

@@ -30,9 +30,6 @@ from fluxloom.run.watch import GuardLimits
 
 __all__ = ["run"]
 
-_ENDLESS = 10**9
-
-
 def run(
     flow: Flow, until: Until, monitors: Sequence[Monitor] = (), *,
     start: Start | Result | str | Path | None = None, checkpoint: Every | None = None,
@@ -96,7 +93,7 @@ def run(
     made = FlowRun(flow, name, until, monitors)
     case = _described(made) if initial is None else _described(made) | {"initial": initial}
     settings = Settings(
-        until.steps or _ENDLESS, until.steps > 0 and not until.steady, checkpoint or Every(), guards or GuardLimits(),
+        until.steps, until.steps > 0 and not until.steady, checkpoint or Every(), guards or GuardLimits(),
         output or Output(pictures=False), case, where,
     )  # fmt: skip
 

@@ -60,6 +60,7 @@ class Output:
 
 
 Rows = tuple[tuple[str, str], ...]
+_ENDLESS = 10**9
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Settings:
     Attributes
     ----------
     iterations
-        Steps of the flow, at most.
+        Steps of the flow, at most; 0: until a goal of the run is met.
     asked
         Whether the user asked for just so many; else they are a limit beside the goals of the run.
     every
@@ -190,7 +191,7 @@ class Session:
         """Make the steps; what ends the run without a result is recorded, and raised."""
         try:
             return march(
-                self.run, self.settings.iterations, self.residuals, progress, self.comm,
+                self.run, self.settings.iterations or _ENDLESS, self.residuals, progress, self.comm,
                 first=self.run.flow.steps, asked=self.settings.asked, guards=self.guards, saver=self.checkpoint,
             )  # fmt: skip
         except (KeyboardInterrupt, SystemExit):

@@ -19,7 +19,7 @@ from fluxloom.app.cases.compressible_tables import (
     InitialTable,
 )
 from fluxloom.app.cases.flow_mesh import check_length
-from fluxloom.app.cases.wall_motion import velocity_values
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
@@ -45,7 +45,7 @@ from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.values.value import Value, value_of
+from fluxloom.values.value import Value, has_values, value_of
 
 __all__ = [
     "boundaries_of", "free_stream_of", "rotation_of", "scheme_of", "source_of", "start_of", "up_of",
@@ -207,20 +207,17 @@ def _boundary(
 ) -> BoundaryCondition:  # fmt: skip
     if (own := member_of(table)) is not None:
         return own
-    velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
-    turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
-    if moves := bool(table.motion()):
-        turning = velocity_values(table, key, d)
-    check_length(f"{key}.velocity", len(velocity), d)
+    turning = rotation.velocity if rotation is not None and table.velocity == "mesh" else None
+    velocity: Any = turning or velocity_values(table, key, d)
     check_length(f"{key}.direction", len(table.direction), d)
     way = tuple(table.direction)
     if table.type == "velocity-inlet" and table.fluctuation is not None:
         velocity = _fluctuating(table.fluctuation, key, velocity, d)
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], BoundaryCondition]] = {
-        "slip": lambda: SlipWall(turning, moves),
+        "slip": lambda: SlipWall(velocity, bool(table.spin)),
         "symmetry": SymmetryPlane,
-        "wall": lambda: NoSlipWall(table.temperature, turning, table.heat_flux, moves),
+        "wall": lambda: NoSlipWall(table.temperature, velocity, table.heat_flux, has_values(velocity)),
         "far-field": lambda: FarField(state, vortex=vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state),
         "supersonic-outlet": SupersonicOutlet,
@@ -253,7 +250,9 @@ def start_of(case: CompressibleCase, dimension: int) -> Start:
     table = case.initial
     if table.left:
         return _sides(table, dimension)
-    return {key: one for key in START_NAMES if (one := getattr(table, key)) is not None}
+    check_length("initial.velocity", len(table.velocity), dimension)
+    whole: dict[str, Any] = dict(zip(VELOCITY_KEYS, table.velocity, strict=False))
+    return {key: one for key in START_NAMES if (one := whole.get(key, getattr(table, key))) is not None}
 
 
 def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:

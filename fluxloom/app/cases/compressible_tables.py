@@ -11,11 +11,9 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable, SurfaceTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
-from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey, strategy_table
+from fluxloom.app.cases.wall_motion import StartVelocityTable, VelocityTable, WallVelocityTable
+from fluxloom.app.strategy_tables import AtStart, Given, GivenVector, OrOthers, Table, ValueKey, strategy_table
 from fluxloom.core.errors import did_you_mean
-from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
@@ -53,14 +51,11 @@ BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """For each type of a boundary the keys that it needs, and those that it may have."""
 
-InSpace = Annotated[Any, ValueKey(variables=("x", "y", "z"), optional=True, blank=True)]
-InFlow = Annotated[Any, ValueKey()]
-Vector = Annotated[list[InFlow], Field(max_length=3)]
 Sides = Annotated[list[float], Field(max_length=5)]
-State = Annotated[list[InFlow], Field(max_length=5)]
+State = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=5)]
 Positive = Annotated[float, Field(gt=0)]
 Optional = Annotated[float, Field(ge=0)]
-Given = Annotated[Any, ValueKey(ge=0, optional=True)]
+NotNegative = Annotated[Any, ValueKey(ge=0, optional=True)]
 """None: it is not given; 0.0 is a value."""
 Heat = Annotated[Any, ValueKey(optional=True)]
 InTime = Annotated[Any, ValueKey(variables=("t",))]
@@ -93,7 +88,7 @@ def _vector_or_mesh(given: Any) -> Any:
     return [ValueKey().checked(one) for one in given]
 
 
-WallVelocity = Annotated[list[InFlow] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
+WallVelocity = Annotated[GivenVector | Literal["mesh"], PlainValidator(_vector_or_mesh)]
 
 
 class GasTable(strategy_table(Gas)):
@@ -175,7 +170,7 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
         return self
 
 
-class InitialTable(StartTable):
+class InitialTable(StartVelocityTable):
     """``[initial]``: the flow at the start; the free stream by default.
 
     Attributes
@@ -184,26 +179,27 @@ class InitialTable(StartTable):
         Density, velocities and pressure on both sides of a plane.
     axis, at
         Which the plane is across, and where.
-    density, velocity_x, velocity_y, velocity_z, pressure
-        Instead: numbers, formulas in x, y and z, or tables; those that are left out are of the free stream.
+    density, pressure
+        Instead of ``left`` and ``right``, as velocities: numbers, formulas in x, y and z, or tables; what is left out
+        is of the free stream.
+    velocity_x, velocity_y, velocity_z
+        Instead of ``velocity``, component by component; those that are left out are of the free stream.
     """
 
     left: Sides = Field(default=[])
     right: Sides = Field(default=[])
     axis: Literal["x", "y", "z"] = "x"
     at: float = 0.0
-    density: InSpace = None
-    velocity_x: InSpace = None
-    velocity_y: InSpace = None
-    velocity_z: InSpace = None
-    pressure: InSpace = None
+    density: AtStart = None
+    pressure: AtStart = None
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
-        self.alone("left", *START_NAMES)
+        states = ("density", *self.ways, "pressure")
+        self.alone("left", *states)
         if bool(self.left) != bool(self.right):
             raise ValueError("give both of left and right, or neither")
-        if self.left and (extra := self.changed(START_NAMES)):
+        if self.left and (extra := self.changed(states)):
             raise ValueError(f"give only one of left and {extra[0]}")
         if not self.left and (extra := self.changed(("axis", "at"))):
             raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
@@ -214,7 +210,7 @@ class FluctuationTable(strategy_table(Fluctuation)):
     """``fluctuation = { intensity = 2.0, length = 0.01 }``; see `fluxloom.values.fluctuation.Fluctuation`."""
 
 
-class BoundaryTable(MotionTable):
+class BoundaryTable(WallVelocityTable):
     """``[boundary.PATCH]``: what is beyond a patch of the mesh; every patch that is not periodic needs one.
 
     Pressures, temperatures, densities, velocities, directions, states and fluxes are numbers, formulas in x, y, z and
@@ -234,9 +230,9 @@ class BoundaryTable(MotionTable):
     density
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
-        Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
-    velocity_x, velocity_y, velocity_z, spin, spin_centre
-        Of a wall instead: formulas in x, y, z and t, or its angular velocity, rad/s, and a place on the axis.
+        Of gas that enters, or of a wall, a value a dimension; ``"mesh"``: the wall turns with the mesh. A wall moves
+        along itself: what formulas have along its normal is left out, and what numbers have lets gas pass. Of a slip
+        wall that along the normal alone counts.
     fluctuation
         Of gas that enters: synthetic turbulence about its velocity.
     direction
@@ -249,12 +245,12 @@ class BoundaryTable(MotionTable):
 
     type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
     state: State = Field(default=[])
-    pressure: Given = None
-    temperature: Given = None
-    density: Given = None
-    velocity: WallVelocity = Field(default=[])
-    direction: Vector = Field(default=[])
-    mass_flux: Given = None
+    pressure: NotNegative = None
+    temperature: NotNegative = None
+    density: NotNegative = None
+    velocity: WallVelocity = Field(default=[])  # pyright: ignore[reportIncompatibleVariableOverride]
+    direction: GivenVector = Field(default=[])
+    mass_flux: NotNegative = None
     heat_flux: Heat = None
     fluctuation: FluctuationTable | None = None
     vortex: list[str] = Field(default=[])
@@ -263,23 +259,20 @@ class BoundaryTable(MotionTable):
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
         needed, allowed = BOUNDARY_KEYS[self.type]
-        given = self.changed([key for pair in BOUNDARY_KEYS.values() for keys in pair for key in keys])
-        given = [*dict.fromkeys(given)]
-        for key in given:
+        others = {key: key for pair in BOUNDARY_KEYS.values() for keys in pair for key in keys}
+        keys = others | dict.fromkeys(self.ways, "velocity")
+        given = {keys[name]: name for name in self.changed(keys)}
+        for key, name in given.items():
             if key not in needed + allowed:
                 known = ", ".join(needed + allowed)
                 has = f"it may have {known}" if known else "it has no other keys"
-                raise ValueError(f'type = "{self.type}" has no {key}: {has}')
+                raise ValueError(f'type = "{self.type}" has no {name}: {has}')
         for key in needed:
             if key not in given:
                 raise ValueError(f'type = "{self.type}" needs {key}')
-        moves = self.motion()
-        if moves and self.type not in ("slip", "wall"):
-            raise ValueError(f'{moves[0]} is of walls, not of type = "{self.type}"')
-        if moves and self.velocity:
-            raise ValueError(f"give only one of velocity and {moves[0]}")
-        if self.velocity == "mesh" and self.type not in ("slip", "wall"):
-            raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
+        of_walls = 'velocity = "mesh"' if self.velocity == "mesh" else "spin" if self.spin else ""
+        if of_walls and self.type not in ("slip", "wall"):
+            raise ValueError(f'{of_walls} is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):
             raise ValueError('type = "velocity-inlet" needs one of temperature and density')
         if "heat_flux" in given and "temperature" in given:
@@ -305,11 +298,11 @@ class SourceTable(Table):
         W/m^3.
     """
 
-    mass: InFlow = 0.0
-    momentum_x: InFlow = 0.0
-    momentum_y: InFlow = 0.0
-    momentum_z: InFlow = 0.0
-    energy: InFlow = 0.0
+    mass: Given = 0.0
+    momentum_x: Given = 0.0
+    momentum_y: Given = 0.0
+    momentum_z: Given = 0.0
+    energy: Given = 0.0
 
 
 class CompressibleCase(FlowCase):
@@ -375,7 +368,7 @@ class CompressibleCase(FlowCase):
         for name, table in walls.items():
             if self.rotation is None and table.velocity == "mesh":
                 raise ValueError(f'boundary.{name}.velocity = "mesh": the mesh does not turn; add [rotation]')
-            if self.rotation is not None and not table.velocity:
+            if self.rotation is not None and not table.changed(VelocityTable.ways):
                 raise ValueError(
                     f'boundary.{name}: the mesh turns: say whether this wall does, velocity = "mesh", or not, '
                     "velocity = [0, 0, 0] (a number a dimension)"

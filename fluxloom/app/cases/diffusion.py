@@ -14,7 +14,7 @@ from fluxloom.app.cases.flow_mesh import FlowMeshTable, by_key, flow_domain, poi
 from fluxloom.app.cases.flow_monitors import FlowCase, run_of
 from fluxloom.app.cases.incompressible_tables import KrylovTable
 from fluxloom.app.cases.start_tables import started
-from fluxloom.app.strategy_tables import Table, ValueKey
+from fluxloom.app.strategy_tables import GivenOrNone, Table, ValueKey
 from fluxloom.dsl.context import Context
 from fluxloom.flows.diffusion import Diffusion
 from fluxloom.flows.points import flow_points
@@ -63,9 +63,9 @@ class DiffusionBoundaryTable(Table):
     """
 
     type: Literal["given", "flux", "convective", "insulated"]
-    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
+    value: GivenOrNone = None
     coefficient: Annotated[Any, ValueKey(optional=True, blank=True, ge=0)] = None
-    outside: Annotated[Any, ValueKey(optional=True, blank=True)] = None
+    outside: GivenOrNone = None
 
     @model_validator(mode="after")
     def _consistent(self) -> DiffusionBoundaryTable:

@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
-from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
-from fluxloom.app.strategy_tables import Table, ValueKey, strategy_table
+from fluxloom.app.cases.incompressible_tables import InitialVelocityTable, KrylovTable, LesTable
+from fluxloom.app.cases.wall_motion import WallVelocityTable
+from fluxloom.app.strategy_tables import Given, GivenVector, Table, ValueKey, strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]
@@ -32,10 +33,10 @@ class EdgeFluidTable(Table):
     """
 
     viscosity: Annotated[Any, ValueKey(ge=0)]
-    force: Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)] = Field(default=[])
+    force: GivenVector = Field(default=[])
 
 
-class EdgeBoundaryTable(GivenVelocityTable):
+class EdgeBoundaryTable(WallVelocityTable):
     """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch needs one.
 
     Attributes
@@ -52,14 +53,14 @@ class EdgeBoundaryTable(GivenVelocityTable):
     """
 
     type: Literal["wall", "inflow", "outflow", "symmetry", "wall_law"]
-    pressure: Annotated[Any, ValueKey()] = 0.0
+    pressure: Given = 0.0
     distance: Number = 0.0
     kappa: Annotated[float, Field(gt=0)] = 0.41
     constant: Annotated[float, Field(gt=0)] = 5.0
 
     @model_validator(mode="after")
     def _consistent(self) -> EdgeBoundaryTable:
-        self.check_velocity(self.type)
+        self.check_velocity(self.type, "inflow")
         if self.type != "outflow" and self.changed(("pressure",)):
             raise ValueError(f'type = "{self.type}" has no pressure; type = "outflow" has')
         if self.type != "wall_law" and (extra := self.changed(_LAW)):
@@ -92,8 +93,8 @@ class EdgeTimeTable(Table):
         What the largest stable step is of the bound of the method of Runge and Kutta.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
-        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps;
-        are the most that are made in any case.
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
+        which are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
         0: it does not look. Without choices of ``[scheme]`` about them subscales are tracked with ``dynamic = 0`` then,

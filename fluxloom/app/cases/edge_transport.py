@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable, TransportTable
-from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, points_estimate
+from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable
+from fluxloom.app.cases.flow_mesh import by_key, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
@@ -53,7 +53,7 @@ class EdgeTransportApplication:
         keys = {name: f"transport.{name}" for name in names} | dict.fromkeys(("start", "scalar"), "initial.scalar")
         with by_key(other="transport", of_mesh="mesh", dt="time.dt", **keys):
             flow = Transport(
-                domain, context, velocity=_velocity(table, domain.points.dimension),
+                domain, context, velocity=velocity_values(table, "transport", domain.points.dimension),
                 boundaries={name: _boundary(patch) for name, patch in case.boundary.items()},
                 diffusivity=table.diffusivity, source=table.source, start=case.initial.scalar,
                 scheme=strategy_of(EdgeScheme, case.scheme), bounded=case.scheme.bounded,
@@ -61,12 +61,6 @@ class EdgeTransportApplication:
             )  # fmt: skip
         started(case, case.initial, flow)
         return run_of(case, flow, Until(time.end, time.steady))
-
-
-def _velocity(table: TransportTable, d: int) -> tuple[float | Value, ...]:
-    """Return the velocity, numbers or values in space and time."""
-    check_length("transport.velocity", len(table.velocity), d)
-    return tuple(table.velocity) if table.velocity else velocity_values(table, "transport", d)
 
 
 def _boundary(table: TransportBoundaryTable) -> Value | float | FixedFlux | None:

@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
-from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.strategy_tables import Table, ValueKey, strategy_table
+from fluxloom.app.cases.wall_motion import WallVelocityTable
+from fluxloom.app.strategy_tables import Given, GivenOrNone, Table, ValueKey, strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = [
@@ -19,15 +19,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TransportTable(GivenVelocityTable):
+class TransportTable(WallVelocityTable):
     """``[transport]``: what carries and spreads the scalar.
 
     Attributes
     ----------
     velocity
-        A number a dimension, m/s; at rest by default.
-    velocity_x, velocity_y, velocity_z
-        Instead: numbers, formulas in x, y, z and t, or tables; zero by default.
+        A value a dimension, m/s: numbers, formulas in x, y, z and t, or tables; at rest by default.
+    spin
+        Instead of ``velocity``, that of a solid body: its angular velocity, rad/s, a number or a formula in t, about z,
+        or in three dimensions one about each axis.
     diffusivity
         m^2/s: a number, a formula in x, y, z and t, or a table.
     source
@@ -35,14 +36,7 @@ class TransportTable(GivenVelocityTable):
     """
 
     diffusivity: Annotated[Any, ValueKey(ge=0)] = 0.0
-    source: Annotated[Any, ValueKey()] = 0.0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> TransportTable:
-        formulas = self.changed(VELOCITY_KEYS)
-        if self.velocity and formulas:
-            raise ValueError(f"give only one of velocity and {formulas[0]}")
-        return self
+    source: Given = 0.0
 
 
 class InitialScalarTable(StartTable):
@@ -76,7 +70,7 @@ class TransportBoundaryTable(Table):
     """
 
     type: Literal["given", "flux", "free"]
-    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
+    value: GivenOrNone = None
 
     @model_validator(mode="after")
     def _consistent(self) -> TransportBoundaryTable:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.incompressible_tables import (
-    InitialVelocityTable,
-)
+from fluxloom.app.cases.incompressible_tables import InitialVelocityTable
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.flows.given import check_value
@@ -23,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
     """Return the initial velocity, with its noise."""
-    parts, noise = velocity_values(table, "initial", d), velocity_noise(table, d)
+    parts, noise = velocity_values(table, "initial", d) or (0.0,) * d, velocity_noise(table, d)
 
     def smooth(places: Array) -> Array:
         """Return the velocity at places ``(n, d)``, ``(n, d)``, without noise; `CaseError` where it is not finite."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.strategy_tables import Table
+from fluxloom.app.strategy_tables import Table, Vector
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
@@ -41,7 +41,6 @@ def _list(names: Any) -> Any:
 
 
 Names = Annotated[list[str], BeforeValidator(_list)]
-Vector = Annotated[list[float], Field(max_length=3)]
 _COEFFICIENTS = ("area", "length", "drag", "lift")
 
 

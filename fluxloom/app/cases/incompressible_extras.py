@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey
+from fluxloom.app.strategy_tables import GivenOrNone, OrOthers, Table, ValueKey
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ScalarBoundaryTable", "ScalarTable"]
@@ -27,7 +27,7 @@ class ScalarBoundaryTable(Table):
     """
 
     type: Kind
-    value: Annotated[Any, ValueKey(optional=True, blank=True)] = None
+    value: GivenOrNone = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalarBoundaryTable:

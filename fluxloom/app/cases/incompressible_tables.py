@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
-from fluxloom.app.cases.incompressible_extras import (
-    ScalarTable,
-)
-from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
-from fluxloom.app.strategy_tables import Chosen, OrOthers, Table, ValueKey, strategy_table
+from fluxloom.app.cases.incompressible_extras import ScalarTable
+from fluxloom.app.cases.wall_motion import StartVelocityTable, WallVelocityTable
+from fluxloom.app.strategy_tables import Chosen, Given, GivenVector, OrOthers, Table, Vector, strategy_table
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -26,14 +23,10 @@ from fluxloom.linalg.status import Stop
 from fluxloom.solvers.flow_pressure import ConjugateGradients, PressureMethod
 
 __all__ = [
-    "VELOCITY_KEYS", "FlowBoundary", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
-    "InitialVelocityTable", "KrylovTable", "LesTable", "TimeTable",
+    "FlowBoundary", "FlowBoundaryTable", "FluidTable", "IncompressibleCase", "InitialVelocityTable", "KrylovTable",
+    "LesTable", "TimeTable",
 ]  # fmt: skip
 
-Vector = Annotated[list[float], Field(max_length=3)]
-Values = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
-AtStart = Annotated[Any, ValueKey(variables=("x", "y", "z"), blank=True)]
-Given = Annotated[Any, ValueKey(blank=True)]
 Kind = Literal["wall", "inflow", "outflow", "symmetry"]
 
 
@@ -54,7 +47,7 @@ class FluidTable(Table):
     """
 
     viscosity: Annotated[float, Field(ge=0)]
-    force: Values = Field(default=[])
+    force: GivenVector = Field(default=[])
     mean_velocity: Vector = Field(default=[])
     gravity: Vector = Field(default=[])
 
@@ -67,64 +60,27 @@ class FluidTable(Table):
         return self
 
 
-class InitialVelocityTable(StartTable):
+class InitialVelocityTable(StartVelocityTable):
     """``[initial]``: the velocity at the start, made free of divergence; at rest by default.
 
     Attributes
     ----------
-    velocity_x, velocity_y, velocity_z
-        Numbers, formulas in x, y and z, or tables.
     noise
         Random numbers of this size, as large as it at most, are added to each component in each cell.
     seed
         Of the random numbers; with the place it decides on them, however the mesh is divided among ranks.
     """
 
-    velocity_x: AtStart = 0.0
-    velocity_y: AtStart = 0.0
-    velocity_z: AtStart = 0.0
     noise: Annotated[float, Field(ge=0)] = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     @model_validator(mode="after")
     def _one_start(self) -> InitialVelocityTable:
-        self.alone("velocity_x", "velocity_y", "velocity_z")
+        self.alone(*self.ways)
         return self
 
 
-class GivenVelocityTable(MotionTable):
-    """The velocity of a table ``[boundary.PATCH]``.
-
-    Attributes
-    ----------
-    velocity
-        Of a wall that slides along itself, or of the inflow: a number a dimension.
-    velocity_x, velocity_y, velocity_z
-        Instead: numbers, formulas in x, y, z and t, or tables; zero by default.
-    spin, spin_centre
-        Of a wall that turns instead: its angular velocity, numbers or formulas in t, and a place on the axis.
-    """
-
-    velocity: Vector = Field(default=[])
-    velocity_x: Given = 0.0
-    velocity_y: Given = 0.0
-    velocity_z: Given = 0.0
-
-    def check_velocity(self, kind: str) -> None:
-        """Raise `ValueError` unless the velocity fits the type of the boundary."""
-        formulas = self.motion()
-        given = [*self.changed(("velocity",)), *formulas]
-        if kind not in ("wall", "inflow") and given:
-            raise ValueError(f'type = "{kind}" has no {given[0]}')
-        if kind == "inflow" and self.spin:
-            raise ValueError('spin is of type = "wall": give velocity = [...], or formulas as velocity_x')
-        if kind == "inflow" and not given:
-            raise ValueError("give velocity = [...], or formulas as velocity_x")
-        if self.velocity and formulas:
-            raise ValueError(f"give only one of velocity and {formulas[0]}")
-
-
-class FlowBoundaryTable(GivenVelocityTable):
+class FlowBoundaryTable(WallVelocityTable):
     """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch that is not periodic needs one.
 
     Attributes
@@ -140,7 +96,7 @@ class FlowBoundaryTable(GivenVelocityTable):
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowBoundaryTable:
-        self.check_velocity(self.type)
+        self.check_velocity(self.type, "inflow")
         if self.type != "outflow" and self.changed(("pressure",)):
             raise ValueError(f'type = "{self.type}" has no pressure; type = "outflow" has')
         return self
@@ -207,8 +163,8 @@ class TimeTable(Table):
         Length of each; 0: the largest stable one, chosen anew at every step.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
-        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps;
-        are the most that are made in any case.
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
+        which are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
         0: it does not look. The steady flow does not depend on the length of the steps then.

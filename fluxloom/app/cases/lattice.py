@@ -146,7 +146,7 @@ def _side(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
 
 
 def _condition(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Side:
-    velocity = table.velocity or (velocity_values(table, key, d) if table.motion() else [])
+    velocity = velocity_values(table, key, d)
     match table.type:
         case "wall":
             return NoSlip(velocity, turns)
@@ -166,6 +166,4 @@ def _condition(table: LatticeBoundaryTable, key: str, d: int, turns: bool) -> Si
 
 def _start(table: LatticeInitialTable, d: int) -> Start:
     """Return how a flow begins."""
-    if not table.changed(("velocity_x", "velocity_y", "velocity_z", "pressure")):
-        return Start()
-    return Start(velocity_values(table, "initial", d), table.pressure)
+    return Start(velocity_values(table, "initial", d), table.pressure or 0.0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
+from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.core.strategies import strategy_name
 from fluxloom.flows.lattice_units import SOUND, Units
-from fluxloom.values.value import Formula, Value, vector_of
+from fluxloom.values.value import Value, vector_of
 
 __all__ = ["advices"]
 
@@ -59,12 +61,11 @@ def _coarse(case: LatticeCase, reynolds: float) -> str:
 
 def _fastest(case: LatticeCase, units: Units) -> float:
     """Return the largest velocity that the case names: of reference, of sides and surfaces, of the start."""
-    d, moving = units.dimension, [*case.boundary.values(), *case.body.values()]
-    given = [vector_of(one.velocity, d) for one in moving if len(one.velocity) == d]
-    tables: list[LatticeBoundaryTable | LatticeInitialTable] = [case.initial, *case.boundary.values()]
-    names: Sequence[str] = [f"velocity_{axis}" for axis in "xyz"[:d]]
-    formulas = [tuple(Formula(getattr(one, name) or "0") for name in names) for one in tables if one.changed(names)]
-    return max([units.velocity, *(_peak(values, case, units) for values in (*given, *formulas))])
+    d = units.dimension
+    given: list[Sequence[Any]] = [velocity_values(case.initial, "initial", d)]
+    given += [velocity_values(side, f"boundary.{name}", d) for name, side in case.boundary.items()]
+    given += [body.velocity for body in case.body.values() if len(body.velocity) == d]
+    return max([units.velocity, *(_peak(vector_of(one, d), case, units) for one in given if one)])
 
 
 def _peak(values: Sequence[Value], case: LatticeCase, units: Units) -> float:

@@ -6,16 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.strategy_tables import Chosen, Table, ValueKey, formula_check
+from fluxloom.app.strategy_tables import Chosen, GivenVector, Table, ValueKey, Vector, formula_check
 from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]
 
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
-Vector = Annotated[list[float], Field(max_length=3)]
 InTime = Annotated[str, AfterValidator(formula_check("t"))]
-GivenVector = Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)]
 SpinVector = Annotated[list[Annotated[Any, ValueKey(variables=("t",))]], Field(max_length=3)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 

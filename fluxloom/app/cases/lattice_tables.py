@@ -5,14 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
-from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import Chosen, Table, ValueKey, formula_check
+from fluxloom.app.cases.wall_motion import StartVelocityTable, WallVelocityTable
+from fluxloom.app.strategy_tables import AtStart, Chosen, Given, GivenVector, Table, Vector
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.flows.lattice_units import Units
@@ -29,11 +28,7 @@ __all__ = [
 
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
-Vector = Annotated[list[float], Field(max_length=3)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-Given = Annotated[Any, ValueKey()]
-GivenVector = Annotated[list[Given], Field(max_length=3)]
 
 ChosenCollision = Annotated[Collision, Chosen(Collision)]
 
@@ -219,19 +214,13 @@ class LatticeSpongeTable(Table):
     velocity: Vector = Field(default=[])
 
 
-class LatticeBoundaryTable(MotionTable):
+class LatticeBoundaryTable(WallVelocityTable):
     """``[boundary.SIDE]``: what happens at a side of the box; sides without a table are joined.
 
     Attributes
     ----------
     type
         ``"wall"``, ``"slip"``, ``"velocity"``, ``"pressure"`` or ``"outflow"`` (convective).
-    velocity
-        Of a wall or of what comes in, a value a dimension: a number, a formula in x, y, z and t, or a table.
-    velocity_x, velocity_y, velocity_z
-        Instead: formulas in x, y, z and t.
-    spin, spin_centre
-        Of a wall that turns instead: its angular velocity, a number or a formula in t, and a place on the axis.
     pressure
         Over that of density one, divided by the density: a number, a formula in x, y, z and t, or a table.
     scheme
@@ -244,7 +233,6 @@ class LatticeBoundaryTable(MotionTable):
     """
 
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
-    velocity: GivenVector = Field(default=[])
     pressure: Given = 0.0
     scheme: ChosenScheme = None
     ramp: Number = 0.0
@@ -252,16 +240,7 @@ class LatticeBoundaryTable(MotionTable):
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeBoundaryTable:
-        formulas = self.motion()
-        given = [*self.changed(("velocity",)), *formulas]
-        if self.velocity and formulas:
-            raise ValueError(f"give only one of velocity and {formulas[0]}")
-        if given and self.type not in ("wall", "velocity"):
-            raise ValueError(f'type = "{self.type}" has no {given[0]}')
-        if self.type == "velocity" and self.spin:
-            raise ValueError('spin is of type = "wall": give velocity = [...], or formulas as velocity_x')
-        if self.type == "velocity" and not given:
-            raise ValueError("give velocity = [...], or formulas as velocity_x")
+        self.check_velocity(self.type, "velocity")
         if self.changed(("pressure",)) and self.type != "pressure":
             raise ValueError(f'type = "{self.type}" has no pressure')
         if self.ramp and self.type != "velocity":
@@ -278,7 +257,7 @@ class LatticeBoundaryTable(MotionTable):
         """Read ``scheme = ""``, and put ``absorbing`` where it belongs: into the scheme."""
         if not isinstance(given, dict):
             return given
-        usual = (("scheme", ""), ("absorbing", True), ("pressure", ""))
+        usual = (("scheme", ""), ("absorbing", True))
         table = {key: value for key, value in given.items() if (key, value) not in usual}
         if "absorbing" in table:
             scheme = table.get("scheme", "anti-bounce-back")
@@ -288,31 +267,20 @@ class LatticeBoundaryTable(MotionTable):
         return table
 
 
-class LatticeInitialTable(StartTable):
-    """``[initial]``: formulas in x, y and z; fluid at rest by default.
+class LatticeInitialTable(StartVelocityTable):
+    """``[initial]``: fluid at rest by default.
 
     Attributes
     ----------
-    velocity_x, velocity_y, velocity_z
-        The velocity.
     pressure
-        Over that of density one, divided by the density.
+        Over that of density one, divided by the density: a number, a formula in x, y and z, or a table.
     """
 
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
-    pressure: Annotated[Any, ValueKey(variables=("x", "y", "z"))] = 0.0
-
-    @field_validator("pressure", mode="before")
-    @classmethod
-    def _none(cls, given: Any) -> Any:
-        """Read ``pressure = ""``, which was none."""
-        return 0.0 if given == "" else given
+    pressure: AtStart = None
 
     @model_validator(mode="after")
     def _one_start(self) -> LatticeInitialTable:
-        self.alone("velocity_x", "velocity_y", "velocity_z", "pressure")
+        self.alone(*self.ways, "pressure")
         return self
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
-from fluxloom.app.strategy_tables import Chosen, Table, ValueKey
+from fluxloom.app.strategy_tables import Chosen, GivenVector, Table, Vector
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [
@@ -21,7 +21,6 @@ Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 Count = Annotated[int, Field(ge=2, le=50_000)]
 Number = Annotated[float, Field(ge=0)]
 Stretch = Annotated[float, Field(ge=0, le=10)]
-Vector = Annotated[list[float], Field(max_length=3)]
 Ends = Annotated[list[str], Field(min_length=2, max_length=2)]
 
 _PAIRS = (["xmin", "xmax"], ["ymin", "ymax"], ["zmin", "zmax"])
@@ -98,7 +97,7 @@ class StaggeredFluidTable(Table):
     """
 
     viscosity: Number
-    force: Annotated[list[Annotated[Any, ValueKey()]], Field(max_length=3)] = Field(default=[])
+    force: GivenVector = Field(default=[])
     mean_velocity: Vector = Field(default=[])
 
     @model_validator(mode="after")
@@ -131,8 +130,8 @@ class StaggeredTimeTable(Table):
         Length of each; 0: the largest stable one, chosen anew every ``look`` steps.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
-        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps;
-        are the most that are made in any case.
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
+        which are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
         0: it does not look.

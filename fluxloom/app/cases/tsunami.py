@@ -12,9 +12,10 @@ from fluxloom.app.case import CaseModel, parse_schedule
 from fluxloom.app.cases.flow_mesh import by_key
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.start_tables import started
-from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
+from fluxloom.app.cases.tsunami_tables import BoundaryTable, InitialTable, SurfaceTable, TsunamiCase
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
 from fluxloom.flows.volumes import Domain
@@ -31,15 +32,15 @@ from fluxloom.run.snapshots import Snapshots
 from fluxloom.solvers.shallow_water import Field
 from fluxloom.values.expressions import formula
 from fluxloom.values.tables import TimeSeries, read_raster
-from fluxloom.values.value import Formula
+from fluxloom.values.value import Formula, Value, value_of
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
-_VELOCITY = ("velocity_x", "velocity_y")
 _SOURCES = {"rain": "flow.rain", "wind_stress": "flow.wind_stress"}
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 
-Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+Array = npt.NDArray[np.float64]
+Spatial = Callable[[Array, Array], Array]
 
 
 class TsunamiApplication:
@@ -89,8 +90,7 @@ class TsunamiApplication:
         elevation = formula("0", "initial.expression") if of_result else _surface(initial, "0", "initial")
         with by_key(**_SOURCES):
             flow = ShallowWater(
-                domain, context, plan=plan, bed=bed, elevation=elevation,
-                velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in _VELOCITY),
+                domain, context, plan=plan, bed=bed, elevation=elevation, velocity=_velocity(initial),
                 boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
                 fused=case.run.fused, dtype=case.flow.precision,
             )  # fmt: skip
@@ -168,6 +168,24 @@ def _surface(table: SurfaceTable, default: str, key: str) -> Spatial:
     if not table.positive_down:
         return raster
     return lambda x, y: -raster(x, y)
+
+
+def _velocity(table: InitialTable) -> tuple[Spatial, ...]:
+    """Return the components of the velocity at the start."""
+
+    def along(part: float | Value, key: str) -> Spatial:
+        """Return one of them."""
+
+        def values(x: Array, y: Array) -> Array:
+            """Return it at places."""
+            try:
+                return value_of(part).at(np.stack([x, y], axis=1), 0.0, f"initial.{key}")
+            except SolverError as error:
+                raise CaseError(str(error)) from None
+
+        return values
+
+    return tuple(map(along, velocity_values(table, "initial", 2) or (0.0, 0.0), VELOCITY_KEYS))
 
 
 def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:

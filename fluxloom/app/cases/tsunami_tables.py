@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import OutputTable, RunTable
 from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
-from fluxloom.app.cases.start_tables import StartTable
+from fluxloom.app.cases.wall_motion import StartVelocityTable
 from fluxloom.app.strategy_tables import Table, ValueKey, formula_check, strategy_table
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.run.start import is_result
@@ -108,7 +108,7 @@ class BathymetryTable(SurfaceTable):
         return self
 
 
-class InitialTable(StartTable, SurfaceTable):
+class InitialTable(StartVelocityTable, SurfaceTable):
     """``[initial]``: the surface at the start (at rest: 0), and the velocity.
 
     Attributes
@@ -116,18 +116,13 @@ class InitialTable(StartTable, SurfaceTable):
     file
         ESRI ASCII grid, or lines ``x y z`` of a regular grid; or the result of another run, with velocity and all: its
         folder, its ``checkpoint.h5``, or ``final.vtkhdf`` or ``.vtu``, of any mesh, order and number of ranks.
-    velocity_x, velocity_y
-        Formulas in x and y, metres per second.
     """
-
-    velocity_x: InSpace = "0"
-    velocity_y: InSpace = "0"
 
     @model_validator(mode="after")
     def _consistent(self) -> InitialTable:
         _one_of(self, ("expression", "file"), needed=False)
         if self.of_result:
-            self.alone("velocity_x", "velocity_y", "positive_down")
+            self.alone(*self.ways, "positive_down")
         elif extra := self.changed(("outside", "keep_time")):
             raise ValueError(f"{extra[0]} is of a result, and file is a grid: leave {extra[0]} out")
         return self
@@ -270,6 +265,8 @@ class TsunamiRunTable(RunTable):
     ----------
     time
         End, seconds.
+    iterations
+        Reports until then.
     """
 
     time: Annotated[float, Field(gt=0)] = 1.0
@@ -305,7 +302,7 @@ class TsunamiHistoryTable(HistoryTable):
 class TsunamiCase(FlowCase):
     """A case file of the shallow-water solver."""
 
-    run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
+    run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     output: TsunamiOutputTable = TsunamiOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     mesh: TsunamiMeshTable = TsunamiMeshTable()
     bathymetry: BathymetryTable = BathymetryTable(expression="-1")

@@ -1,27 +1,21 @@
-"""Velocities of walls that turn or slide: keys that tables of boundaries of all solvers have in common."""
+"""Velocities in tables of case files: at the start, of what flows in, of walls that slide or turn; of all solvers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fluxloom.app.strategy_tables import Table, formula_check
+from fluxloom.app.cases.flow_mesh import check_length
+from fluxloom.app.cases.start_tables import StartTable
+from fluxloom.app.strategy_tables import AtStart, GivenOrNone, GivenVector, StartVector, Table, Vector, formula_check
 from fluxloom.core.errors import CaseError
-from fluxloom.values.value import Value, value_of
+from fluxloom.values.value import Formula, Value
 
-__all__ = [
-    "VELOCITY_KEYS", "Listed", "MotionTable", "velocity_texts", "velocity_values",
-]  # fmt: skip
-
-Array = npt.NDArray[np.float64]
+__all__ = ["VELOCITY_KEYS", "Listed", "StartVelocityTable", "VelocityTable", "WallVelocityTable", "velocity_values"]
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
 
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-InSpaceAndTime = Annotated[str, AfterValidator(formula_check("x", "y", "z", "t"))]
 InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 _AXES = 3
@@ -37,50 +31,121 @@ ListedInTime = Annotated[list[float | InTime], BeforeValidator(_listed)]
 """Numbers or formulas in t, or one alone."""
 
 
-class MotionTable(Table):
-    """How a wall of a table ``[boundary.PATCH]`` moves along itself.
+class VelocityTable(Table):
+    """A table with a velocity, which is given once.
 
     Attributes
     ----------
+    velocity
+        A value a dimension: numbers, formulas in x, y, z and t, or tables.
     velocity_x, velocity_y, velocity_z
-        Formulas in x, y, z and t; zero by default.
+        Instead of ``velocity``, component by component; those that are left out are zero.
+    """
+
+    ways: ClassVar[tuple[str, ...]] = ("velocity", *VELOCITY_KEYS)
+    """Keys that give it."""
+
+    velocity: GivenVector = Field(default=[])
+    velocity_x: GivenOrNone = None
+    velocity_y: GivenOrNone = None
+    velocity_z: GivenOrNone = None
+
+    def given_velocity(self) -> list[str]:
+        """Return the keys by which it is given."""
+        return self.changed(self.ways)
+
+    @model_validator(mode="after")
+    def _one_velocity(self) -> VelocityTable:
+        given = self.given_velocity()
+        if whole := next((key for key in ("velocity", "spin") if key in given and len(given) > 1), ""):
+            raise ValueError(f"give only one of {whole} and {next(key for key in given if key != whole)}")
+        return self
+
+
+class StartVelocityTable(VelocityTable, StartTable):
+    """``[initial]`` of a solver whose flow starts with a velocity.
+
+    Attributes
+    ----------
+    velocity
+        A value a dimension: numbers, formulas in x, y and z, or tables.
+    """
+
+    velocity: StartVector = Field(default=[])
+    velocity_x: AtStart = None
+    velocity_y: AtStart = None
+    velocity_z: AtStart = None
+
+
+class WallVelocityTable(VelocityTable):
+    """The velocity of a table ``[boundary.PATCH]``.
+
+    Attributes
+    ----------
+    velocity
+        Of a wall that moves along itself, or of what flows in, a value a dimension: numbers, formulas in x, y, z and t,
+        or tables.
     spin
-        Angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or in three dimensions one
-        about each axis.
+        Instead of ``velocity``, angular velocity of a wall that turns, rad/s: a number or a formula in t, about z, or
+        in three dimensions one about each axis.
     spin_centre
         A place on the axis; the origin by default.
     """
 
-    velocity_x: InSpaceAndTime = ""
-    velocity_y: InSpaceAndTime = ""
-    velocity_z: InSpaceAndTime = ""
-    spin: ListedInTime = Field(default=[])
-    spin_centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
+    ways = ("velocity", *VELOCITY_KEYS, "spin")
 
-    def motion(self) -> tuple[str, ...]:
-        """Return the keys that are given, but for ``velocity``; raise `ValueError` where they do not fit each other."""
-        formulas = tuple(self.changed(VELOCITY_KEYS))
+    spin: ListedInTime = Field(default=[])
+    spin_centre: Vector = Field(default=[])
+
+    @model_validator(mode="after")
+    def _sound_spin(self) -> WallVelocityTable:
         if self.spin and len(self.spin) not in (1, _AXES):
             raise ValueError(f"spin: a number, or one about each of three axes is wanted, not {len(self.spin)}")
         if self.spin_centre and not self.spin:
             raise ValueError("spin_centre is there but spin is not: give it, or leave spin_centre out")
-        if self.spin and formulas:
-            raise ValueError(f"give only one of spin and {formulas[0]}")
-        return (*formulas, *(("spin",) if self.spin else ()))
+        return self
+
+    def check_velocity(self, kind: str, inflow: str) -> None:
+        """Raise `ValueError` unless it fits the type of a boundary, of which ``inflow`` needs one and walls may."""
+        given = self.given_velocity()
+        if given and kind not in ("wall", inflow):
+            raise ValueError(f'type = "{kind}" has no {given[0]}')
+        if kind == inflow and self.spin:
+            raise ValueError('spin is of type = "wall": give velocity = [...], or components as velocity_x')
+        if kind == inflow and not given:
+            raise ValueError("give velocity = [...], or components as velocity_x")
 
 
-def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
-    """Return the formulas of a velocity, ``(d,)`` of them; those of a spin are ``omega x (x - centre)``.
+def velocity_values(table: VelocityTable, key: str, d: int) -> tuple[float | Value, ...]:
+    """Return the velocity of a table, ``(d,)`` numbers or values in space and time; empty: none is given.
+
+    That of a spin is ``omega x (x - centre)``.
+
+    Parameters
+    ----------
+    table, key
+        The table, and what it is called in the file.
+    d
+        Dimensions of the mesh.
 
     Raises
     ------
     CaseError
-        If there are more than dimensions, or a spin does not fit them.
+        If it has others than as many components, or a spin does not fit them.
     """
+    check_length(f"{key}.velocity", len(table.velocity), d)
     for name in table.changed(VELOCITY_KEYS[d:]):
         raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
-    if not isinstance(table, MotionTable) or not table.spin:
-        return tuple(getattr(table, name) or "0" for name in VELOCITY_KEYS[:d])
+    if isinstance(table, WallVelocityTable) and table.spin:
+        return _turning(table, key, d)
+    if table.velocity or not table.given_velocity():
+        return tuple(table.velocity)
+    parts = [getattr(table, name) for name in VELOCITY_KEYS[:d]]
+    return tuple(0.0 if part is None else part for part in parts)
+
+
+def _turning(table: WallVelocityTable, key: str, d: int) -> tuple[Value, ...]:
+    """Return the velocity of a spin."""
     if len(table.spin) > 1 and d < _AXES:
         raise CaseError(f"{key}.spin: a mesh with {d} dimensions turns about z alone: one number is wanted")
     if table.spin_centre and len(table.spin_centre) != d:
@@ -92,15 +157,4 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
     turned = [
         f"{rates[(k + 1) % 3]} * {arms[(k + 2) % 3]} - {rates[(k + 2) % 3]} * {arms[(k + 1) % 3]}" for k in range(_AXES)
     ]
-    return tuple(turned[:d])
-
-
-def velocity_values(table: Table, key: str, d: int) -> tuple[Value, ...]:
-    """Return the components of the velocity of a table as values in space and time.
-
-    Raises
-    ------
-    CaseError
-        As `velocity_texts`; for a formula in z on a mesh of two dimensions.
-    """
-    return tuple(value_of(one) for one in velocity_texts(table, key, d))
+    return tuple(Formula(text) for text in turned[:d])

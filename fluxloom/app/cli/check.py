@@ -156,7 +156,7 @@ def _rows(
         ("case", case.case.name),
         ("solver", f"{case.case.solver}: {title}"),
         *estimate.rows,
-        ("iterations", f"{case.run.iterations:,}"),
+        ("iterations", f"{case.run.iterations:,}" if case.run.iterations else f"until time.end = {case.end:g}"),
         ("device", f"{context.device.name}: {context.device.describe()}"),
         ("schedule", f"{case.run.schedule}, {'fused' if case.run.fused else 'not fused'}"),
         ("memory", f"about {_size(estimate.memory)} ({', '.join(str(room) for room in rooms)})"),

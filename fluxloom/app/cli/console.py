@@ -226,7 +226,7 @@ class Advance:
     Parameters
     ----------
     total
-        Iterations to come.
+        Iterations to come; 0: it is not known how many.
     every
         Iterations between two lines.
     updates
@@ -235,6 +235,7 @@ class Advance:
 
     def __init__(self, total: int, every: int, updates: int = 0) -> None:
         self.total, self.every, self._updates = total, every, updates
+        self._of = f"/{total}" if total else ""
         self._console = messages()
         self._last = (0, 0.0)
         self._painted = 0.0
@@ -244,7 +245,7 @@ class Advance:
     def __enter__(self) -> Advance:
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("run", total=self.total, residual="-", pace="")
+            self._task = self._bar.add_task("run", total=self.total or None, residual="-", pace="")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,7 +266,7 @@ class Advance:
                 self._bar.refresh()
         elif iteration % self.every == 0 or last:
             self._console.print(
-                f"iteration {iteration:>7}/{self.total}   residual {residual:.6e}   {pace:.4g} ms/iteration"
+                f"iteration {iteration:>7}{self._of}   residual {residual:.6e}   {pace:.4g} ms/iteration"
                 f"{self._rate(pace)}",
                 soft_wrap=True,
             )

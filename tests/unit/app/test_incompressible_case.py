@@ -231,7 +231,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ('"outflow"', '"outlow"', "boundary.xmax.type: unknown value \"outlow\"; did you mean 'outflow'"),
         ('"outflow"', '"outflow"\nvelocity = [1, 0]', 'boundary.xmax: type = "outflow" has no velocity'),
         ('"outflow"', '"symmetry"\nvelocity_y = "x"', 'boundary.xmax: type = "symmetry" has no velocity_y'),
-        ('"outflow"', '"inflow"', "boundary.xmax: give velocity = [...], or formulas as velocity_x"),
+        ('"outflow"', '"inflow"', "boundary.xmax: give velocity = [...], or components as velocity_x"),
         ('"inflow"', '"inflow"\nvelocity = [1, 0]', "boundary.xmin: give only one of velocity and velocity_x"),
         ("(1 - y)", "(1 - t)", "initial.velocity_x: '4 * y * (1 - t)': unknown name 't'"),
         ("[run]", "[les]\nconstant = 0.1\n[run]", "les: constant is a number of model, which is none: write model = {"),

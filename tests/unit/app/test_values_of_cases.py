@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.wall_motion import MotionTable, velocity_values
+from fluxloom.app.cases.wall_motion import WallVelocityTable, velocity_values
 from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.values.value import value_of
 
 GAS = """
 [case]
@@ -76,9 +77,9 @@ def test_walls_in_time(tmp_path: Path) -> None:
     """A spin may grow, nothing passes a wall that slides, and the heat of a wall is what the gas gains."""
     turning = states(tmp_path, ymin='{ type = "wall", velocity_x = "0.3 * sin(9 * t)" }')
     assert np.abs(turning[:, 1]).max() > 1e-4
-    spun = velocity_values(MotionTable(spin=["2 * t"], spin_centre=[0.0, -1.0]), "boundary.ymin", 2)
+    spun = velocity_values(WallVelocityTable(spin=["2 * t"], spin_centre=[0.0, -1.0]), "boundary.ymin", 2)
     places = np.array([[0.5, 0.0], [2.0, 3.0]])
-    assert [part.at(places, 1.5).tolist() for part in spun] == [[-3.0, -12.0], [1.5, 6.0]]
+    assert [value_of(part).at(places, 1.5).tolist() for part in spun] == [[-3.0, -12.0], [1.5, 6.0]]
     with pytest.raises(SolverError, match="a wall that moves along itself has a part along its normal"):
         states(tmp_path, ymin='{ type = "wall", velocity_y = "t" }')
     cold = states(tmp_path, ymin='{ type = "wall", heat_flux = -0.05 }')
