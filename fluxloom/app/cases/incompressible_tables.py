@@ -45,7 +45,7 @@ class FluidTable(Table):
     Attributes
     ----------
     viscosity
-        Kinematic.
+        Kinematic: a number, or above 0 a formula in x, y, z and t, or a table; beside no model.
     force
         Acceleration, a value a dimension: numbers, formulas in x, y, z and t, or tables; empty: none.
     mean_velocity
@@ -55,7 +55,7 @@ class FluidTable(Table):
         Acceleration, a number a dimension, of what scalars make lighter or heavier.
     """
 
-    viscosity: Annotated[float, Field(ge=0)]
+    viscosity: Annotated[Any, ValueKey(ge=0)]
     force: Values = Field(default=[])
     mean_velocity: Vector = Field(default=[])
     gravity: Vector = Field(default=[])
