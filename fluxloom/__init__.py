@@ -15,10 +15,10 @@ from fluxloom.core.access import Max as Max
 from fluxloom.core.access import Min as Min
 from fluxloom.core.access import Read as Read
 from fluxloom.core.access import Write as Write
+from fluxloom.core.dtypes import AoS as AoS
+from fluxloom.core.dtypes import Blocked as Blocked
+from fluxloom.core.dtypes import SoA as SoA
 from fluxloom.core.errors import FluxloomError as FluxloomError
-from fluxloom.core.layout import AoS as AoS
-from fluxloom.core.layout import Blocked as Blocked
-from fluxloom.core.layout import SoA as SoA
 from fluxloom.core.packages import import_late as _import_late
 from fluxloom.kernel.frontend import Func as Func
 from fluxloom.kernel.frontend import func as func
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from fluxloom.flows.compressible import Compressible as Compressible
     from fluxloom.flows.compressible_steps import Explicit as Explicit
     from fluxloom.flows.diffusion import Diffusion as Diffusion
-    from fluxloom.flows.domain import Domain as Domain
     from fluxloom.flows.edge_flow import EdgeFlow as EdgeFlow
     from fluxloom.flows.flow_plan import StepLengths as StepLengths
     from fluxloom.flows.incompressible import Incompressible as Incompressible
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from fluxloom.flows.shallow_water import ShallowWater as ShallowWater
     from fluxloom.flows.staggered import Staggered as Staggered
     from fluxloom.flows.transport import Transport as Transport
+    from fluxloom.flows.volumes import Domain as Domain
     from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
     from fluxloom.fv.compressible_boundary import FarField as FarField
     from fluxloom.fv.compressible_boundary import MassFlowInlet as MassFlowInlet
@@ -184,14 +184,14 @@ if TYPE_CHECKING:
     from fluxloom.run.flow import Steps as Steps
     from fluxloom.run.flow import Time as Time
     from fluxloom.run.flow import Until as Until
-    from fluxloom.run.guard_limits import GuardLimits as GuardLimits
     from fluxloom.run.history import History as History
     from fluxloom.run.monitor import Monitor as Monitor
-    from fluxloom.run.output import Output as Output
     from fluxloom.run.result import Result as Result
     from fluxloom.run.run import run as run
+    from fluxloom.run.session import Output as Output
     from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.run.start import Start as Start
+    from fluxloom.run.watch import GuardLimits as GuardLimits
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
     from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
@@ -232,7 +232,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.flows.compressible": "Compressible",
         "fluxloom.flows.compressible_steps": "Explicit",
         "fluxloom.flows.diffusion": "Diffusion",
-        "fluxloom.flows.domain": "Domain",
+        "fluxloom.flows.volumes": "Domain",
         "fluxloom.flows.edge_flow": "EdgeFlow",
         "fluxloom.flows.flow_plan": "StepLengths",
         "fluxloom.flows.incompressible": "Incompressible IncompressibleScheme Pressure",
@@ -286,10 +286,10 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.monitors.walls": "HeatReference Walls",
         "fluxloom.run.checkpoint": "Every",
         "fluxloom.run.flow": "Flow Steady Steps Time Until",
-        "fluxloom.run.guard_limits": "GuardLimits",
+        "fluxloom.run.watch": "GuardLimits",
         "fluxloom.run.history": "History",
         "fluxloom.run.monitor": "Monitor",
-        "fluxloom.run.output": "Output",
+        "fluxloom.run.session": "Output",
         "fluxloom.run.result": "Result",
         "fluxloom.run.run": "run",
         "fluxloom.run.snapshots": "Snapshots",

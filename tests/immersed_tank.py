@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.case import parse_schedule
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case, rebuilt
-from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context

@@ -30,13 +30,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
 from fluxloom.fv.compressible_fluxes import Flux
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import read_data, refine
 from fluxloom.mesh.cluster import Clustering, cluster
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
 from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.problems.wing import wing_mesh
 from fluxloom_lab.verify.wing_case import ALPHA, AREA, Wing
 from fluxloom_lab.verify.wing_data import MACH, STATIONS
@@ -95,7 +96,7 @@ def stepper(case: Wing, given: argparse.Namespace) -> Callable[[], tuple[float, 
 
         return implicit
     if given.integrator == "multigrid":
-        cycles = MultigridSteps(flow, Multigrid(**({"walls": ("wing",)} | options)))
+        cycles = MultigridSteps(flow, Multigrid(**{"walls": ("wing",), **options}))
         cycles.start()
 
         def cycle() -> tuple[float, dict[str, float]]:

@@ -72,7 +72,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     k = int(lost.argmax())
     return {
         "case": "taylor_green", "cells": given.cells**3, "octant": given.octant, "device": given.device,
-        "device_name": flow.context.device.description if hasattr(flow.context.device, "description") else "",
+        "device_name": flow.context.device.describe(),
         "reynolds": REYNOLDS, "courant": given.courant, "steps": flow.steps, "iterations": iterations / flow.steps,
         "setup_seconds": ready - begin, "seconds": done - ready, "seconds_per_step": (done - ready) / flow.steps,
         "peak_time": float(table[k, 0]), "peak": float(lost[k]), "error": float(lost[k] / PEAK[1] - 1.0),

@@ -25,11 +25,12 @@ from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio, total_pressure_ratio
 from fluxloom.fv.limiters import Venkatakrishnan
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh import MeshData, read_data
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 AHEAD, WARM, BEHIND, PITCH = 90.4e3, 404.1, 52.3e3, 0.05749995
 """Total pressure, Pa, and temperature, K, of the inlet, pressure of the outlet, Pa; from vane to vane, m."""

@@ -50,7 +50,7 @@ class Settings:
         folder.mkdir(parents=True, exist_ok=True)
         path, text = folder / f"{prefix}{name}-x{gpus}.toml", CASES[name.removesuffix("-weak")](**numbers)
         path.write_text(_with_fields(text) if prefix == "bits-" else text, encoding="utf-8")
-        grade = ("--schedule", "deterministic=global") if prefix else ()
+        grade = ("--set", "run.schedule=deterministic=global") if prefix else ()
         command = (PYTHON, "-m", "fluxloom", "run", str(path), *grade, *self.place(gpus), "--output", "{out}")
         shared = prefix == "bits-"
         return Job(f"{prefix}{name}-x{gpus}", 1 if shared else gpus, limit, command, shared)
@@ -118,10 +118,10 @@ main()
 def deterministic(s: Settings) -> Iterator[Job]:
     """Yield runs whose bits may not depend on the number of GPUs: what that costs, and whether it is so."""
     grade = ("--schedule", "deterministic=global")
+    words = ("airfoil", "--partition", "rcb", "--rounds", "3", *grade)
     for n in s.numbers:
         few = ("-n", s.size("50", "4"), "--rounds", "3")
         yield s.bench("global-lbm", n, 60, "lbm", "--cells", s.size("512", "24"), *few, *grade)
-        words = ("airfoil", "--partition", "rcb", "--rounds", "3", *grade)
         yield s.bench("global-airfoil-2.88M", n, 60, *words, "--cells", s.size("2.88M", "20,30"))
     yield s.bench("global-airfoil-40M", s.numbers[-1], 100, *words, "--cells", s.size("40M", "40,60"))
 

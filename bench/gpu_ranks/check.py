@@ -25,13 +25,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.courier import landing
 from fluxloom.device.cuda import CudaDevice
 from fluxloom.device.cuda_buffer import CudaBuffer
 from fluxloom.device.cuda_courier import CudaCourier, array_of, settle_main
-from fluxloom.device.cuda_nccl import NcclLink
+from fluxloom.device.cuda_nccl import NcclLink, UniqueId
 
 TEXT = Path(__file__).with_name("kernels.cu").read_text()
 SYMBOLS = ("fl_tick", "fl_pack", "fl_check", "fl_unpack", "fl_work")
@@ -73,13 +73,13 @@ class Rank:
 
     def join_nccl(self) -> None:
         """Make the link, and check a reduction."""
-        name: bytes | str = b""
+        found: UniqueId | str = ""
         if self.rank == 0:
             try:
-                name = NcclLink.unique_id()
+                found = NcclLink.unique_id()
             except FluxloomError as error:
-                name = str(error)
-        name = self.world.bcast(name)
+                found = str(error)
+        name: UniqueId | str = self.world.bcast(found)
         if isinstance(name, str):
             raise RuntimeError(name)
         link = NcclLink(self.device, self.rank, self.size, name)

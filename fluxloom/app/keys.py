@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.strategy_tables import Chosen, member_table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, ValueKey, member_table
 from fluxloom.core.registry import Registry
 from fluxloom.core.strategies import Strategy, default_of, strategy_words, written_fields
 

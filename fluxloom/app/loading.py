@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
-from fluxloom.app.case_errors import describe_errors
-from fluxloom.app.toml import Document, read_toml, with_settings
+from fluxloom.app.case_errors import Document, describe_errors, read_toml, with_settings
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry

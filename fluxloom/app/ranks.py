@@ -18,8 +18,7 @@ from pathlib import Path
 
 from fluxloom.app.system import command_says
 from fluxloom.comm.base import Comm
-from fluxloom.comm.front_door import BEGUN
-from fluxloom.comm.launchers import STATUS_FILE, without_launcher
+from fluxloom.comm.launchers import BEGUN, STATUS_FILE, without_launcher
 from fluxloom.core.errors import CommError
 from fluxloom.device.bandwidth import available_threads
 from fluxloom.dsl.runtime import device_registry

@@ -10,8 +10,8 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import ragged_maps
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.tune import tune
 from fluxloom.dsl.tuning import TuningFile, schedule_words
 from fluxloom.run.flow import Flow

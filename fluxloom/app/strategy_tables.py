@@ -1,13 +1,20 @@
-"""Tables of case files that have the keys of a frozen dataclass: its names, types, defaults and checks."""
+"""Tables of case files that have the keys of a frozen dataclass: its names, types, defaults and checks.
+
+Their base is `Table`. Keys may take values in space and time: a number, a formula as text, or a table with a ``type``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from math import isfinite
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
     GetCoreSchemaHandler,
     PlainSerializer,
     PlainValidator,
@@ -16,16 +23,76 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic_core import core_schema
 
 from fluxloom.app.case_errors import mistakes_of
-from fluxloom.app.tables import Table
 from fluxloom.core.access import Const
-from fluxloom.core.errors import FluxloomError, did_you_mean
+from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, default_of, strategy_class, strategy_words, written_fields
+from fluxloom.values.expressions import Expression
+from fluxloom.values.value import VARIABLES, Formula, Value
 
 __all__ = [
-    "Chosen", "OrOthers", "StrategyTable", "choose", "member_of", "member_table", "strategy_of", "strategy_table",
+    "Chosen", "OrOthers", "StrategyTable", "Table", "ValueKey", "choose", "formula_check", "member_of",
+    "member_table", "strategy_of", "strategy_table",
 ]  # fmt: skip
+
+
+class Table(BaseModel):
+    """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    described: ClassVar[type[Any] | None] = None
+    """The dataclass of which the table has the keys."""
+    moved: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of before, whose values are numbers of a choice now: the key of that."""
+    zero_is_default: ClassVar[Collection[str]] = ()
+    """Those of them whose 0 stood for the choice's own number."""
+    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of before that have another name now."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_their_names(cls, given: Any) -> Any:
+        """Give the values of keys of before to those of now."""
+        if not (isinstance(given, dict) and cls.renamed.keys() & given.keys()):
+            return given
+        if both := next((old for old, new in cls.renamed.items() if old in given and new in given), ""):
+            raise ValueError(f"give only one of {both} and {cls.renamed[both]}, which are the same")
+        return {cls.renamed.get(key, key): value for key, value in given.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_their_place(cls, given: Any) -> Any:
+        """Put the values of keys of before where they belong: ``entropy_fix = 0.1`` into ``flux``."""
+        if not (isinstance(given, dict) and cls.moved.keys() & given.keys()):
+            return given
+        table = {key: value for key, value in given.items() if key not in cls.moved}
+        for choice in dict.fromkeys(cls.moved[key] for key in given if key in cls.moved):
+            numbers = {key: value for key, value in given.items() if cls.moved.get(key) == choice}
+            if numbers := {key: n for key, n in numbers.items() if not (key in cls.zero_is_default and n == 0)}:
+                table[choice] = _with_numbers(table.get(choice, cls.model_fields[choice].default), choice, numbers)
+        return table
+
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Return which of some keys do not have their default value."""
+        fields = type(self).model_fields
+        return [name for name in names if getattr(self, name) != fields[name].default]
+
+
+def _with_numbers(choice: Any, name: str, numbers: dict[str, Any]) -> Any:
+    """Return a choice with some of its numbers."""
+    key = next(iter(numbers))
+    words = strategy_words(choice) if isinstance(choice, Strategy) else choice
+    if words is None or words == "none":
+        raise ValueError(f"{key} is a number of {name}, which is none: write {name} = {{ type = ..., {key} = ... }}")
+    words = {"type": words} if isinstance(words, str) else words
+    if not isinstance(words, dict):
+        return words  # nonsense, which the check of the choice tells
+    if (both := numbers.keys() & words.keys()) and not isinstance(choice, Strategy):
+        raise ValueError(f"give only one of {min(both)} and {name}.{min(both)}")
+    return words | numbers
+
 
 Kind = TypeVar("Kind")
 _NONE = {"type": "none"}
@@ -248,3 +315,92 @@ def _value(hint: Any, value: Any) -> Any:
         return strategy_of(_inner(hint), value)
     of = next(iter(get_args(hint)), Any)
     return tuple(_value(of, item) for item in value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class ValueKey:
+    """Annotation of such a key: ``pressure: Annotated[Any, ValueKey(gt=0)]``.
+
+    A number stays a number; all else becomes a member of `fluxloom.values.value.Value`.
+
+    Attributes
+    ----------
+    gt, ge, le
+        What a number has to be above, at least, or at most. (Of others solvers ask it where they take the values.)
+    variables
+        That a formula may have.
+    optional
+        Whether the key may be left out, None then.
+    blank
+        Whether an empty text is 0, of an optional one None.
+    """
+
+    gt: float | None = None
+    ge: float | None = None
+    le: float | None = None
+    variables: tuple[str, ...] = VARIABLES
+    optional: bool = False
+    blank: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """Say how pydantic checks a value, and how it writes one."""
+
+        def check(given: Any) -> float | Value | None:
+            if self.blank and given == "":
+                return None if self.optional else 0.0
+            return None if given is None and self.optional else self.checked(given)
+
+        return handler(Annotated[Any, PlainValidator(check), PlainSerializer(_written_value)])
+
+    def checked(self, given: Any) -> float | Value:
+        """Return what a file gives.
+
+        Raises
+        ------
+        ValueError
+            Which says what is wrong, for pydantic.
+        """
+        if isinstance(given, bool) or not isinstance(given, (int, float, str, dict, Value)):
+            raise ValueError(f'must be a number, a formula in quotes or a table {{ type = "..." }}, got {given!r}')
+        if isinstance(given, (int, float)):
+            return self._number(float(given))
+        try:
+            found: Any = Formula(given) if isinstance(given, str) else choose(Value, given)
+        except FluxloomError as error:
+            raise ValueError(str(error)) from None
+        for name in found.expression.names if isinstance(found, Formula) else ():
+            if name not in self.variables:
+                raise ValueError(f"{found}: unknown name {name!r} (allowed: {', '.join(self.variables)})")
+        return found
+
+    def _number(self, given: float) -> float:
+        if not isfinite(given):
+            raise ValueError(f"must be a finite number, got {given!r}")
+        if self.gt is not None and not given > self.gt:
+            raise ValueError(f"must be greater than {self.gt:g}, got {given:g}")
+        if self.ge is not None and not given >= self.ge:
+            raise ValueError(f"must be at least {self.ge:g}, got {given:g}")
+        if self.le is not None and not given <= self.le:
+            raise ValueError(f"must be at most {self.le:g}, got {given:g}")
+        return given
+
+
+def _written_value(value: Any) -> Any:
+    """Return a value as a file has it."""
+    if isinstance(value, Formula):
+        return value.text
+    return strategy_words(value) if isinstance(value, Value) else value
+
+
+def formula_check(*variables: str) -> Callable[[str], str]:
+    """Return a check of pydantic: a text is empty or a formula in some variables."""
+
+    def check(text: str) -> str:
+        try:
+            if text:
+                Expression(text, variables)
+        except CaseError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return check

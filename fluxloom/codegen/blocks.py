@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from fluxloom.codegen.group import Member
 from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import address
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import looped, touched
+from fluxloom.codegen.lane import address, looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 

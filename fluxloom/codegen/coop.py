@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from fluxloom.codegen.lane import MEMORY
-from fluxloom.codegen.places import flatten
+from fluxloom.codegen.lane import MEMORY, flatten
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir

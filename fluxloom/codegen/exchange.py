@@ -16,8 +16,7 @@ from fluxloom.codegen.lane import address
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
 from fluxloom.codegen.unit import Unit
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import Layout, SoA
+from fluxloom.core.dtypes import Layout, Scalar, SoA
 
 __all__ = ["WORD", "Field", "exchange_unit", "numbers_unit", "record_bytes"]
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.frame import PARALLEL, argument_block, beginning
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.lane import LaneLoop, address
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.frame import PARALLEL, argument_block, beginning, slots_of
+from fluxloom.codegen.group import Group, Member
+from fluxloom.codegen.lane import LaneLoop, address, touched
 from fluxloom.codegen.reduce import combine, finish, neutral
 from fluxloom.codegen.rows import RowShape
-from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry, LoopSpec, Slot
 from fluxloom.core.access import Access
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fluxloom.codegen.grid_site import Site
 from fluxloom.codegen.grid_sites import Sites
+from fluxloom.codegen.group import Member
 from fluxloom.codegen.kernels import KernelDriver
-from fluxloom.codegen.member import Member
 
 __all__ = ["GridKernels"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fluxloom.codegen.frame import PARALLEL, beginning
 from fluxloom.codegen.grid import GridDriver
-from fluxloom.codegen.group import CHUNK
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import CHUNK, Member
 from fluxloom.codegen.reduce import finish
 
 __all__ = ["ListDriver"]

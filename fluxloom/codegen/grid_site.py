@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fluxloom.codegen.group import Member
 from fluxloom.codegen.item import Item
-from fluxloom.codegen.lane import address
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.lane import address, touched
 from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 
 __all__ = ["Site", "shifted"]
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fluxloom.codegen.grid_site import Site, shifted
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.group import Member
+from fluxloom.codegen.lane import touched
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 
 __all__ = ["SITES", "Sites", "sites_of", "why_one_site"]
 

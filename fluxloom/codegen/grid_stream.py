@@ -15,8 +15,8 @@ from fluxloom.codegen.frame import beginning
 from fluxloom.codegen.grid import GridDriver, beyond
 from fluxloom.codegen.grid_stream_helpers import helpers
 from fluxloom.codegen.grid_stream_places import LINE, LineLoop, Places, Source, Target, base, held, width_of
+from fluxloom.codegen.group import Member
 from fluxloom.codegen.lane import address
-from fluxloom.codegen.member import Member
 from fluxloom.codegen.reduce import combine, finish, neutral
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.dtypes import FLOAT16

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.lane import LaneLoop, address
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import constant_place, flatten
+from fluxloom.codegen.group import Group, Member
+from fluxloom.codegen.lane import LaneLoop, address, constant_place, flatten
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT16, Scalar
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import FLOAT16, Scalar, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, walk
 

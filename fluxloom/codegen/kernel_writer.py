@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fluxloom.codegen.dialect import Dialect, KernelWords
-from fluxloom.codegen.frame import opening
+from fluxloom.codegen.frame import constants_of, kernel_slots, opening
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.item import Item
-from fluxloom.codegen.slots import constants_of, kernel_slots
+from fluxloom.codegen.reduce import PART, GroupSums
 from fluxloom.codegen.spec import LaunchSpec
-from fluxloom.codegen.sums import PART, GroupSums
 from fluxloom.core.access import Access
 
 __all__ = ["KernelWriter"]

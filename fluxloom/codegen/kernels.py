@@ -8,15 +8,14 @@ from dataclasses import replace
 
 from fluxloom.codegen.blocks import write_block_colour
 from fluxloom.codegen.contributions import Contributions
+from fluxloom.codegen.frame import inverse_name
+from fluxloom.codegen.group import Member
 from fluxloom.codegen.item import Item, scratch_legs
 from fluxloom.codegen.kernel_writer import KernelWriter
 from fluxloom.codegen.lane import address
-from fluxloom.codegen.member import Member
 from fluxloom.codegen.pairs import in_pairs, pair_partials, write_pairs
-from fluxloom.codegen.reduce import combine
-from fluxloom.codegen.slots import inverse_name
+from fluxloom.codegen.reduce import PART, combine
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec
-from fluxloom.codegen.sums import PART
 from fluxloom.codegen.teams import in_teams, team_partials, write_teams
 
 __all__ = ["FINISH", "KernelDriver"]

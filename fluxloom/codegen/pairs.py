@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fluxloom.codegen.abreast import AbreastLoop, Part, why_not_abreast
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.group import Group, Member
+from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.reduce import combine
+from fluxloom.codegen.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place, stored_length
+from fluxloom.codegen.reduce import PART, combine
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
-from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import walk

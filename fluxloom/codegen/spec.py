@@ -9,8 +9,7 @@ from functools import cached_property
 from math import prod
 
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import AoS, Layout
+from fluxloom.core.dtypes import AoS, Layout, Scalar
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import LoweredKernel
 

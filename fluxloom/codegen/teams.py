@@ -13,16 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from fluxloom.codegen.coop import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.dialect import KernelWords
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.item import Item, stored_length
+from fluxloom.codegen.group import Group, Member
+from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernel_writer import KernelWriter
-from fluxloom.codegen.lane import ElementPrinter, LaneLoop
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import flatten
-from fluxloom.codegen.reduce import combine, neutral
+from fluxloom.codegen.lane import ElementPrinter, LaneLoop, flatten, stored_length
+from fluxloom.codegen.printer import literal
+from fluxloom.codegen.reduce import PART, combine, neutral
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
-from fluxloom.codegen.sums import PART
-from fluxloom.codegen.tables import literal
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import constant_index

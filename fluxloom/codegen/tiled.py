@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 
 from fluxloom.codegen.dialect import C
-from fluxloom.codegen.frame import argument_block
+from fluxloom.codegen.frame import argument_block, slots_of
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.reduce import declare, finish, store
-from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry
 from fluxloom.codegen.unit import row_helpers, tables_of, whole
 from fluxloom.codegen.wrapper import Driver

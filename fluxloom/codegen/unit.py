@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from fluxloom.codegen.dialect import DIALECTS, C, Dialect
 from fluxloom.codegen.frame import fixed_part, prelude
-from fluxloom.codegen.grid_stream_places import streams
 from fluxloom.codegen.group import Group
+from fluxloom.codegen.printer import table_source
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
 from fluxloom.codegen.spec import Entry
-from fluxloom.codegen.tables import table_source
 from fluxloom.codegen.wrapper import Driver
 from fluxloom.core.dtypes import FLOAT16
 
@@ -77,6 +76,7 @@ def _driver(group: Group) -> Driver | GridDriver:
     from fluxloom.codegen.grid import GridDriver
     from fluxloom.codegen.grid_lists import ListDriver
     from fluxloom.codegen.grid_stream import StreamDriver
+    from fluxloom.codegen.grid_stream_places import streams
 
     return (ListDriver if group.listed else StreamDriver if streams(group) else GridDriver)(group, C)
 

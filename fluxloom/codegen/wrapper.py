@@ -7,14 +7,12 @@ from math import gcd
 
 from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.frame import PARALLEL, argument_block, beginning
-from fluxloom.codegen.group import CHUNK, Group
+from fluxloom.codegen.frame import PARALLEL, argument_block, beginning, slots_of
+from fluxloom.codegen.group import CHUNK, REDUCTION_LANES, Group, Member, PackStyle
 from fluxloom.codegen.lane import address
-from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.pack import Pack
 from fluxloom.codegen.reduce import combine, declare, finish, store
 from fluxloom.codegen.rows import RowShape
-from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry
 
 __all__ = ["Driver", "rows_abreast"]

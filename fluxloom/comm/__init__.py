@@ -8,8 +8,8 @@ from fluxloom.core.packages import import_late
 
 if TYPE_CHECKING:
     from fluxloom.comm.base import Channel, Comm, Message, SelfComm
-    from fluxloom.comm.ending import ending_together
-    from fluxloom.comm.mpi import MpiComm, detect, world
+    from fluxloom.comm.mpi import MpiComm, world
+    from fluxloom.comm.ranks import detect, ending_together
     from fluxloom.comm.threads import ThreadsComm, run_threads
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
 if not TYPE_CHECKING:
     import_late(__name__, {
         "fluxloom.comm.base": "Channel Comm Message SelfComm",
-        "fluxloom.comm.ending": "ending_together",
-        "fluxloom.comm.mpi": "MpiComm detect world",
+        "fluxloom.comm.ranks": "detect ending_together",
+        "fluxloom.comm.mpi": "MpiComm world",
         "fluxloom.comm.threads": "ThreadsComm run_threads",
     })  # fmt: skip

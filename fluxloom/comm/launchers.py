@@ -1,12 +1,22 @@
-"""What the environment says about the program that started this process as one of several."""
+"""The program that started this process as one of several: what the environment says of it, and what it has to hear.
+
+A rank that ends with status 0 in the middle of a run must not let the whole run look as if it had ended well. Launchers
+pass on the status of the rank that goes first and kill the others: nothing they do can change it any more.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
-__all__ = ["STATUS_FILE", "Launcher", "find_launcher", "without_launcher"]
+__all__ = [
+    "BEGUN", "STATUS_FILE", "Launcher", "find_launcher", "mark", "refuse_early_exit", "unmark",
+    "without_launcher",
+]  # fmt: skip
 
 STATUS_FILE = "FLUXLOOM_RANKS_STATUS"
 """Environment variable: the file in which a rank that ends the others leaves the exit status."""
@@ -81,3 +91,43 @@ def without_launcher(environment: Mapping[str, str] | None = None) -> dict[str, 
     variables = os.environ if environment is None else environment
     told = tuple(prefix for prefix, mark in _TOLD if not mark or mark in variables)
     return {name: value for name, value in variables.items() if not name.startswith(told)}
+
+
+BEGUN = "begun"
+"""What stands in the file of `STATUS_FILE` from the first communicator until all ranks have come to their end."""
+
+
+def mark() -> None:
+    """Tell the program that started the ranks that they have begun. One rank does."""
+    if name := os.environ.get(STATUS_FILE):
+        Path(name).write_text(BEGUN, encoding="ascii")
+
+
+def unmark() -> None:
+    """Tell it that all ranks have come to their end."""
+    if name := os.environ.get(STATUS_FILE):
+        Path(name).unlink(missing_ok=True)
+
+
+def refuse_early_exit(may: Callable[[], bool], abort: Callable[[str], NoReturn]) -> None:
+    """Let ``os._exit(0)`` end all ranks with a status other than 0, in this process and not in copies of it.
+
+    Parameters
+    ----------
+    may
+        Whether this rank may go.
+    abort
+        Ends all ranks, and says why.
+    """
+    leave, process = os._exit, os.getpid()
+    if hasattr(leave, "__wrapped__"):
+        return
+
+    @functools.wraps(leave)
+    def leave_or_abort(status: int) -> NoReturn:
+        if status == 0 and os.getpid() == process and not may():
+            abort("os._exit(0) in the middle of the run: all ranks are ended; leave by the end of the program, an "
+                  "exception or sys.exit")  # fmt: skip
+        leave(status)
+
+    os._exit = leave_or_abort

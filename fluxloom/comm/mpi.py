@@ -16,15 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.account import PATIENCE, Account, disagreement, patience_asked
-from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, folded, raw
-from fluxloom.comm.front_door import mark, refuse_early_exit, unmark
-from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
+from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, check_root, folded, raw
+from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher, mark, refuse_early_exit, unmark
 from fluxloom.comm.mpi_channel import MpiChannel
 from fluxloom.comm.watch import COMPUTES, DIFFERS, RESTS, WAITS, Watch
 from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 
-__all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
+__all__ = ["MpiComm", "device_memory_support", "load_mpi", "world"]
 
 _PACKED = 2**20
 """Bytes that ranks exchange in one collective call; more goes directly, without being packed: several times faster."""
@@ -53,23 +52,6 @@ _ADVICE = (
     "`fluxloom run --ranks` finds it), or install mpi4py for the MPI of the launcher: "
     "pip install --no-binary mpi4py mpi4py"
 )
-
-
-def detect() -> Comm:
-    """Return the communicator of this process: MPI under a launcher, else that of a rank alone.
-
-    Without a launcher mpi4py is not even imported, unless the program has started MPI itself.
-
-    Raises
-    ------
-    CommError
-        If the launcher and the MPI library do not belong together.
-    DeviceUnavailable
-        If mpi4py is missing.
-    """
-    module: Any = sys.modules.get("mpi4py.MPI")
-    started = module is not None and module.Is_initialized() and module.COMM_WORLD.size > 1
-    return world() if started or find_launcher() is not None else SelfComm()
 
 
 def world() -> MpiComm:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk, publish, require_writable
 from fluxloom.core.errors import CheckpointError, FluxloomError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 
 __all__ = ["FORMAT", "VERSION", "StoreReader", "StoreWriter", "check_place"]
 

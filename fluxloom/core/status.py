@@ -85,6 +85,8 @@ class Goal:
     def __str__(self) -> str:
         if self.name == "steps":
             return f"{self.reached:,.0f} of {self.wanted:,.0f} steps"
+        if self.reached == float("inf"):
+            return f"{self.name} is not known, {self.wanted:.1e} wanted"
         form = ".1e" if self.target else ".6g"
         return f"{self.name} {self.reached:{form}} of {self.wanted:{form}} wanted"
 

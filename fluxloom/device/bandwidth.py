@@ -1,4 +1,6 @@
-"""The memory bandwidth of this machine, measured: what every loop's useful bytes are compared with.
+"""The memory bandwidth of this machine, measured: what useful bytes of loops are compared with.
+
+It is measured once for each machine and kept in the cache folder.
 
 Source: J. D. McCalpin, "Memory bandwidth and machine balance in current high performance computers",
 IEEE TCCA Newsletter, December 1995 (the STREAM benchmark: copy and triad). The sum, which only reads, is ours.
@@ -6,34 +8,34 @@ IEEE TCCA Newsletter, December 1995 (the STREAM benchmark: copy and triad). The 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
+import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.processors import available_processors
 from fluxloom.device.base import Device
-from fluxloom.perf.model import Roofline
 from fluxloom.toolchain import compile_flags, find_compiler, load_library
+from fluxloom.toolchain.cache import content_digest, open_cache
+
+if TYPE_CHECKING:
+    from fluxloom.perf.model import Roofline
 
 __all__ = [
-    "Bandwidth",
-    "BandwidthMeter",
-    "Meter",
-    "available_memory",
-    "available_threads",
-    "best_roof",
-    "last_level_cache",
-    "meter_for",
-    "meter_of_size",
-]
+    "Bandwidth", "BandwidthMeter", "Meter", "available_memory", "available_threads", "best_roof", "last_level_cache",
+    "measured_bandwidth", "meter_for", "meter_of_size",
+]  # fmt: skip
 
 _LOCAL_RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 """Where MPICH and Intel MPI, Open MPI, and MVAPICH say how many ranks a host has."""
@@ -165,6 +167,8 @@ def meter_for(device: Device, threads: int = 0) -> Meter:
 
 def best_roof(found: Iterable[Bandwidth]) -> Roofline:
     """Return the ceilings of memory: of each kind the fastest that was measured, as nothing may be above a bound."""
+    from fluxloom.perf.model import Roofline
+
     known = list(found)
     reads = [item.read_gbs for item in known if item.read_gbs is not None]
     updates = [item.update_gbs for item in known if item.update_gbs is not None]
@@ -303,3 +307,67 @@ def ranks_here() -> int:
 def _aligned(array: npt.NDArray[np.float64]) -> int:
     """Return the first address in an array that is a multiple of 64."""
     return (array.ctypes.data + 63) & ~63
+
+
+def measured_bandwidth(device: Device, threads: int = 0, *, fresh: bool = False, repeats: int = 3) -> Bandwidth:
+    """Return the bandwidth of the memory of a device, measured now or by an earlier process on this machine.
+
+    What was measured is kept in the cache folder, one file for each machine, device, number of threads, number of
+    ranks beside this one and ``FLUXLOOM_METER_BYTES``. Benchmarks, which compare with the same minute, ask for a
+    ``fresh`` value.
+
+    Parameters
+    ----------
+    device
+        Whose memory.
+    threads
+        As for `BandwidthMeter`: 0 are all cores of the process.
+    fresh
+        Measure now, and keep that.
+    repeats
+        Passes of a measurement, of which the best counts.
+
+    Raises
+    ------
+    DeviceUnavailable, SolverError
+        As for `BandwidthMeter`.
+    """
+    words = _identity(device, threads)
+    name = f"bandwidth-{content_digest(words)[:40]}.json"
+    known = None if fresh else _kept(name)
+    if known is not None:
+        return known
+    found = meter_for(device, threads).measure(repeats)
+    text = json.dumps({"measured on": words, **asdict(found)}, indent=1)
+    with contextlib.suppress(FluxloomError):  # what cannot be kept is measured again
+        open_cache().write(name, text.encode())
+    return found
+
+
+def _kept(name: str) -> Bandwidth | None:
+    """Return what an earlier process measured; None where there is nothing, or nothing that can be read."""
+    with contextlib.suppress(FluxloomError, OSError, ValueError, TypeError, AttributeError):
+        path = open_cache().find(name)
+        if path is not None:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            found = Bandwidth(**{key: value for key, value in record.items() if key != "measured on"})
+            return found if found.copy_gbs > 0.0 else None
+    return None
+
+
+def _identity(device: Device, threads: int) -> list[str]:
+    """Return what a measurement depends on, in words."""
+    if getattr(device, "meter", None) is None:
+        memory = f"{_processor()}, {threads or available_threads()} threads"
+    else:
+        memory = f"{device.name} {getattr(device, 'identity', '')} {device.describe()}"
+    return [platform.node(), memory, f"{ranks_here()} ranks", f"{asked_size()} bytes"]
+
+
+def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the model of the processor, or its architecture where the system does not say."""
+    with contextlib.suppress(OSError):
+        match = re.search(r"^model name\s*:\s*(.*)$", path.read_text(errors="replace"), re.MULTILINE)
+        if match:
+            return match[1].strip()
+    return platform.machine()

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import FLOAT64, Scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.buffer import Buffer, RemoteBuffer, Where
-from fluxloom.device.courier import Courier
+
+if TYPE_CHECKING:
+    from fluxloom.device.courier import Courier
 
 __all__ = [
-    "Buffer", "Call", "Courier", "Device", "Enqueued", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer",
+    "Buffer", "Call", "Device", "Enqueued", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer",
     "Where",
 ]  # fmt: skip
 

@@ -13,6 +13,7 @@ from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.bandwidth import Meter
 from fluxloom.device.base import Buffer, Call, Enqueued, Launch
+from fluxloom.device.buffer import gapless
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
 from fluxloom.device.cuda_courier import CudaCourier
@@ -20,7 +21,6 @@ from fluxloom.device.cuda_exchange import assign, import_array, why_not_shared
 from fluxloom.device.cuda_gpu import CudaGpu
 from fluxloom.device.cuda_program import CudaProgram, load_program
 from fluxloom.device.cuda_sequencer import CudaSequencer
-from fluxloom.device.exchange import gapless
 
 __all__ = ["CudaDevice"]
 

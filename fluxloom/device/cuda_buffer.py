@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.buffer import RemoteBuffer
+from fluxloom.device.buffer import RemoteBuffer, View, capsule
 from fluxloom.device.cuda_exchange import open_view
 from fluxloom.device.cuda_gpu import CudaGpu
-from fluxloom.device.exchange import View, capsule
 
 __all__ = ["CudaBuffer"]
 

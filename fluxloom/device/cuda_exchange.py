@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.errors import DatError
+from fluxloom.device.buffer import View
 from fluxloom.device.cuda_gpu import CudaGpu
-from fluxloom.device.exchange import View
 
 __all__ = ["assign", "import_array", "open_view", "why_not_shared"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CommError, DeviceUnavailable
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.base import Enqueued, Sequencer
 from fluxloom.device.cuda_gpu import SideStream
 

@@ -23,8 +23,8 @@ from fluxloom.core.errors import CompileError
 from fluxloom.device.base import Program, Resources
 from fluxloom.device.cuda_errors import is_fatal
 from fluxloom.toolchain import Cache, open_cache
+from fluxloom.toolchain.build import nameless, renaming
 from fluxloom.toolchain.cache import content_digest
-from fluxloom.toolchain.nameless import nameless, renaming
 
 __all__ = ["CudaProgram", "compile_options", "compile_text", "failing_kernel", "load_program"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.cuda_errors import error_key
 from fluxloom.toolchain import open_cache
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.device.base import Buffer
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 
 __all__ = ["INVERSE", "REAL_KINDS", "Library", "Values", "merged", "pair_type"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.dft import INVERSE, REAL_KINDS, Library, Values
 
 __all__ = ["FftwTransforms", "HostTransforms", "ScipyTransforms"]

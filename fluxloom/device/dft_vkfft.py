@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.device.dft import INVERSE, REAL_KINDS, Library, Values
 from fluxloom.device.opencl_buffer import OpenClBuffer
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluxloom.core.errors import ExportError
 from fluxloom.device.base import RemoteBuffer
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.device.opencl_queue import OpenClQueue
 
 __all__ = ["OpenClBuffer"]

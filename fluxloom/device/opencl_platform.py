@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.toolchain import open_cache, user_folder
 
 __all__ = ["Candidate", "candidates", "choose", "import_pyopencl"]

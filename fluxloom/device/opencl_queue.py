@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import CompileError, DeviceUnavailable, FluxloomError, OutOfMemory, SolverError
 from fluxloom.device.base import Device
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.device.opencl_platform import candidates, choose, import_pyopencl
 
 __all__ = ["NO_MEMORY", "OpenClQueue"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer, Device
-from fluxloom.device.exchange import View, steps
+from fluxloom.device.buffer import View, steps
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.interop import require_view, view_of
 

@@ -9,18 +9,16 @@ from typing import Any
 
 from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec, RaggedStorage, StencilSpec, comment_text
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
+from fluxloom.core.dtypes import FLOAT32, FLOAT64, AoS, Scalar
 from fluxloom.core.errors import LoopError, did_you_mean
-from fluxloom.core.layout import AoS
 from fluxloom.device.base import Device
-from fluxloom.dsl.changing import check_changing
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.incoming import unmasked
 from fluxloom.dsl.maps import Argument, BoundArgument, EntriesMap, Map, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.stencil_writes import check_stencil_writes, spreads
+from fluxloom.dsl.stencil_writes import check_changing, check_stencil_writes, spreads
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel, SpreadShape
 from fluxloom.kernel.record_fields import run_time_fields, with_fields

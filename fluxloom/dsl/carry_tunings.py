@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fluxloom.dsl.tuning import TuningFile, graded_key, tuning_key
-from fluxloom.kernel.digest import named_digest
+from fluxloom.kernel.lowering import named_digest
 
 if TYPE_CHECKING:
     from fluxloom.dsl.loop import Loop

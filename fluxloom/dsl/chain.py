@@ -10,16 +10,15 @@ import numpy as np
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.acts import loop_act, reset_act
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import among, unique
+from fluxloom.dsl.links import loop_act, reset_act
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.plain import PlainReplay
 from fluxloom.dsl.ranked import ExchangeTime, RankedSequence, may_be_stale
 from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.traffic import Traffic
+from fluxloom.dsl.runtime import Runtime, among, unique
+from fluxloom.dsl.task import Reset
+from fluxloom.dsl.tasks import Traffic
 
 if TYPE_CHECKING:
     from fluxloom.dsl.exchange import Exchange

@@ -25,10 +25,10 @@ from fluxloom.dsl.checkpoint_rules import Advice
 from fluxloom.dsl.checkpoint_save import Saving, Written
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import among
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.observe import Observer
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.runtime import among
+from fluxloom.dsl.task import Reset
 
 __all__ = ["CheckpointWarning", "Checkpoints", "Written"]
 

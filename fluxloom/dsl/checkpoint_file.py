@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.store import StoreReader, StoreWriter
+from fluxloom.core.dtypes import Blocked
 from fluxloom.core.errors import CheckpointError
-from fluxloom.core.layout import Blocked
 from fluxloom.dsl.checkpoint_log import GlobalLog
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.sets import Grid

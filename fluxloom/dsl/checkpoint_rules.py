@@ -15,11 +15,11 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import OffsetMap, TableMap
+from fluxloom.dsl.runtime import among, unique
 from fluxloom.dsl.sets import Grid, Subset
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 __all__ = [
     "Advice", "Call", "Spot", "Use", "call_of", "changed_before", "costs", "find_period", "saved_bytes", "saved_from"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import DatError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.parts import Part

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.plan import Array
+from fluxloom.dsl.plan import Array, global_order
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.spans import global_order
 
 __all__ = ["SPARSE", "contributions"]
 

@@ -12,10 +12,10 @@ from fluxloom.core.processors import available_processors
 from fluxloom.device.bandwidth import last_level_cache
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.plan import tile_redundancy
 from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
 from fluxloom.toolchain import optimises

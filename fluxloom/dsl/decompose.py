@@ -17,17 +17,19 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, did_you_mean
 from fluxloom.dsl.decompose_check import Problem, checked
 from fluxloom.dsl.decompose_directory import (
+    Array,
     Directory,
     Link,
+    Numbers,
     agree,
     by_rank,
     number_type,
+    spans,
     stable_order,
 )
 from fluxloom.dsl.decompose_halo import make_parts
 from fluxloom.dsl.decompose_owner import Method, Request, first_owner, inherit
 from fluxloom.dsl.decompose_report import PartitionReport, SetReport, cut_rows, imbalance, make_report
-from fluxloom.dsl.decompose_rows import Array, Numbers, spans
 from fluxloom.dsl.parts import Part
 
 __all__ = ["Decomposition", "Link", "Method", "PartitionReport", "SetReport", "decompose"]

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, did_you_mean
-from fluxloom.dsl.decompose_directory import Link, agree
+from fluxloom.dsl.decompose_directory import Link, Numbers, agree
 from fluxloom.dsl.decompose_owner import Method, Request, graph_link
-from fluxloom.dsl.decompose_rows import Numbers
 from fluxloom.graph.partition import as_points, as_shares, as_weights
 
 __all__ = ["Problem", "checked"]

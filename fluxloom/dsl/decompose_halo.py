@@ -10,17 +10,22 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.decompose_directory import (
+    CHUNK,
+    Array,
     Directory,
     Link,
+    Numbers,
     Owners,
     agree,
     by_rank,
+    distinct,
+    lay_out,
     links_of,
     number_type,
     places_by_rank,
     stable_order,
+    take,
 )
-from fluxloom.dsl.decompose_rows import CHUNK, Array, Numbers, distinct, lay_out, take
 from fluxloom.dsl.parts import Part
 from fluxloom.graph.lookup import ELSEWHERE, NumberIndex, chosen_first, index_numbers, renumber_rows
 from fluxloom.graph.native import Indices

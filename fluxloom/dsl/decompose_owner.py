@@ -11,9 +11,18 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, FluxloomError
-from fluxloom.dsl.decompose_directory import Directory, Link, Owners, even_owner, mixed_rows
+from fluxloom.dsl.decompose_directory import (
+    CHUNK,
+    Array,
+    Directory,
+    Link,
+    Numbers,
+    Owners,
+    even_owner,
+    mixed_rows,
+    spans,
+)
 from fluxloom.dsl.decompose_rcb import parallel_rcb
-from fluxloom.dsl.decompose_rows import CHUNK, Array, Numbers, spans
 from fluxloom.graph.csr import Csr
 from fluxloom.graph.partition import dual_graph, kway_available, pair_graph, partition_kway
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.decompose_rows import CHUNK
+from fluxloom.dsl.decompose_directory import CHUNK
 
 __all__ = ["parallel_rcb"]
 

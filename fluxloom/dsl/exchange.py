@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
 from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Sequencer
-from fluxloom.dsl.acts import exchange_act
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.exchange_numbers import Numbers, built
 from fluxloom.dsl.halo_reads import HaloMask
-from fluxloom.dsl.identity import unique
+from fluxloom.dsl.links import exchange_act
 from fluxloom.dsl.parts import Part
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.runtime import Runtime, unique
 from fluxloom.dsl.transports import Side, Transport, choose_transport
 
 __all__ = ["Exchange"]

@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import Group
+from fluxloom.codegen.reduce import PART
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
-from fluxloom.codegen.sums import PART
 from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.plan import Plan, Span
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotPlaces
-from fluxloom.dsl.spans import Span
 
 __all__ = ["ArgumentBlock"]
 

@@ -1,4 +1,8 @@
-"""How the rows of a ragged loop are spread over work items: what is possible, and what is chosen."""
+"""How a loop runs on work items: rows spread over them, two rows or several sites at once, component by component.
+
+Source: the split of nested loops over equations in explicit finite volumes, which pays on GPUs for large
+meshes and loses on CPUs (compressible solver on many GPUs, 2022, section on nested loops).
+"""
 
 from __future__ import annotations
 
@@ -9,33 +13,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.codegen.sums import PART
+from fluxloom.codegen.reduce import PART
+from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, specialise
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.sets import Subset
+from fluxloom.dsl.sets import Grid, Subset
 
 if TYPE_CHECKING:
     from fluxloom.codegen.coop import Cooperation
     from fluxloom.perf.ragged import Grouping
 
 __all__ = [
-    "choose_grouping",
-    "cooperation_of",
-    "largest_block",
-    "long_plan",
-    "ragged_maps",
-    "require_lanes",
-    "team_plan",
-    "whole_chunks",
-    "why_alone",
-]
+    "SPLITTABLE", "choose_grouping", "components", "cooperation_of", "largest_block", "long_plan", "ragged_maps",
+    "require_lanes", "require_pairs", "require_sites", "require_stage", "team_plan", "whole_chunks", "why_alone",
+    "why_single", "why_whole",
+]  # fmt: skip
 
 _STEP = 32
 """Items that run in step: lanes exchange values among so many."""
@@ -206,3 +205,88 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
 def largest_block(device: Device) -> int:
     """Return the most items that a group may have."""
     return int(getattr(device, "max_block", 1024))
+
+
+def why_single(bound: Bound, strategy: str | None) -> str:
+    """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
+    if strategy not in (None, "direct"):
+        return f"the strategy {strategy!r} guards increments element by element"
+    if bound.over.parent.part is not None and bound.reduces:
+        return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
+    from fluxloom.codegen.pairs import why_not_paired
+
+    return why_not_paired(specialise(bound, Numbering()))
+
+
+def require_pairs(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when a loop itself was asked to have two rows an item and cannot."""
+    device = bound.over.context.device
+    if not own.pairs or not device.native:
+        return
+    if not device.items:
+        raise PlanError(f"{bound.name}: pairs of rows on {device.name!r}, which has packs: use lanes=8")
+    reason = why_single(bound, own.strategy)
+    if not reason and own.lanes > 1:
+        reason = f"lanes={own.lanes} items share a row"
+    if reason:
+        raise PlanError(f"{bound.name}: pairs of rows are not possible: {reason}")
+
+
+def require_sites(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when a loop itself was asked to have several sites an item, where items are, and cannot."""
+    if own.sites < 2 or not bound.over.context.device.items:
+        return
+    if not isinstance(bound.over, Grid):
+        reason = "it does not run over all of a grid"
+    else:
+        from fluxloom.codegen.grid_sites import why_one_site
+
+        reason = why_one_site(specialise(bound, Numbering()), bound.over.shape[-1], own.sites)
+    if reason:
+        raise PlanError(f"{bound.name}: {own.sites} sites an item are not possible: {reason}")
+
+
+def require_stage(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when increments of a loop itself were asked to meet in the memory of a group and cannot."""
+    if own.stage and own.strategy not in (None, "block_colour"):
+        raise PlanError(
+            f"{bound.name}: stage=True is of block_colour: with {own.strategy!r} no increments meet in the memory of a "
+            "group; take strategy='block_colour', or leave stage out"
+        )
+
+
+SPLITTABLE = ("direct", "atomic", "gather", "element_colour", "block_colour")
+"""Strategies with one kernel a loop, so that a component can have it for itself."""
+
+
+def why_whole(bound: Bound, strategy: str, *, stage: bool = False) -> str:
+    """Return why a loop has to handle all components at once; empty when each can be handled by itself.
+
+    The components must not meet: what is written has the same number of them everywhere, is not read by
+    the loop, and no global is reduced.
+    """
+    if strategy not in SPLITTABLE or stage:
+        return f"strategy {strategy!r}{' in stages' if stage else ''} needs all components of an element together"
+    written, read = [], []
+    for arg in bound.arguments:
+        if arg.access is Access.READ:
+            read.append(arg.data)
+            continue
+        if not isinstance(arg.data, Dat):
+            return f"{arg.name!r} is a global: its value is made of all components"
+        if arg.access is Access.RW:
+            return f"{arg.name!r} is read and written: a later component would meet an earlier one's result"
+        if isinstance(arg.map, RaggedMap):
+            return f"{arg.name!r} goes through a ragged map"
+        written.append(arg.data)
+    if any(w is r for w in written for r in read):
+        return "it reads what it writes"
+    sizes = {data.dim for data in written}
+    if len(sizes) != 1:
+        return f"what it writes has {' and '.join(str(s) for s in sorted(sizes)) or 'no'} components"
+    return "" if sizes != {1} else "what it writes has one component"
+
+
+def components(bound: Bound) -> int:
+    """Return the number of components of what a loop writes."""
+    return max((a.data.dim for a in bound.arguments if a.access is not Access.READ), default=1)

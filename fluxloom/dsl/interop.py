@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from fluxloom.core.dtypes import Scalar
+from fluxloom.core.dtypes import AoS, Blocked, Layout, Scalar, SoA
 from fluxloom.core.errors import ExportError
-from fluxloom.core.layout import AoS, Blocked, Layout, SoA
-from fluxloom.device.exchange import View, dense, steps
+from fluxloom.device.buffer import View, dense, steps
 from fluxloom.dsl.sets import Grid, Set
 
 __all__ = ["fitting_layout", "is_ordered", "require_view", "view_of"]

@@ -24,7 +24,7 @@ from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.checks import Checked, index_checks
 from fluxloom.kernel.explain import examine
 from fluxloom.kernel.meaning import constant_value
-from fluxloom.kernel.records import strategy_value
+from fluxloom.kernel.values import strategy_value
 
 __all__ = ["element_values", "kernel_types", "longest_rows", "run_reference"]
 

@@ -11,9 +11,9 @@ from fluxloom.core.errors import LoopError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.observe import Observer
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.tile_owners import cache_bytes
 from fluxloom.dsl.tiling import TiledChain
 

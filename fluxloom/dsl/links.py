@@ -1,10 +1,16 @@
-"""What the ranks of a context know about each other's devices: how messages can go between GPUs, and their sums."""
+"""What the ranks of a context know about each other: their devices, their sums, and what each of them runs.
+
+Messages can go between GPUs directly or not. Loops, chains and exchanges are told in words that are the same on all.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
+from zlib import crc32
+
+import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.access import Access
@@ -12,7 +18,9 @@ from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import CommError
 from fluxloom.device.base import Buffer, Call, Device, Sequencer
 
-__all__ = ["OPERATIONS", "TRANSPORTS", "Links", "Reduced"]
+__all__ = [
+    "OPERATIONS", "TRANSPORTS", "Links", "Reduced", "exchange_act", "kind_of", "loop_act", "reset_act", "value_act",
+]  # fmt: skip
 
 TRANSPORTS = ("host", "mpi", "nccl", "peer")
 
@@ -185,3 +193,44 @@ def _ways(device: Any, comm: Comm) -> tuple[str, ...]:
     if not NcclLink.missing():
         ways.append("nccl")
     return tuple(ways) if why_no_peers(device) else (*ways, "peer")
+
+
+_SHOWN = 4
+"""Components of a value that are shown."""
+
+
+def loop_act(bound: Any) -> bytes:
+    """Return a loop in words: its set, its arguments with types and shapes, its constants, its kernel."""
+    pairs = zip(bound.kernel.parameters, bound.arguments, strict=True)
+    arguments = ", ".join(f"{parameter.access.name} {_argument(arg)}" for parameter, arg in pairs)
+    constants = "".join(f", {name}={value!r}" for name, value in bound.constants.items())
+    kernel = f"{bound.kernel.name} {bound.lowered.digest[:8]}"
+    return f"loop {bound.name} over {bound.over.name} ({arguments}{constants}; kernel {kernel})".encode()
+
+
+def kind_of(data: Any) -> str:
+    """Return name, type and components of values."""
+    return f"{data.name} {data.scalar.name}{list(data.shape) if data.shape else ''}"
+
+
+def _argument(argument: Any) -> str:
+    if argument.map is None:
+        return kind_of(argument.data)
+    leg = f"[{argument.leg}]" if argument.leg >= 0 else f" of {argument.map.legs} legs"
+    return f"{kind_of(argument.data)} through {argument.map.name}{leg}"
+
+
+def reset_act(target: Any, value: float) -> bytes:
+    """Return a reset in words."""
+    return f"reset of {kind_of(target)} to {value!r}".encode()
+
+
+def value_act(array: npt.NDArray[Any]) -> bytes:
+    """Return a value in words, a long one by its digest."""
+    return repr(array.tolist()).encode() if array.size <= _SHOWN else b"%08x" % crc32(array.tobytes())
+
+
+def exchange_act(dats: Iterable[Any], masked: Iterable[Any], back: Iterable[Any]) -> bytes:
+    """Return an exchange in words: dats of which all, some numbers, or some numbers back travel."""
+    parts = [*map(kind_of, dats), *(f"numbers of {kind_of(d)}" for d in masked), *(f"{kind_of(d)} back" for d in back)]
+    return f"the first exchange of {', '.join(parts)}".encode()

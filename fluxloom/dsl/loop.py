@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.codegen.wrapper import rows_abreast
@@ -16,25 +15,21 @@ from fluxloom.core.access import Access
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
-from fluxloom.dsl.acts import loop_act
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.grouping import require_lanes
-from fluxloom.dsl.identity import unique
+from fluxloom.dsl.grouping import components, require_lanes, require_pairs, require_sites, require_stage, why_whole
+from fluxloom.dsl.links import loop_act
 from fluxloom.dsl.maps import Argument
-from fluxloom.dsl.pairing import require_pairs, require_sites, require_stage
-from fluxloom.dsl.plan import Plan, build_plan
+from fluxloom.dsl.plan import Plan, Span, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.ranked import OneTask
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.spans import Span
-from fluxloom.dsl.split import components, why_whole
-from fluxloom.dsl.tasks import can_begin_anywhere, loop_task
-from fluxloom.dsl.traffic import Traffic
+from fluxloom.dsl.tasks import Traffic, can_begin_anywhere, loop_task
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.record_fields import RecordProblem, difference, run_time_fields
 

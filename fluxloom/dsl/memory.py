@@ -10,7 +10,7 @@ so in one line each:
     attributes with dats that every step overwrites before it reads them, across chains, such as the vectors of a Krylov
     space, or that what is remembered makes again;
 ``keeps = ("made_of",)``
-    dats that are part of the state though no loop reads them;
+    dats and globals that are part of the state though no loop reads them;
 ``restored()``
     is called when all values are there again;
 ``monitor = True``
@@ -34,8 +34,7 @@ from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.memory_values import decoded, encoded
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import State, StateFile
@@ -108,6 +107,8 @@ class Memory:
         tables: dict[str, npt.NDArray[Any]] = {}
         for path, holder in found.holders.items():
             for name in _names(holder, "remembers"):
+                from fluxloom.dsl.memory_values import encoded
+
                 key = f"{path}.{name}"
                 numbers[key] = encoded(getattr(holder, name), key, tables)
         needed, changed = self._needed(found)
@@ -121,7 +122,8 @@ class Memory:
                     id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, _NEW))
                 )
             },
-            {key: item for key, item in found.globals.items() if id(item) in needed}, numbers, tables,
+            {key: item for key, item in found.globals.items() if id(item) in needed or id(item) in found.kept},
+            numbers, tables,
         )  # fmt: skip
 
     def monitors(self) -> list[str]:
@@ -215,6 +217,8 @@ class Memory:
         """Give a holder back what it remembers."""
         holder = found.holders[path]
         for name in _names(holder, "remembers"):
+            from fluxloom.dsl.memory_values import decoded
+
             key = f"{path}.{name}"
             if key not in file.numbers:
                 if monitor := found.monitor_of(key):

@@ -18,9 +18,8 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.device.base import Call, Enqueued, Sequencer
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.halo_places import places_of_numbers
 from fluxloom.dsl.halo_reads import HaloMask
-from fluxloom.dsl.identity import among, unique
+from fluxloom.dsl.plan import Span
 from fluxloom.dsl.reductions import (
     combine_ranks,
     note_waiting,
@@ -28,11 +27,19 @@ from fluxloom.dsl.reductions import (
     open_partial,
     require_totals,
 )
-from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.spans import Span
-from fluxloom.dsl.stages import Numbered, aside, order
-from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.task import Task, counted, exchange_places, last_of, next_access
+from fluxloom.dsl.runtime import Runtime, among, unique
+from fluxloom.dsl.task import (
+    Numbered,
+    Reset,
+    Task,
+    aside,
+    counted,
+    exchange_places,
+    last_of,
+    next_access,
+    order,
+    places_of_numbers,
+)
 
 if TYPE_CHECKING:
     from fluxloom.dsl.exchange import Exchange

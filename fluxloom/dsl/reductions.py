@@ -1,5 +1,6 @@
-"""Globals on several ranks: each rank reduces its own elements; the ranks' results meet when somebody wants them.
+"""Sums and extremes over ranks.
 
+Of a global each rank reduces its own elements; the ranks' results meet when somebody wants them.
 Between the two a global *waits*: of a sum, rank 0 holds what there was before and what it added, the others what
 they added; of a minimum or maximum, every rank its own.
 """
@@ -10,12 +11,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.dsl.identity import among
 from fluxloom.dsl.links import OPERATIONS, Reduced
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.runtime import Runtime, among
 
 __all__ = [
     "combine_ranks",
@@ -26,6 +27,7 @@ __all__ = [
     "open_partial",
     "require_total",
     "require_totals",
+    "total_of_ranks",
 ]
 
 
@@ -122,3 +124,24 @@ def combine_ranks(context: Runtime, targets: Sequence[tuple[Reduced, Access]]) -
 
 def _flat(target: Reduced) -> np.ndarray:
     return target.buffer.host().view(target.scalar.numpy)[: target.dim]
+
+
+def total_of_ranks(
+    context: Runtime, mine: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the sum over all ranks; in a context with ``deterministic="global"`` one that does not depend on them.
+
+    Collective.
+
+    Parameters
+    ----------
+    mine : (k,)
+        The sum of this rank.
+    rows : (n, k)
+        What it is the sum of.
+    """
+    if context.schedule.deterministic != "global":
+        return context.comm.reduce(mine, "sum")
+    from fluxloom.comm.exact_sums import exact_total
+
+    return exact_total(context.comm, rows)

@@ -11,18 +11,15 @@ from fluxloom.device.base import Buffer, Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.fused_groups import FusedGroups
+from fluxloom.dsl.fused_groups import Arrangement, FusedGroups, GroupBuffers, Placement
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
-from fluxloom.dsl.plan import Plan, build_plan
+from fluxloom.dsl.plan import Plan, Span, build_plan, limits_of
 from fluxloom.dsl.ranked import fresh_after, sequence
-from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
-from fluxloom.dsl.spans import Span, limits_of
-from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.task import Task
+from fluxloom.dsl.runtime import unique
+from fluxloom.dsl.task import Reset, Task
 from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
 
 __all__ = ["FusedReplay"]

@@ -8,13 +8,13 @@ from itertools import product
 
 from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
-from fluxloom.core.layout import Blocked, SoA
+from fluxloom.core.dtypes import Blocked, SoA
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import BoundArgument, EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.kernel.touched import touched_components
+from fluxloom.kernel.analysis import touched_components
 
 __all__ = ["LoopReport", "Moved", "layouts", "moved", "useful_bytes", "vectorised"]
 

@@ -1,28 +1,70 @@
-"""What data and loops share: one device, its precision, its plans. Nothing in the package is global."""
+"""What data and loops share: one device, its precision, its plans. Nothing in the package is global.
+
+What belongs to a set is kept with it, and goes with it: dats, globals and loops compare by nothing but identity.
+"""
 
 from __future__ import annotations
 
 import os
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CommError, DeviceUnavailable, OutOfMemory, did_you_mean
-from fluxloom.core.registry import Registry
+from fluxloom.core.registry import Registry, load_object
 from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.reference import ReferenceDevice
-from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.links import TRANSPORTS, Links, Reduced
-from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.schedule import Schedule
 
-__all__ = ["Runtime", "device_registry", "open_device"]
+if TYPE_CHECKING:
+    from fluxloom.dsl.observe import Observer
+
+__all__ = ["Plans", "Runtime", "among", "device_registry", "open_device", "unique"]
+
+Made = TypeVar("Made")
+
+
+class Keeper(Protocol):
+    """What plans can be kept with: a set."""
+
+    plans: dict[Hashable, Any]
+
+
+class Plans(dict[Hashable, Any]):
+    """What is made once a context, by its key; what is made once a set is in the dictionary that `of` returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sets: WeakSet[Keeper] = WeakSet()
+
+    def of(self, over: Keeper) -> dict[Hashable, Any]:
+        """Return what is kept with a set: plans hold the maps that lead from it, which are freed when it is."""
+        self._sets.add(over)
+        return over.plans
+
+    def once(self, over: Keeper, key: Hashable, make: Callable[[], Made], *held: object) -> Made:
+        """Return what is kept with a set by its key, made if it is not there yet; ``held`` lives as long."""
+        known = self.of(over)
+        if key not in known:
+            known[key] = (make(), held)
+        return known[key][0]
+
+    def known(self) -> set[Hashable]:
+        """Return the keys of all that is kept."""
+        return {*self, *(key for over in self._sets for key in over.plans)}
+
+    def forget(self, known: Collection[Hashable]) -> None:
+        """Drop what has other keys."""
+        for kept in (self, *(over.plans for over in self._sets)):
+            for key in [key for key in kept if key not in known]:
+                del kept[key]
 
 
 _TAGS = 32768
@@ -38,7 +80,7 @@ def device_registry() -> Registry[Any]:
     registry.register("cpu", lambda threads, _choice: CpuDevice(threads))
     registry.register("cuda", lambda _threads, choice: _cuda(choice))
     registry.register("opencl", lambda _threads, choice: _opencl(choice))
-    registry.register("reference", lambda _threads, _choice: ReferenceDevice())
+    registry.register("reference", lambda _threads, _choice: load_object("fluxloom.device.reference:ReferenceDevice")())
     return registry
 
 
@@ -213,3 +255,16 @@ class Runtime(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.device.name}, threads={self.threads})"
+
+
+T = TypeVar("T")
+
+
+def among(item: object, items: Iterable[object]) -> bool:
+    """Return whether this very object is one of ``items``."""
+    return any(item is other for other in items)
+
+
+def unique(items: Iterable[T]) -> list[T]:
+    """Return every object once, in order of first appearance."""
+    return list({id(item): item for item in items}.values())

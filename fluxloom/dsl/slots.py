@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.incoming import integers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.identity import unique
+from fluxloom.dsl.runtime import unique
 
 __all__ = ["Snapshot"]
 

@@ -1,4 +1,6 @@
-"""Writes through a stencil: allowed where no two elements can meet, which the kernel itself proves.
+"""What must hold of writes through a stencil, and of loops over subsets whose members may change.
+
+Writes through a stencil are allowed where no two elements can meet, which the kernel itself proves.
 
 Leg ``k`` of a stencil on a lattice whose ends are joined leads each element to another one. If a kernel reaches every
 component of an argument through one leg only, then each place of the dat (element and component) is read and written
@@ -15,13 +17,14 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl.maps import BoundArgument, OffsetMap, TableMap
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.maps import BoundArgument, EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.graph import is_injective
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import LoweredKernel
 
-__all__ = ["check_stencil_writes", "parts_ways", "spreads"]
+__all__ = ["check_changing", "check_stencil_writes", "parts_ways", "spreads"]
 
 
 def spreads(arg: BoundArgument) -> bool:
@@ -82,7 +85,7 @@ def _check_lattice(where: str, over: Set) -> None:
     """Check that every leg leads each element to one of its own; a lattice without ghosts is joined where one leads.
 
     On several ranks a leg may lead to the copy of another rank's element: what is written there goes back to that rank
-    (`fluxloom.dsl.halo_returns`).
+    (`fluxloom.dsl.tasks`).
     """
     grid = over.parent
     assert isinstance(grid, Grid)
@@ -124,4 +127,37 @@ def _check_mirror(where: str, arg: BoundArgument, legs: dict[tuple[int, ...], li
             raise LoopError(
                 f"{where} is written, and the legs of components {c} and {back}, which change places at ends, do not "
                 "lead opposite ways along the last axis: elements would meet"
+            )
+
+
+def check_changing(name: str, over: Set, arguments: Sequence[BoundArgument]) -> None:
+    """Check that no plan of a loop depends on the members of its subset.
+
+    Writes and reductions through tables and slots need plans, or a proof, made for given members; of stencils and of
+    an element's own values the proof holds for any.
+
+    Raises
+    ------
+    LoopError
+        If the members may change and an argument needs to know them.
+    """
+    if over.most is None:
+        return
+    written = [a.data for a in arguments if a.access.writes and isinstance(a.data, Dat)]
+    advice = "declare the subset without capacity"
+    for arg in arguments:
+        if arg.map is None or isinstance(arg.map, OffsetMap):
+            continue
+        where = f"{name}: argument {arg.name!r}"
+        if isinstance(arg.map, RaggedMap | EntriesMap):
+            raise LoopError(f"{where} goes through a ragged map, and the members of {over} may change; {advice}")
+        if arg.access is not Access.READ:
+            raise LoopError(
+                f"{where} is {arg.access.value} through {arg.map.name!r}, and the members of {over} may change: "
+                f"that needs a plan made for them; {advice}"
+            )
+        if any(arg.data is data for data in written):
+            raise LoopError(
+                f"{where} reads {arg.data.name!r}, which the loop writes, and the members of {over} may change; write "
+                f"another dat, or {advice}"
             )

@@ -1,18 +1,37 @@
-"""Tasks: loops or fused groups as parts of a sequence on several ranks, and where halos are exchanged between them."""
+"""Parts of a sequence on several ranks: loops or fused groups, other steps, and messages between them.
+
+What needs no message runs while messages travel.
+
+The life of a dat's halo in a sequence is cut into stretches, which end with a task that changes the dat. If it is known
+of every task of a stretch number by number what it reads, messages bring that alone: a few numbers before the first
+task that wants such, and those beside a side before the first task that wants these, so that what is written in private
+before it needs no messages, and its interior runs while they travel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.access import Access
-from fluxloom.device.base import Buffer, Call
+from fluxloom.device.base import Buffer, Call, Enqueued
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.halo_reads import HaloMask, HaloReads, SlotReads
-from fluxloom.dsl.identity import among
-from fluxloom.dsl.spans import Limits, Span
+from fluxloom.dsl.incoming import incoming
+from fluxloom.dsl.plan import Limits, Span
+from fluxloom.dsl.runtime import Runtime, among, unique
 
-__all__ = ["Task", "counted", "exchange_places", "last_of", "next_access"]
+if TYPE_CHECKING:
+    from fluxloom.dsl.exchange import Exchange
+
+__all__ = [
+    "Numbered", "Reset", "Served", "Task", "aside", "counted", "exchange_places", "last_of", "next_access", "order",
+    "places_of_numbers",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +102,7 @@ def exchange_places(
     current
         Dats whose halo is known to be current at the beginning.
     served
-        Task numbers and ids of dats: what other messages bring (`fluxloom.dsl.halo_places`).
+        Task numbers and ids of dats: what other messages bring (`fluxloom.dsl.task`).
 
     Notes
     -----
@@ -144,3 +163,142 @@ def next_access(tasks: Sequence[Task], target: Global) -> Access | None:
             if other is target:
                 return access
     return None
+
+
+Served = set[tuple[int, int]]
+"""Task numbers and ids of dats: who is served by messages of single numbers."""
+
+
+def places_of_numbers(
+    tasks: Sequence[Task], current: Sequence[Dat], transient: Sequence[Dat] = ()
+) -> tuple[list[list[HaloMask]], Served]:
+    """Return the messages of single numbers before each task, and which needs of tasks they serve.
+
+    Parameters
+    ----------
+    current
+        Dats whose halo is current at the beginning, and all through.
+    transient
+        Dats whose values nobody reads after the tasks.
+    """
+    places: list[list[HaloMask]] = [[] for _ in tasks]
+    served: Served = set()
+    for dat in unique(r.dat for task in tasks for r in task.halo_reads):
+        if among(dat, current) or any(among(dat, pair) for task in tasks for pair in task.copies):
+            continue
+        for stretch in _stretches(tasks, dat):
+            found = _serve(tasks, stretch, dat, among(dat, transient))
+            if found is None:
+                continue
+            for number, mask in found:
+                places[number].append(mask)
+            served |= {(k, id(dat)) for k in stretch}
+    return places, served
+
+
+def _changes(task: Task, dat: Dat) -> bool:
+    """Whether other ranks' copies of a dat are no longer current after a task."""
+    return among(dat, task.written) and not among(dat, task.kept)
+
+
+def _stretches(tasks: Sequence[Task], dat: Dat) -> Iterator[range]:
+    begin = 0
+    for k, task in enumerate(tasks):
+        if _changes(task, dat):
+            yield range(begin, k + 1)
+            begin = k + 1
+    if begin < len(tasks):
+        yield range(begin, len(tasks))
+
+
+def _serve(
+    tasks: Sequence[Task], stretch: range, dat: Dat, transient: bool
+) -> list[tuple[int, HaloMask]] | None:
+    """Return the messages of a stretch and before which tasks they are sent; None if elements have to be sent."""
+    private: dict[int, list[SlotReads]] = {k: [s for d, s in tasks[k].private if d is dat] for k in stretch}
+    reads: dict[int, HaloReads] = {}
+    for k in stretch:
+        if not among(dat, tasks[k].needs):
+            continue
+        known = next((r for r in tasks[k].halo_reads if r.dat is dat), None)
+        if known is None:
+            return None
+        if known.reads:
+            reads[k] = known
+    wide = [k for k in reads if not reads[k].few]
+    kept = any(private.values())
+    if not reads or not (kept or all(r.sparse for r in reads.values())):
+        return None
+    if (kept or not wide) and not transient and not _changes(tasks[stretch[-1]], dat):
+        return None  # who comes later may want more, or what was written in private: the halo has to be current then
+    first = wide[0] if wide else stretch.stop
+    out = []
+    for group in ([k for k in reads if k < first], [k for k in reads if k >= first]):
+        if group:
+            before = tuple(s for k in stretch if k < group[0] for s in private[k])
+            out.append((group[0], HaloMask(dat, tuple(r for k in group for r in reads[k].reads), before)))
+    return out
+
+
+Numbered = tuple[int, "Exchange"]
+"""An exchange, and the number under which its items are counted."""
+
+Items = tuple[list[Call | Enqueued], int]
+
+
+def order(limits: Limits, overlaps: bool, there: Numbered | None, back: Numbered | None) -> list[list[Span] | Items]:
+    """Return the order of the spans of a task and of the items of its exchanges, each of these with its number.
+
+    Parameters
+    ----------
+    overlaps
+        Whether its interior runs while messages travel.
+    there
+        Brings what the task needs: its ends wait for it.
+    back
+        Carries what the task leaves to other ranks: it waits for the ends. With both, half of the interior runs while
+        each of them travels. Nothing that the interior meets is in either message.
+    """
+    send, receive, mine = ([], [], -1) if there is None else (there[1].before(), there[1].after(), there[0])
+    give, take, other = ([], [], -1) if back is None else (back[1].before(), back[1].after(), back[0])
+    if not overlaps:
+        return [([*send, *receive], mine), [limits.whole], ([*give, *take], other)]
+    first, second = limits.halves
+    if there is None or back is None:
+        first, second = (limits.interior, Span(0, 0)) if back is None else (Span(0, 0), limits.interior)
+    found = [(send, mine), [first], (receive, mine), limits.rest, (give, other), [second], (take, other)]
+    return [[s for s in stage if len(s)] if isinstance(stage, list) else stage for stage in found]
+
+
+def aside(exchange: Numbered | None) -> Items:
+    """Return the items of an exchange that run beside the main queue, without fork and join, and its number."""
+    if exchange is None:
+        return [], -1
+    number, found = exchange
+    assert found.apart is not None
+    return [*found.packs(), found.apart.send, *found.apart.receive, *found.unpacks()], number
+
+
+class Reset:
+    """Sets a global to a value: in a chain, a reduction starts anew at every call."""
+
+    def __init__(self, target: Global, value: float = 0.0) -> None:
+        incoming(value, target.scalar, f"global {target.name!r}")
+        self.target, self.value = target, value
+        self.context: Runtime = target.context
+
+    def __call__(self) -> None:
+        """Set the value now."""
+        self.target.value = np.full(self.target.shape, self.value)
+
+    def block(self, value: float | None = None) -> npt.NDArray[np.int64]:
+        """Return the argument block of the native form: address, components, bytes of one, its bits.
+
+        ``value`` is another one than that of the reset.
+        """
+        words = np.zeros(4, dtype=np.int64)
+        size = self.target.scalar.size
+        words[:3] = self.target.buffer.address, self.target.dim, size
+        bits = np.array([self.value if value is None else value], dtype=self.target.scalar.numpy).tobytes()
+        words[3:].view(np.uint8)[:size] = np.frombuffer(bits, dtype=np.uint8)
+        return words

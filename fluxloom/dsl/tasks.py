@@ -1,8 +1,16 @@
-"""Loops as tasks of a sequence: their positions and limits, what they need of other ranks, their calls."""
+"""Loops as tasks of a sequence: their positions and limits, what they need of other ranks, their calls.
+
+Numbers that they write among copies of other ranks go back to these; values move between host and device where the two
+have memories of their own.
+
+A loop that writes through a stencil (`fluxloom.dsl.stencil_writes`) changes numbers of elements that other ranks own,
+in its copies of them. Each such number is met by one element of all ranks: nobody else changes it, nor does its owner.
+So a message brings it there afterwards, as one that brings copies up to date, but with the two sides changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -12,24 +20,51 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import Entry
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
-from fluxloom.device.base import Buffer, Call, Device, Program
+from fluxloom.device.base import Buffer, Call, Device, Program, RemoteBuffer, Where
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.halo_reads import halo_reads, private_slots
-from fluxloom.dsl.halo_returns import all_written, halo_returns
-from fluxloom.dsl.identity import unique
+from fluxloom.dsl.halo_reads import HaloMask, Reads, SlotReads, halo_reads, private_slots, through_stencil
 from fluxloom.dsl.maps import BoundArgument, OffsetMap
-from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.plan import Limits, Plan, Span, limits_of
 from fluxloom.dsl.races import RaceInfo
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.runtime import Runtime, unique
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.spans import Limits, Span, limits_of
-from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.task import Task
+from fluxloom.dsl.task import Reset, Task
 
-__all__ = ["PlannedLoop", "can_begin_anywhere", "gather_limits", "halo_needs", "loop_task", "reset_task"]
+__all__ = [
+    "PlannedLoop", "Traffic", "all_written", "can_begin_anywhere", "gather_limits", "halo_needs", "halo_returns",
+    "loop_task", "reset_task",
+]  # fmt: skip
+
+
+def halo_returns(bound: Bound) -> list[HaloMask]:
+    """Return which numbers of dats a loop leaves among copies of other ranks' elements, to go back to these ranks."""
+    found = []
+    for argument in bound.arguments:
+        dat = argument.data
+        if not isinstance(dat, Dat) or not dat.set.shared or argument.access not in (Access.WRITE, Access.RW):
+            continue
+        reads: Reads | None = None
+        if isinstance(argument.map, OffsetMap):
+            reads = through_stencil(bound, argument)
+            assert reads is not None, "check_stencil_writes wants legs and components to be known"
+        elif isinstance(argument.map, SlotMap) and argument.map.returned and argument.map.away:
+            reads = SlotReads(argument.map)
+        if reads is not None:
+            found.append(HaloMask(dat, (reads,)))
+    return found
+
+
+def all_written(bound: Bound, argument: BoundArgument) -> bool:
+    """Whether all numbers that go back have been written by then, so that the copies need not be current before.
+
+    Through a stencil a ``Write`` leaves nothing out (`fluxloom.kernel.lowering`), but for the elements of a subset that
+    it does not visit, where nobody knows these beforehand.
+    """
+    return isinstance(argument.map, OffsetMap) and argument.access is Access.WRITE and bound.over.most is None
+
 
 _BY_POSITION = ("direct", "serial", "atomic", "gather")
 _APART = ("direct", "atomic", "gather")
@@ -195,3 +230,35 @@ def task_globals(loops: Sequence[PlannedLoop]) -> tuple[list[Global], list[tuple
     reads = [g for loop in loops for g, _ in loop.bound.globals(reads=True)]
     reduces = {id(g): (g, a) for loop in loops for g, a in loop.bound.globals(reads=False)}
     return unique(reads), list(reduces.values())
+
+
+class Traffic:
+    """Keeps host and device copies of what some loops use in step.
+
+    Before the loops run, what the host has changed is sent; afterwards what they wrote is newer on the
+    device. Nothing comes back until the host asks for it.
+    """
+
+    def __init__(self, loops: Iterable[PlannedLoop], more: Iterable[Dat | Global] = ()) -> None:
+        loops = list(loops)
+        self._used: list[Dat | Global] = unique([a.data for loop in loops for a in loop.bound.arguments] + list(more))
+        self._members: list[Subset] = unique(
+            loop.over for loop in loops if isinstance(loop.over, Subset) and loop.over.most is not None
+        )
+        self._written: list[Dat | Global] = unique([data for loop in loops for data in loop.written] + list(more))
+
+    def before(self) -> None:
+        """Send what the host has changed."""
+        for data in self._used:
+            if data.buffer.where is Where.HOST:
+                data.buffer.device()
+        for over in self._members:
+            if over.members.where is Where.HOST:
+                over.members.device()
+
+    def after(self) -> None:
+        """Note what the device has changed."""
+        for data in self._written:
+            buffer = data.buffer
+            if isinstance(buffer, RemoteBuffer):
+                buffer.written()

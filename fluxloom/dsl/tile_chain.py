@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import Group, Member
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.core.access import Access
-from fluxloom.core.layout import Blocked
+from fluxloom.core.dtypes import Blocked
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.facts import ends_zero
-from fluxloom.dsl.identity import among, unique
+from fluxloom.dsl.fusion import ends_zero
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import BoundArgument, TableMap
+from fluxloom.dsl.runtime import among, unique
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.graph import inverse_map
 from fluxloom.graph.chain_tiles import ChainArg, ChainMap, ChainPass, ChainStep
 from fluxloom.kernel import ir

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.codegen.tiled import TileDat, TiledUnit, TilePass, generate_tiled
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.device.base import Buffer, Call, Launch
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.identity import among
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.plain import may_contract
 from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.runtime import among
 from fluxloom.dsl.tile_chain import LoopPass, TiledForm
 from fluxloom.dsl.tile_owners import cache_bytes, executed, owned
 from fluxloom.graph.chain_tiles import TiledChainPlan, TileOwners, plan_tiles

@@ -16,7 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport, layouts
 from fluxloom.dsl.runtime import Runtime
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.dsl.tile_chain import TiledForm, why_not_tiled
 from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from
 from fluxloom.dsl.tile_run import TileCounters, TiledRun

@@ -14,9 +14,8 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.fusion import fuse
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.runtime import Runtime, unique
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.snapshot import Snapshot
 from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point

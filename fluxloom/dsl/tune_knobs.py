@@ -15,9 +15,8 @@ from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import TILES, choose_tile
-from fluxloom.dsl.grouping import choose_grouping, largest_block, ragged_maps, why_alone
+from fluxloom.dsl.grouping import choose_grouping, largest_block, ragged_maps, why_alone, why_single
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
 from fluxloom.dsl.tuning import gradable

@@ -10,21 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import WorkShape
-from fluxloom.codegen.sums import PART
+from fluxloom.codegen.reduce import PART
 from fluxloom.core.access import Access
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.contributions import SPARSE, contributions
 from fluxloom.dsl.cost import repeating_pays, require_global_order
-from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
+from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone, why_single, why_whole
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.pairing import why_single
-from fluxloom.dsl.plan import Array, Plan, coloured_elements, increments, rows_of
+from fluxloom.dsl.plan import Array, Plan, Span, coloured_elements, increments, rows_of
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.spans import Span
-from fluxloom.dsl.split import why_whole
 
 __all__ = [
     "BLOCK", "choose_work", "fused_plan", "gather_pays", "gather_plan", "restrict", "work_plan",

@@ -18,12 +18,10 @@ from fluxloom.fe.cell_dofs import DofRanges, cell_dofs, cell_points, edge_points
 from fluxloom.fe.elements import Lagrange
 from fluxloom.mesh.connectivity import Connectivity, connectivity
 from fluxloom.mesh.face_pairs import pair_keys
-from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
-from fluxloom.mesh.overlaps import require_no_overlaps
-from fluxloom.mesh.sound import require_sides, require_unfolded
-from fluxloom.mesh.surface import Surface, tell_unnamed
+from fluxloom.mesh.sound import require_no_hanging, require_sides, require_unfolded
+from fluxloom.mesh.surface import Surface, require_no_overlaps, tell_unnamed
 
 __all__ = ["Dofs", "lagrange_dofs"]
 

@@ -32,6 +32,7 @@ from fluxloom.kernel.intrinsics import abs, exp, log, max, min, sqrt, zeros
 __all__ = [
     "constrain",
     "continuity",
+    "continuity_terms",
     "convection",
     "correct",
     "energy",
@@ -257,6 +258,16 @@ def continuity(
         mean = 0.5 * (tau[j] + tau_own[0])
         total += through(edge[j], u[j], own, p[j], p_own[0], mean, slope[j], slope_own, d)
     b[0] = -free[0] * total
+
+
+@kernel
+def continuity_terms(edge: Read, u: Read, own: Read, free: Read, squares: Inc, *, d: Const[int]):
+    """Squares of the sums of the magnitudes of the terms by which the velocity is a part of continuity."""
+    total = 0.0
+    for j in range(len(edge)):
+        for a in range(d):
+            total += 0.5 * abs(edge[j][1 + d * d + a]) * (abs(u[j][a]) + abs(own[a]))
+    squares[0] += free[0] * total * total
 
 
 @kernel

@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.dtypes import Layout, SoA
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.maps import RaggedMap, entries_of
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set

@@ -19,8 +19,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.sets import Set
 from fluxloom.fe.patch_points import PatchPoints
 from fluxloom.mesh.bind import Mesh
-from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
+from fluxloom.mesh.distribute import Partition, distribute_mesh
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource
+from fluxloom.mesh.mesh_part import MeshPart
 from fluxloom.mesh.slices import MeshSlice, as_slice
 
 __all__ = ["POINT_MAPS", "SIMPLEX", "PointMesh", "PointPatch", "point_mesh"]

@@ -23,8 +23,8 @@ from typing import Literal
 
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fe.diffusion import DiffusionForm, Diffusivity

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -20,20 +20,21 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil_surface import AirfoilSurface
-from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
-from fluxloom.flows.gas_watch import airfoil_watch
+from fluxloom.flows.gas_fields import airfoil_watch
+from fluxloom.flows.volumes import usual_context
 from fluxloom.fv.gas_dynamics import total_pressure_ratio
+from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.mesh.once import Once
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.airfoil import Airfoil as Solver
 from fluxloom.solvers.airfoil import AirfoilConstants, primitive, shape
 from fluxloom.solvers.airfoil_forces import PATCH
@@ -193,7 +194,8 @@ class Airfoil(Flow):
     def fields(self) -> Fields:
         """Return density, velocity, pressure, energy and Mach number in the owned cells.
 
-        Derived ones are its velocity by components and magnitude, and pressures over those of the free stream.
+        Derived ones are its velocity by components and magnitude, what its gradient says, and pressures over those of
+        the free stream.
         """
         found, gas, far = cache(self.solver.fields), self.constants, 1.0
         dynamic = 0.5 * gas.gamma * far * gas.mach**2
@@ -212,23 +214,34 @@ class Airfoil(Flow):
             name: Quantity("", text, lambda name=name: found()[name], 2 if name == "velocity" else 1)
             for name, text in names.items()
         }
-        derived = velocity_quantities(velocity, 2, "") | speed_quantity(velocity, "") | {
+        gradient = cache(lambda: self._gradient.now())
+        turning = curl_quantities(lambda: curl(gradient()), 2, "") | gradient_quantities(gradient, "")
+        derived = velocity_quantities(velocity, 2, "") | speed_quantity(velocity, "") | turning | {
             "total_pressure": Quantity("", "pressure of the gas at rest", total),
             "cp": Quantity("", "pressure coefficient", lambda: (found()["pressure"] - far) / dynamic),
         }  # fmt: skip
         return Fields(quantities, derived)
 
-    def averaged(self) -> Averaged:
-        """Return density, velocity and pressure."""
+    @Once
+    def _gradient(self) -> PlaneGradient:
+        where, w, fill = self._primitive()
+        return PlaneGradient(self.context, self.solver.e2c, where, w, [fill], first=1)
+
+    def _primitive(self) -> tuple[Dat, Dat, Loop]:
+        """Return centres and areas of cells, a dat for density, velocity and pressure, and the loop that fills it."""
         solver, kind = self.solver, "float32" if self.context.device.refuses_double else "float64"
         w = self.context.dat(solver.cells, name="primitive", shape=(4,), dtype=kind)
         where = self.context.dat(solver.cells, name="where", shape=(3,), dtype=kind)
         Loop(shape, solver.cells, solver.x[solver.c2n], where)()
-        fill = Loop(primitive, solver.cells, solver.q, w, gm1=self.constants.gamma - 1.0)
+        return where, w, Loop(primitive, solver.cells, solver.q, w, gm1=self.constants.gamma - 1.0)
+
+    def averaged(self) -> Averaged:
+        """Return density, velocity and pressure."""
+        solver, (where, w, fill) = self.solver, self._primitive()
         values = [AveragedValue("density", w, 0), AveragedValue("pressure", w, 3)]
         return Averaged(
             solver.cells, values, Dat.read, lambda: where.read()[:, :2], lambda: where.read()[:, 2], w,
-            COMPONENTS[:2], first=1, before=[fill], dtype=kind,
+            COMPONENTS[:2], first=1, before=[fill], dtype=w.scalar.numpy,
         )  # fmt: skip
 
     def summary(self, until: Until) -> Sequence[tuple[str, str]]:

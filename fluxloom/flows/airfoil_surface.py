@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.airfoil import Airfoil
 from fluxloom.solvers.airfoil_forces import PATCH, AirfoilForces

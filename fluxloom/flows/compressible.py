@@ -22,42 +22,35 @@ from fluxloom.flows.compressible_given import Start, check_symmetry, start_state
 from fluxloom.flows.compressible_slow import warn_of_slow_flow
 from fluxloom.flows.compressible_steps import Explicit, steps_of
 from fluxloom.flows.compressible_surface import CompressibleSurface
-from fluxloom.flows.conserved_start import conserving, state_names
-from fluxloom.flows.domain import MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
-from fluxloom.flows.gas_fields import gas_quantities
-from fluxloom.flows.gas_watch import compressible_watch
-from fluxloom.flows.given import chosen
-from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.flows.gas_fields import compressible_watch, gas_quantities
+from fluxloom.flows.volumes import FlowDomain, MeshLike, flow_volumes, usual_context
 from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.limiters import Limiter
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.stall import Stall
-from fluxloom.run.start import Start as OtherResult
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.compressible import CompressibleFlow, Source
 from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_values import owned_numbers
 
 if TYPE_CHECKING:
     from fluxloom.fv.node_slopes import NodeSlopes
+    from fluxloom.run.start import Start as OtherResult
+    from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
@@ -176,6 +169,8 @@ class Compressible(Flow):
         are made those of the result, see `fluxloom.flows.conserved_start`. A variable of turbulence that the result has
         not stays as it is.
         """
+        from fluxloom.flows.conserved_start import conserving, state_names
+
         solver, cv = self.solver, self.solver.volumes
         names, before = state_names(solver.dimension), solver.states()
         if start.held({"run.flow.solver.w": solver.w}, "mesh"):
@@ -355,10 +350,14 @@ class Compressible(Flow):
 
     @cached_property
     def _gradient(self) -> StateGradient:
+        from fluxloom.solvers.compressible_derived import StateGradient
+
         return StateGradient(self.solver)
 
     @cached_property
     def _eddy(self) -> EddyViscosity:
+        from fluxloom.solvers.compressible_derived import EddyViscosity
+
         return EddyViscosity(self.solver)
 
     def averaged(self) -> Averaged:
@@ -461,6 +460,8 @@ def _scheme(
     scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
 ) -> CompressibleScheme:
     """Return a scheme with what is given in place of its own."""
+    from fluxloom.flows.given import chosen
+
     found = chosen("scheme", scheme, CompressibleScheme)
     found = found if flux is None else replace(found, flux=flux)
     found = found if limiter is None else replace(found, limiter=limiter)

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import SurfaceForces
-from fluxloom.solvers.compressible_surface import patch_values
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.compressible_surface import SurfaceForces, patch_values
+from fluxloom.solvers.flow_spaces import place_in
 
 __all__ = ["CompressibleSurface"]
 

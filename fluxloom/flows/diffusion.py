@@ -9,7 +9,6 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths
@@ -18,15 +17,15 @@ from fluxloom.flows.given import check_value
 from fluxloom.flows.points import PointDomain
 from fluxloom.flows.scalar_surface import ScalarSurface
 from fluxloom.flows.transport import ScalarOnPoints
+from fluxloom.flows.volumes import MeshLike
 from fluxloom.fv.given import Given
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.rows import together
 from fluxloom.run.flow import HistoryPanel, Until
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.diffusion import Convective, DiffusionPatch
 from fluxloom.solvers.diffusion import Diffusion as Solver
 

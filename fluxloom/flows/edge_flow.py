@@ -17,7 +17,6 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.edge_flow_surface import EdgeFlowSurface
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
@@ -35,6 +34,7 @@ from fluxloom.flows.flow_watch import edge_flow_watch
 from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
+from fluxloom.flows.volumes import Domain, MeshLike, usual_context
 from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.fv.given import Given
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
@@ -43,13 +43,11 @@ from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_flow import EdgeFlow as Solver
 from fluxloom.solvers.edge_loops import Field

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.fv.incompressible_boundary import moving_walls
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
@@ -77,5 +78,8 @@ class EdgeFlowSurface:
                 away[np.isin(at, solver.mesh.patches[name].points)] = law.distance
         with np.errstate(divide="ignore"):
             columns["y_plus"] = away * np.sqrt(np.linalg.norm(tau, axis=1)) / nu
+        if moving := moving_walls(loops.boundaries, self.patches):
+            theirs = [solver.mesh.patches[name].points for name in moving]
+            columns["moves"] = np.isin(at, np.concatenate(theirs)).astype(np.float64)
         rows = rows_in_order(solver.context.comm, solver.mesh.numbers[at], np.stack(list(columns.values()), axis=1))
         return {} if solver.context.comm.rank else dict(zip(columns, rows.T, strict=True))

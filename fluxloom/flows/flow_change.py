@@ -8,7 +8,7 @@ from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 
 __all__ = ["Change"]

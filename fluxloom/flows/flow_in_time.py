@@ -11,9 +11,9 @@ from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until

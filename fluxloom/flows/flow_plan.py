@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.status import Status, Stop
 from fluxloom.run.fields import Quantity
 from fluxloom.run.flow import Picture
+
+if TYPE_CHECKING:
+    from fluxloom.linalg.status import Status, Stop
 
 __all__ = [
     "COMPONENTS", "StepLengths", "check_bounded", "check_start", "flow_pictures", "speed_quantity", "total_pressure",

@@ -16,9 +16,7 @@ from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.run.flow import Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.guard_rules import AtMost, Finite, Growth
-from fluxloom.run.watch import LOST, Numbers, Reduction, Rule, Watch
+from fluxloom.run.watch import LOST, AtMost, Finite, Growth, GuardLimits, Numbers, Reduction, Rule, Watch
 
 if TYPE_CHECKING:  # a case imports its own solver alone
     from fluxloom.solvers.diffusion import Diffusion

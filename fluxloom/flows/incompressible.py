@@ -15,7 +15,6 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.parts import Part
-from fluxloom.flows.domain import MeshLike, usual_context
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
@@ -31,7 +30,7 @@ from fluxloom.flows.flow_watch import incompressible_watch
 from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.flows.velocity_checks import check_velocities
-from fluxloom.flows.volumes import FlowDomain, flow_volumes
+from fluxloom.flows.volumes import FlowDomain, MeshLike, flow_volumes, usual_context
 from fluxloom.fv.eddy_viscosity import EddyViscosity
 from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Boundary
@@ -42,13 +41,11 @@ from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl, curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.flow_drive import MeanVelocity
 from fluxloom.solvers.flow_energy import EnergyBudget
 from fluxloom.solvers.flow_given import changing_patches

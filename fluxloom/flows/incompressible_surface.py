@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.fv.incompressible_boundary import moving_walls
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_patches import patch_numbers
 from fluxloom.solvers.flow_scalar import FlowScalar
+from fluxloom.solvers.flow_spaces import patch_numbers
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleSurface"]
@@ -79,6 +80,8 @@ class IncompressibleSurface:
         for name, scalar in solver.scalars.all.items():
             found |= {name: scalar.theta.read()[here, 0], f"{name}_flux": -self._entering(scalar, here) / area}
             found[f"{name}_diffusivity"] = np.full(area.size, scalar.scalar.diffusivity)
+        if moving := moving_walls(solver.boundaries, self.patches):
+            found["moves"] = np.isin(numbers, patch_numbers(solver, moving)).astype(np.float64)
         order = cv.shared.elements.numbers[here]
         rows = rows_in_order(solver.context.comm, order, np.stack(list(found.values()), axis=1))
         return {} if solver.context.comm.rank else dict(zip(found, rows.T, strict=True))

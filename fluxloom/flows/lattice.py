@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cache, cached_property
 from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import Divergence, SolverError
+from fluxloom.core.errors import Divergence, SolverError, did_you_mean
 from fluxloom.core.status import Goal
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.domain import usual_context
-from fluxloom.flows.flow_plan import COMPONENTS
+from fluxloom.dsl.runtime import unique
+from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, total_pressure, velocity_quantities
 from fluxloom.flows.lattice_bodies import Body, solid_bodies
-from fluxloom.flows.lattice_fields import LatticeFields, look_at
+from fluxloom.flows.lattice_fields import gradient_of, look_at
 from fluxloom.flows.lattice_force import Acceleration
-from fluxloom.flows.lattice_frames import LatticeFrames, LayerPicture, PlanePicture
 from fluxloom.flows.lattice_immersed import Immersion, immersed_boundary
 from fluxloom.flows.lattice_means import averaged_of
 from fluxloom.flows.lattice_numerics import Numerics
 from fluxloom.flows.lattice_particles import Particles
+from fluxloom.flows.lattice_pictures import FILMED, LatticeFrames, LayerPicture, PlanePicture, draw_fields
 from fluxloom.flows.lattice_places import BodyPlaces
 from fluxloom.flows.lattice_points import LatticePoints
 from fluxloom.flows.lattice_ranks import Pieces
 from fluxloom.flows.lattice_rates import Rate, bound_row, bytes_of_step
-from fluxloom.flows.lattice_results import draw_fields
 from fluxloom.flows.lattice_sides import Given, NoSlip, Side, Slip
 from fluxloom.flows.lattice_snapshots import Beside
 from fluxloom.flows.lattice_start import Start
@@ -42,19 +40,19 @@ from fluxloom.flows.lattice_surface import LatticeSurface
 from fluxloom.flows.lattice_units import FASTEST, SOUND, Units
 from fluxloom.flows.lattice_watch import lattice_watch
 from fluxloom.flows.naming import named
+from fluxloom.flows.volumes import usual_context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Until
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start as OtherResult
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_checks import check_collision
 from fluxloom.solvers.probe_records import Outside
@@ -64,7 +62,6 @@ __all__ = ["Lattice"]
 Array = npt.NDArray[np.float64]
 
 _CLOSE = 1e-9
-_FRAMES = ("speed", "vorticity")
 
 
 class Lattice(Flow):
@@ -155,6 +152,11 @@ class Lattice(Flow):
         """Names of the sides that have a condition, and of the bodies."""
         return [*self.solver.conditions.given, *(() if self.boundary is None else self.boundary.names)]
 
+    def check_forces(self, patches: Sequence[str]) -> None:
+        """Raise `SolverError` for a side that is no wall: the exchange of momentum is that of walls and bodies."""
+        for name in patches:
+            self._numbers.measure(name)
+
     def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> LatticeSurface:
         """Return walls and bodies as a surface. Collective."""
         return LatticeSurface(self.solver, self._numbers, self.units, patches, about)
@@ -170,16 +172,20 @@ class Lattice(Flow):
         return averaged_of(self.solver, self.units, self.pieces)
 
     def frames(self, field: str) -> LatticeFrames:
-        """Return pictures of ``"speed"`` or ``"vorticity"``, of a volume in the middle across z. Collective."""
-        if field not in _FRAMES:
-            raise SolverError(f"there are pictures of {' and '.join(_FRAMES)}, not of {field!r}")
-        units, turns, flat = self.units, field == "vorticity", self.dimension == 2
+        """Return pictures of speed, vorticity, pressure or a component of the velocity. Collective.
+
+        Those of a volume are of the layer in the middle across z.
+        """
+        known, flat = FILMED[: 3 + self.dimension], self.dimension == 2
+        if field not in known:
+            raise SolverError(f"no pictures of {field!r}{did_you_mean(field, known)} (there are: {', '.join(known)})")
         if flat:
-            picture = PlanePicture(self.solver, units, self.pieces, field, self.beside.snapshot)
+            picture = PlanePicture(self.solver, self.units, self.pieces, field, self.beside.snapshot)
         else:
-            picture = LayerPicture(self.solver, units, field)
-        largest = 4.0 * units.velocity / units.length if turns else 1.5 * units.velocity
-        return LatticeFrames(picture, self.beside, largest, signed=turns and flat)
+            picture = LayerPicture(self.solver, self.units, field)
+        most, signed = self.units.velocity, field != "speed" and (flat or field != "vorticity")
+        largest = {"vorticity": 4.0 * most / self.units.length, "p": most**2}.get(field, 1.5 * most)
+        return LatticeFrames(picture, self.beside, largest, signed=signed)
 
     def start_from(self, start: OtherResult) -> None:
         """Start from velocity and pressure of another result, in local equilibrium with them.
@@ -208,7 +214,7 @@ class Lattice(Flow):
         steps += steps % 2
         self._force.prepare(steps - 1)
         solver.initialise((1.0 + units.excess(found["p"])).reshape(shape), velocity.reshape(*shape, d))
-        solver.steps = steps
+        solver.steps, solver.conditions.sums = steps, {}  # as before a first step
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -356,26 +362,20 @@ class Lattice(Flow):
     def fields(self) -> Fields:
         """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each.
 
-        The populations are looked at once, when the first of them is asked for.
+        The populations are looked at once, when the first of them is asked for. Derived ones are what the gradient of
+        the velocity says, and the pressure of the fluid at rest.
         """
-        seen: list[LatticeFields] = []
-
-        def now() -> LatticeFields:
-            """Return the fields of now."""
-            if not seen:
-                seen.append(look_at(self.solver, self.units, self.pieces))
-            return seen[0]
-
-        quantities = {
-            name: Quantity("", f"velocity along {'xyz'[k]}", lambda k=k: now().velocity[..., k].ravel())
-            for k, name in enumerate(COMPONENTS[: self.units.dimension])
-        }
-        return Fields(quantities | {
-            "speed": Quantity("", "magnitude of the velocity", lambda: now().speed.ravel()),
-            "p": Quantity("", "pressure over that of density one, by the density", lambda: now().pressure.ravel()),
+        d, units, pieces = self.dimension, self.units, self.pieces
+        now = cache(lambda: look_at(self.solver, units, pieces))
+        velocity, pressure = (lambda: now().velocity.reshape(-1, d)), (lambda: now().pressure.ravel())
+        gradient = cache(lambda: gradient_of(now().velocity, units.dx, pieces))
+        found = velocity_quantities(velocity, d, "") | speed_quantity(velocity, "") | {
+            "p": Quantity("", "pressure over that of density one, by the density", pressure),
             "vorticity": Quantity("", "vorticity, in space its magnitude", lambda: now().vorticity.ravel()),
             "fluid": Quantity("", "1 in the fluid", lambda: now().fluid.ravel().astype(np.float32)),
-        })  # fmt: skip
+        }  # fmt: skip
+        turning = curl_quantities(lambda: curl(gradient()), d, "")
+        return Fields(found, turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, ""))
 
     def mesh(self) -> MeshData:
         """Return the cells as quads or hexahedra."""

@@ -1,10 +1,9 @@
-"""Fields of a lattice Boltzmann flow in the units of the case, from one look at the populations; pictures of them."""
+"""Fields of a lattice Boltzmann flow in the units of the case, from one look at the populations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ import numpy.typing as npt
 
 from fluxloom.flows.lattice_ranks import Pieces
 from fluxloom.flows.lattice_units import Units
-from fluxloom.run.pictures import draw_image
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = [
-    "LatticeFields", "curl", "draw_plane", "fields_of", "look_at", "middle", "slope_of", "speed_of", "velocity_of",
-    "vorticity_of",
+    "LatticeFields", "curl", "fields_of", "gradient_of", "look_at", "middle", "pressure_of", "slope_of", "speed_of",
+    "velocity_of", "vorticity_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -73,8 +71,13 @@ def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces
     """
     found = velocity_of(velocity, units)
     with np.errstate(all="ignore"):
-        pressure = (density - 1.0) / 3.0 * units.speed**2
+        pressure = pressure_of(density, units)
         return LatticeFields(found, pressure, vorticity_of(found, units.dx, pieces), fluid[pieces.window])
+
+
+def pressure_of(density: Array, units: Units) -> Array:
+    """Return the pressure of densities on the lattice, over that of density one and divided by the density."""
+    return (density - 1.0) / 3.0 * units.speed**2
 
 
 def velocity_of(velocity: npt.NDArray[Any], units: Units) -> Array:
@@ -84,15 +87,25 @@ def velocity_of(velocity: npt.NDArray[Any], units: Units) -> Array:
 
 def vorticity_of(velocity: Array, dx: float, pieces: Pieces) -> Array:
     """Return the vorticity of this rank's cells, from their velocity. Collective."""
-    around = pieces.beyond(velocity)
-    d = velocity.ndim - 1
+    return curl(_slopes(velocity, dx, pieces), velocity.ndim - 1)
+
+
+def gradient_of(velocity: Array, dx: float, pieces: Pieces) -> Array:
+    """Return ``du_i / dx_j`` of this rank's cells from their velocity, ``(n, d, d)``. Collective."""
+    d, slope = velocity.ndim - 1, _slopes(velocity, dx, pieces)
+    return np.stack([slope(i, j).ravel() for i in range(d) for j in range(d)], axis=1).reshape(-1, d, d)
+
+
+def _slopes(velocity: Array, dx: float, pieces: Pieces) -> Callable[[int, int], Array]:
+    """Return what finds the derivative of a component along an axis, both counted x first. Collective."""
+    around, d = pieces.beyond(velocity), velocity.ndim - 1
 
     def slope(component: int, axis: int) -> Array:
         along = d - 1 - axis
         layers = tuple(layer[..., component] for layer in around[along]) if along in around else None
-        return slope_of(velocity[..., component], along, dx, pieces.ends(along), layers)
+        return slope_of(velocity[..., component], along, dx, pieces.beside(along), layers)
 
-    return curl(slope, d)
+    return slope
 
 
 def curl(slope: Callable[[int, int], Array], d: int) -> Array:
@@ -105,26 +118,27 @@ def curl(slope: Callable[[int, int], Array], d: int) -> Array:
 
 
 def slope_of(
-    values: Array, along: int, dx: float, ends: tuple[bool, bool], layers: tuple[Array, ...] | None = None
+    values: Array, along: int, dx: float, beside: tuple[Mask, Mask], layers: tuple[Array, ...] | None = None
 ) -> Array:
-    """Return the derivative along an axis: central differences of second order, one-sided ones of first order at ends.
+    """Return the derivative along an axis: central differences, one-sided ones where only one neighbour is fluid.
+
+    Both are exact for linear fields. Without any neighbour, and where there is no fluid, it is zero.
 
     Parameters
     ----------
-    ends
-        Whether the values end before the first and behind the last along the axis.
+    beside
+        Of `fluid_beside`.
     layers
         What lies before and behind; by default the last and the first values, as the axis is joined.
     """
-    at = np.moveaxis(values, along, 0)
+    at, (before, behind) = np.moveaxis(values, along, 0), (np.moveaxis(one, along, 0) for one in beside)
     low, high = (np.moveaxis(layer, along, 0) for layer in layers) if layers is not None else (at[-1:], at[:1])
-    p = np.concatenate([at[:1] if ends[0] else low, at, at[-1:] if ends[1] else high])
+    p = np.concatenate([low, at, high])
     with np.errstate(all="ignore"):
-        found = (p[2:] - p[:-2]) / (2.0 * dx)
-        if ends[0]:
-            found[0] = (p[2] - p[1]) / dx
-        if ends[1]:
-            found[-1] = (p[-2] - p[-3]) / dx
+        found: Array = (p[2:] - p[:-2]) / (2.0 * dx)
+        for here, upper, lower in ((behind & ~before, p[2:], at), (before & ~behind, at, p[:-2])):
+            found[here] = (upper[here] - lower[here]) / dx
+    found[~(before | behind)] = 0.0
     return np.moveaxis(found, 0, along)
 
 
@@ -134,32 +148,3 @@ def middle(values: npt.NDArray[Any], across: str = "z") -> npt.NDArray[Any]:
         return values
     axis = "zyx".index(across)
     return values.take(values.shape[axis] // 2, axis=axis)
-
-
-def draw_plane(
-    path: Path, values: Array, fluid: npt.NDArray[np.bool_], units: Units, title: str, label: str,
-    axes_names: tuple[str, str] = ("x", "y"), signed: bool = False,
-) -> None:  # fmt: skip
-    """Draw a field in a plane as a PNG file; what is no fluid is grey.
-
-    Parameters
-    ----------
-    path
-        The file.
-    values, fluid
-        ``(rows, columns)``, the first row below.
-    title, label
-        Of the picture, and of the colour bar.
-    axes_names
-        Of the columns and the rows.
-    signed
-        Whether the colours are centred at zero, up to the 99th percentile of the magnitude.
-    """
-    ends = [units.lower["xyz".index(name)] for name in axes_names]
-    rows, columns = values.shape
-    extent = (ends[0], ends[0] + columns * units.dx, ends[1], ends[1] + rows * units.dx)
-    shown = np.where(fluid & np.isfinite(values), values, np.nan)
-    known = np.abs(shown[np.isfinite(shown)])
-    most = (float(np.percentile(known, 99.0)) if known.size else 1.0) or 1.0
-    limits = {"vmin": -most, "vmax": most, "cmap": "RdBu_r"} if signed else {}
-    draw_image(path, shown, extent, axes_names, title, label, **limits)

@@ -17,7 +17,7 @@ from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.dsl.parts import Part, refresh_host
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["Pieces", "places_of"]
+__all__ = ["Pieces", "fluid_beside", "gather_rows", "places_of"]
 
 Values = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
@@ -52,6 +52,7 @@ class Pieces:
             tuple(slice(*end) for end in ends) for ends in self.comm.allgather([(w.start, w.stop) for w in self.window])
         ]
         self.part = None if grid.part is None else self._part(grid.part)
+        self._beside: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
 
     def _part(self, grid: Part) -> Part:
         """Return the cells of this rank as a part of those of the box."""
@@ -141,10 +142,22 @@ class Pieces:
             found[axis] = tuple(stored[(*own[:axis], end, *own[axis + 1 :])] for end in ends)
         return found
 
-    def ends(self, axis: int) -> tuple[bool, bool]:
-        """Return whether sides that are not joined are before and behind this rank's cells along an axis."""
-        box, window = self._flow.box, self.window[axis]
-        return (not box.periodic[axis] and window.start == 0, not box.periodic[axis] and window.stop == box.shape[axis])
+    def beside(self, axis: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return of this rank's cells what `fluid_beside` says along an axis."""
+        if axis not in self._beside:
+            found = fluid_beside(self._flow.fluid, axis, joined=self._flow.box.periodic[axis])
+            self._beside[axis] = found[0][self.window], found[1][self.window]
+        return self._beside[axis]
+
+
+def fluid_beside(
+    fluid: npt.NDArray[np.bool_], axis: int, *, joined: bool
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:  # fmt: skip
+    """Return of each cell of a box whether it is fluid and what is before it, or behind it, along an axis is so too."""
+    before, behind = (np.moveaxis(np.roll(fluid, way, axis) & fluid, axis, 0) for way in (1, -1))
+    before[0] &= joined
+    behind[-1] &= joined
+    return np.moveaxis(before, 0, axis), np.moveaxis(behind, 0, axis)
 
 
 def places_of(shape: Sequence[int], every: int = 1, across: int = -1) -> list[Places]:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.runtime import unique
+from fluxloom.flows.lattice_ranks import gather_rows
 from fluxloom.lbm.output import moments
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -114,7 +115,7 @@ class Snapshot(Taken):
 
 
 class Layers(Taken):
-    """Velocity of some layers of cells across an axis, in three dimensions: as much as a picture needs. Collective.
+    """Density and velocity of some layers of cells across an axis, in space: as much as a picture needs. Collective.
 
     Parameters
     ----------
@@ -140,21 +141,19 @@ class Layers(Taken):
     def _look(self) -> None:
         self.loops[self._flow.steps % len(self.loops)]()
 
-    def velocity(self) -> npt.NDArray[Any] | None:
-        """Return the velocity on rank 0, ``(*cells, d)``, slowest axis first, zero where there is no fluid; else None.
+    def values(self) -> tuple[Array, Array] | None:
+        """Return density, ``(*cells,)``, and velocity, ``(*cells, d)``, slowest axis first, on rank 0; else None.
 
-        Collective.
+        They are one and zero where there is no fluid. Collective.
         """
-        mine, comm = self.u.read(), self._flow.context.comm
-        which, rows = [self._over.which], [mine]
-        if comm.size > 1:
-            which, rows = (comm.exchange([a, *(a[:0] for _ in range(comm.size - 1))]) for a in (which[0], mine))
-        if comm.rank:
+        comm, mine = self._flow.context.comm, np.concatenate([self.above.read().reshape(-1, 1), self.u.read()], axis=1)
+        which, rows = gather_rows(comm, self._over.which), gather_rows(comm, mine)
+        if which is None or rows is None:
             return None
-        found = np.zeros((int(np.prod(self._shape)), mine.shape[1]), dtype=mine.dtype)
-        for numbers, values in zip(which, rows, strict=True):
-            found[self._fluid[numbers]] = values
-        return found.reshape(*self._shape, -1)
+        found = np.zeros((int(np.prod(self._shape)), mine.shape[1]))
+        found[self._fluid[np.concatenate(which)]] = np.concatenate(rows)
+        found = found.reshape(*self._shape, -1)
+        return 1.0 + found[..., 0], found[..., 1:]
 
 
 class Beside:

@@ -18,7 +18,7 @@ from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.output import totals
 from fluxloom.run.watch import keep
@@ -161,26 +161,15 @@ class KeptNumbers:
             flow = self._flow
             sums = flow.context.scalar(np.zeros(2), _SUMS, dtype=flow.space.total)
             self._kept = KeptValues(
-                flow, {_SUMS: sums} | self.measured(self._wanted),
+                flow, {_SUMS: sums} | self._flow.conditions.measured(self._wanted),
                 lambda parity: [Reset(sums), flow.look(totals, flow.marked, sums)],
             )  # fmt: skip
         self._kept.take()
         self._steps, self._notes = self._flow.steps, notes
 
-    def measured(self, names: Sequence[str]) -> dict[str, Global | WallSum]:
-        """Return what forces and torques on walls are summed in."""
-        found: dict[str, Global | WallSum] = {}
-        for name in names:
-            part = self._flow.conditions.parts[name]
-            assert part.force is not None
-            found[f"force on {name}"] = part.force
-            if part.torque is not None:
-                found[f"torque on {name}"] = part.torque
-        return found
-
     def keep(self, names: Sequence[str]) -> KeptValues:
         """Return what keeps forces and torques on walls by itself."""
-        self._others.append(KeptValues(self._flow, self.measured(names)))
+        self._others.append(KeptValues(self._flow, self._flow.conditions.measured(names)))
         return self._others[-1]
 
     @contextmanager

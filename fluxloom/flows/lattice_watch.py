@@ -8,9 +8,7 @@ from fluxloom.flows.lattice_units import SOUND
 from fluxloom.lbm.immersed import ImmersedBoundary
 from fluxloom.lbm.immersed.moving import RigidGroup
 from fluxloom.lbm.output import judged
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.guard_rules import AtLeast, AtMost, Balance, Finite
-from fluxloom.run.watch import LOST, Reduction, Rule, Watch
+from fluxloom.run.watch import LOST, AtLeast, AtMost, Balance, Finite, GuardLimits, Reduction, Rule, Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["lattice_watch"]

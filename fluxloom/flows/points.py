@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.flows.domain import Domain, MeshLike
+from fluxloom.flows.volumes import Domain, MeshLike
 from fluxloom.mesh.divide import divided
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.fv.given import Given, parts_of
-from fluxloom.run.gathering import rows_in_order
+from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.diffusion import Diffusion
 from fluxloom.solvers.edge_transport_given import check_names

@@ -20,25 +20,27 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.conserved_start import level_water, water_of
-from fluxloom.flows.domain import Domain, MeshLike, usual_context
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
+from fluxloom.flows.shallow_water_openings import WaterOpenings
 from fluxloom.flows.shallow_water_pictures import draw_water
+from fluxloom.flows.volumes import Domain, MeshLike, usual_context
 from fluxloom.flows.water_watch import tsunami_watch
+from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.fv.shallow_boundary import Boundary
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.mesh.once import Once
+from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, Picture, Until
-from fluxloom.run.gathering import gathered
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.measures import Averaged, AveragedValue, Frames
+from fluxloom.run.flow_run import gathered
+from fluxloom.run.measures import Averaged, AveragedValue
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.run.watch import GuardLimits, Watch
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import Field, Survey
 from fluxloom.solvers.shallow_water import ShallowWater as Solver
 
@@ -250,7 +252,10 @@ class ShallowWater(Flow):
         return list(self.solver.mesh.part.patches)
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for a time behind that of the plan."""
+        """Raise `SolverError` for no time, or one behind that of the plan; and for steps that are too long."""
+        self.solver.check_step()
+        if not until.time:
+            raise SolverError("until: shallow water flows up to a time: give Time(seconds)")
         if until.time > self.plan.end:
             raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
 
@@ -371,7 +376,8 @@ class ShallowWater(Flow):
     def fields(self) -> Fields:
         """Return depth, velocity, surface, bed and, if kept, highest surface in the owned cells.
 
-        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge and Froude number.
+        Where it is (or always was) dry, the surface is the bed. Derived ones are speed, discharge, Froude number, and
+        what the gradient of the velocity says, across shores as if there was nothing beyond.
         """
         solver = self.solver
         depth, velocity = cache(solver.depth), cache(solver.velocity)
@@ -396,33 +402,47 @@ class ShallowWater(Flow):
         }
         found |= {"highest": Quantity("m", "highest surface so far", highest)} if solver.peak else {}
         flux = Quantity("m^2/s", "discharge across a metre", lambda: depth() * speed["speed"].values())
+        gradient = cache(lambda: self._gradient.now())
         derived = velocity_quantities(velocity, 2, "m/s") | speed
+        derived |= curl_quantities(lambda: curl(gradient()), 2, "1/s") | gradient_quantities(gradient, "1/s")
         return Fields(found, derived | {"discharge": flux, "froude": Quantity("", "Froude number", froude)})
+
+    @Once
+    def _gradient(self) -> PlaneGradient:
+        mesh, (w, fill) = self.solver.mesh, self._primitive()
+        return PlaneGradient(
+            self.context, mesh.face_cells, mesh.centroids, w, [fill], first=2, least=self.solver.thin
+        )
+
+    def _primitive(self) -> tuple[Dat, Loop]:
+        """Return a dat for depth, surface and velocity, and the loop that fills it."""
+        solver, kind = self.solver, "float32" if self.context.device.refuses_double else "float64"
+        w = self.context.dat(solver.mesh.cells, name="primitive", shape=(4,), dtype=kind)
+        return w, Loop(primitive, solver.mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
 
     def averaged(self) -> Averaged:
         """Return depth, surface and velocity."""
-        solver, mesh = self.solver, self.solver.mesh
-        kind = "float32" if self.context.device.refuses_double else "float64"
-        w = self.context.dat(mesh.cells, name="primitive", shape=(4,), dtype=kind)
-        fill = Loop(primitive, mesh.cells, solver.u, solver.zb, w, eps=solver.thin)
+        mesh, (w, fill) = self.solver.mesh, self._primitive()
         values = [AveragedValue(name, w, place, unit="m") for place, name in enumerate(("depth", "elevation"))]
         return Averaged(
             mesh.cells, values, Dat.read, lambda: mesh.centroids.read().astype(np.float64),
             lambda: mesh.volumes.read().astype(np.float64).reshape(-1), w, COMPONENTS[:2], first=2, unit="m/s",
-            before=[fill], dtype=kind,
+            before=[fill], dtype=w.scalar.numpy,
         )  # fmt: skip
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group."""
         return self.solver.reports()
 
-    def at_points(self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error") -> Gauges:
+    def at_points(
+        self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"
+    ) -> WaterProbes:  # fmt: skip
         """Return what samples depth, surface and velocity of the cells that points are in. Collective."""
-        return Gauges(self.solver, points, outside)
+        return WaterProbes(self.solver, points, capacity, outside)
 
-    def frames(self, field: str) -> Frames | None:
-        """Raise `SolverError`: the kernel of the gauges would have some lines for each point of a picture."""
-        raise SolverError("films of shallow water are not there yet: take snapshots, or gauges")
+    def through(self, patches: Sequence[str]) -> WaterOpenings:
+        """Return patches of which the discharge is measured. Collective."""
+        return WaterOpenings(self.solver, patches)
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""
@@ -453,4 +473,6 @@ class ShallowWater(Flow):
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        return f"lower flow.cfl (now {self.solver.scheme.cfl:g}) or set flow.order = 1"
+        scheme = self.solver.scheme
+        now = f"dt (now {scheme.dt:g})" if scheme.dt else f"cfl (now {scheme.cfl:g})"
+        return f"lower flow.{now} or set flow.order = 1"

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.flows.domain import usual_context
 from fluxloom.flows.flow_in_time import FlowInTime
 from fluxloom.flows.flow_plan import (
     COMPONENTS,
@@ -30,6 +29,7 @@ from fluxloom.flows.flow_plan import (
 from fluxloom.flows.flow_watch import staggered_watch
 from fluxloom.flows.given import check_value, chosen, start_velocity
 from fluxloom.flows.staggered_surface import StaggeredSurface
+from fluxloom.flows.volumes import usual_context
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible_boundary import Boundary
@@ -39,13 +39,11 @@ from fluxloom.fv.staggered_sides import side_places
 from fluxloom.fv.staggered_transfer import between_faces, same_box
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.fields import Fields, Quantity
+from fluxloom.run.fields import Fields, Quantity, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.kinematics import curl_quantities, gradient_quantities
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.staggered import Staggered as Solver
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.fv.incompressible_boundary import moving_walls
 from fluxloom.run.measures import Loads
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_forces import StaggeredForces
@@ -56,6 +57,8 @@ class StaggeredSurface:
         found = {axes[k]: places[:, k] for k in range(d)}
         found |= {f"n{axes[k]}": np.full(area.size, float(k == axis) * (1.0 if upper else -1.0)) for k in range(d)}
         found |= {"area": area, "p": load[:, 2 * d]}
+        if moving := moving_walls(solver.boundaries, self.patches):
+            found["moves"] = np.full(area.size, float(name in moving))
         if not solver.viscosity:
             return found
         tau = np.zeros((area.size, d))

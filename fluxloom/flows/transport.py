@@ -13,21 +13,20 @@ from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.flows.domain import MeshLike
 from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
 from fluxloom.flows.given import check_value, chosen
 from fluxloom.flows.points import PointDomain
+from fluxloom.flows.volumes import MeshLike
 from fluxloom.fv.scalar_sides import FixedFlux
 from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
-from fluxloom.run.guard_limits import GuardLimits
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.start import Start
-from fluxloom.run.watch import Watch
+from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.edge_loops import Field
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport, Scalar, TransportState

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_water
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.guard_rules import AtLeast, Balance, Finite
-from fluxloom.run.watch import LOST, Reduction, Rule, Watch
+from fluxloom.run.watch import LOST, AtLeast, Balance, Finite, GuardLimits, Reduction, Rule, Watch
 from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
 __all__ = ["tsunami_watch"]

@@ -32,10 +32,8 @@ from fluxloom.fv.compressible_outside import (
     TemperatureState,
 )
 from fluxloom.fv.compressible_patches import Changing, Number, PatchFaces, State, Vector
-from fluxloom.fv.face_conditions import formulas_in_order
-from fluxloom.fv.formula_trials import try_condition
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import check_patches
+from fluxloom.fv.given import check_patches, formulas_in_order
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 
@@ -186,7 +184,7 @@ class FarField(BoundaryCondition):
         return FarFieldState()
 
     def rows(self, faces: PatchFaces) -> Array:
-        """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_vortex` adds it)."""
+        """Return the numbers of each face, without the vortex (`fluxloom.solvers.compressible_balance` adds it)."""
         return faces.row(*faces.parts(faces.state(self.state)), self.turbulence)
 
 
@@ -461,6 +459,8 @@ def _rows(boundary: BoundaryCondition, faces: PatchFaces) -> Array:
     if found.shape != shape or not np.isfinite(found).all():
         raise SolverError(f"{about}: rows: finite numbers {shape} are wanted, as faces.row makes them, not {found!r}")
     if len(found):
+        from fluxloom.fv.formula_trials import try_condition
+
         try_condition(about, boundary.formula, found[0], faces.normals[0])
     return found
 

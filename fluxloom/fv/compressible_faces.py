@@ -1,4 +1,4 @@
-r"""Loops of a compressible flow over faces: each flux is computed once, stored, and summed over the faces of a cell.
+"""Loops of a compressible flow over faces: each flux is computed once, stored, and summed over the faces of a cell.
 
 The loops over cells (`fluxloom.fv.compressible_kernels`, `fluxloom.fv.compressible_friction`) compute each flux for
 both of its cells. That costs little where arithmetic is free, and twice as much where it is not: on a processor. A
@@ -25,13 +25,52 @@ from fluxloom.fv.compressible_kernels import (
     kept_physical,
     steepness,
 )
-from fluxloom.fv.compressible_warps import twisted
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
-__all__ = ["gathered", "through_faces", "through_faces_with_friction"]
+__all__ = ["gathered", "through_faces", "through_faces_with_friction", "twisted"]
+
+
+@func
+def twist(w, g, warp, f, gamma, nv):
+    """Write what a warped face adds to the flux through it, of a state and its gradient; see the module."""
+    heat = gamma / (gamma - 1.0)
+    square = 0.0
+    for i in range(3):
+        square += w[1 + i] * w[1 + i]
+    total = heat * w[4] / w[0] + 0.5 * square
+    for v in range(nv):
+        f[v] = 0.0
+    for k in range(3):
+        change = zeros(5)
+        for v in range(5):
+            for n in range(3):
+                change[v] += warp[3 * k + n] * g[3 * v + n]
+        mass = w[0] * change[1 + k] + w[1 + k] * change[0]
+        rise = heat * (change[4] - w[4] / w[0] * change[0])
+        for i in range(3):
+            f[1 + i] += w[1 + i] * mass + w[0] * w[1 + k] * change[1 + i]
+            rise += w[0] * w[1 + i] * change[1 + i]
+        f[0] += mass
+        f[1 + k] += change[4]
+        f[4] += total * mass + w[1 + k] * rise
+    for v in range(5, nv):
+        f[v] = f[0] * w[v]
+
+
+@func
+def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
+    """Write what a warped face between two cells adds to the flux through it, times its area."""
+    mean = zeros(nv)
+    g = zeros(15)
+    for v in range(nv):
+        mean[v] = 0.5 * (w[v] + near[v])
+    for v in range(5):
+        for n in range(3):
+            g[3 * v + n] = 0.5 * (share[v] * slope[3 * v + n] + kept[v] * far[3 * v + n])
+    twist(mean, g, warp, f, gamma, nv)
 
 
 @func

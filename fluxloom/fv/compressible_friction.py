@@ -23,9 +23,8 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.compressible_outside import FaceState, heat_given, is_adiabatic, is_mirror, is_slip
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.gas import Gas, viscous
 from fluxloom.fv.turbulence import TurbulenceModel
-from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 

@@ -32,9 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.sides import Family, Sides
 from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family, Sides
 
 __all__ = ["CompressibleGeometry", "Rotation", "least_squares"]
 

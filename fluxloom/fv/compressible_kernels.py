@@ -22,19 +22,8 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
-    "COLD",
-    "LEAST",
-    "LIFE",
-    "advance",
-    "boundary_flux",
-    "common_step",
-    "complete",
-    "face_states",
-    "gained",
-    "image_states",
-    "least_step",
-    "local_step",
-    "turned",
+    "COLD", "LEAST", "LIFE", "advance", "boundary_flux", "common_step", "complete", "face_states", "gained",
+    "image_number", "image_slopes", "image_state", "image_states", "least_step", "local_step", "turned",
 ]  # fmt: skip
 
 COLD = 1e-12
@@ -381,3 +370,41 @@ def complete(
     for v in range(nv):
         out[v] = select(sound, new[v], w[v])
         norm[v] += res[v] * res[v]
+
+
+@kernel
+def image_state(kind: Read, turns: Read, w: Read, out: Write, *, nv: Const[int], d: Const[int]):
+    """The state of the partner ``w``, its velocity turned, ``T u``."""
+    base = (-1 - kind[0]) * d * d
+    for v in range(nv):
+        out[v] = w[v]
+    for i in range(d):
+        total = 0.0
+        for k in range(d):
+            total += turns[base + d * i + k] * w[1 + k]
+        out[1 + i] = total
+
+
+@kernel
+def image_slopes(
+    kind: Read, turns: Read, slope: Read, share: Read, out: Write, kept: Write, *, nv: Const[int], d: Const[int]
+):
+    """The slopes of the partner, turned: ``T g`` of a scalar, ``T g T^T`` of the velocity; and their shares."""
+    base = (-1 - kind[0]) * d * d
+    for v in range(nv):
+        kept[v] = share[v]
+        for k in range(d):
+            total = 0.0
+            for m in range(d):
+                if 1 <= v <= d:
+                    for i in range(d):
+                        total += turns[base + d * (v - 1) + i] * turns[base + d * k + m] * slope[d * (1 + i) + m]
+                else:
+                    total += turns[base + d * k + m] * slope[d * v + m]
+            out[d * v + k] = total
+
+
+@kernel
+def image_number(value: Read, out: Write):
+    """The number of the partner."""
+    out[0] = value[0]

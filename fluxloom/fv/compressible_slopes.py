@@ -1,4 +1,4 @@
-r"""Loops of a compressible flow over cells: slopes of the states, and what share of them a limiter leaves.
+"""Loops of a compressible flow over cells: slopes of the states, and what share of them a limiter leaves.
 
 See `fluxloom.fv.compressible_geometry` for elements, rows and weights. Slopes of all ``nv`` components lie at
 ``d v + k``. A limiter keeps what they add at the faces of a cell within the extremes around it; both are found in one
@@ -7,12 +7,12 @@ pass, for it reads the same neighbours.
 
 from __future__ import annotations
 
-from fluxloom.core.access import Const, Read, Write
+from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.limiters import Limiter, minor
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["FEW", "limited_slopes", "limited_slopes_of_few", "slopes"]
+__all__ = ["FEW", "followed", "limited_slopes", "limited_slopes_of_few", "slopes"]
 
 FEW = 6
 """Faces of a cell whose differences of velocity work items can keep in registers: hexahedra, and all that have less."""
@@ -230,3 +230,10 @@ def limited_slopes_of_few(
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):
         slope[i] = g[i]
+
+
+@kernel
+def followed(wanted: Read, share: RW, *, weight: float, nv: Const[int]):
+    """``share += weight (wanted - share)``; the shares that a limiter leaves now are ``wanted``."""
+    for v in range(nv):
+        share[v] += weight * (wanted[v] - share[v])

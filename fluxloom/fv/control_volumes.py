@@ -17,19 +17,27 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.sectors import Sector, joined_sectors
-from fluxloom.fv.volume_parts import Totals, assemble
-from fluxloom.fv.volume_tables import CellTable, FaceShapes, FaceTable, OuterTable, ascending, chain_tables, taken
+from fluxloom.fv.volume_tables import (
+    CellTable,
+    FaceShapes,
+    FaceTable,
+    OuterTable,
+    Totals,
+    ascending,
+    assemble,
+    chain_tables,
+    taken,
+)
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.check import require_listed
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import MeshData, Ragged
 from fluxloom.mesh.rows import together
-from fluxloom.mesh.whole_part import WholePart
 
 if TYPE_CHECKING:
-    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.fv.sectors import Sector
+    from fluxloom.mesh.mesh_part import MeshPart
 
 __all__ = ["FLOW_MAPS", "control_volumes", "shared_volumes"]
 
@@ -78,6 +86,8 @@ def control_volumes(
         If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face is
         in no patch, or the mesh is not sound: see `fluxloom.mesh.sound`.
     """
+    from fluxloom.mesh.mesh_part import WholePart
+
     part = WholePart(mesh, links)
     part.cell_geometry()
     require_listed(mesh, part.links)
@@ -122,6 +132,8 @@ def shared_volumes(
     }
     beyond = None
     if sectors:
+        from fluxloom.fv.sectors import joined_sectors
+
         beyond, kept, partners = joined_sectors(comm, sectors, left, kept, cells)
         near.append(partners)
         left = {name: span for name, span in left.items() if not any(name in (s.first, s.second) for s in sectors)}

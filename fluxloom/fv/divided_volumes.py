@@ -13,12 +13,21 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.fv.control_volumes import check_spacing
-from fluxloom.fv.volume_parts import Totals, assemble
-from fluxloom.fv.volume_tables import Beyond, CellTable, FaceShapes, FaceTable, ImageTable, OuterTable, Table
+from fluxloom.fv.volume_tables import (
+    Beyond,
+    CellTable,
+    FaceShapes,
+    FaceTable,
+    ImageTable,
+    OuterTable,
+    Table,
+    Totals,
+    assemble,
+)
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.partition import as_shares, kway_available, pair_graph, partition_kway, partition_rcb
+from fluxloom.mesh.geometry import WARPS
 from fluxloom.mesh.rows import together
-from fluxloom.mesh.warped_faces import WARPS
 
 __all__ = ["METHODS", "cell_owners", "divided_volumes", "division_report"]
 

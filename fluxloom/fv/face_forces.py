@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 

@@ -11,10 +11,43 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy, require_strategy
-from fluxloom.fv.viscous_fluxes import sutherland, sutherland_weighted
 from fluxloom.kernel.frontend import func
+from fluxloom.kernel.intrinsics import sqrt
 
-__all__ = ["ConstantViscosity", "Gas", "Sutherland", "ViscosityLaw"]
+__all__ = ["ConstantViscosity", "Gas", "Sutherland", "ViscosityLaw", "sutherland", "sutherland_weighted", "viscous"]
+
+
+@func
+def sutherland_weighted(temperature, mu0, t0, s):
+    """Return the viscosity at a temperature, times ``T + S``."""
+    ratio = temperature * (1.0 / t0)
+    return mu0 * ratio * sqrt(ratio) * (t0 + s)
+
+
+@func
+def sutherland(temperature, mu0, t0, s):
+    """Return the viscosity at a temperature."""
+    return sutherland_weighted(temperature, mu0, t0, s) / (temperature + s)
+
+
+@func
+def viscous(u, slopes, heat, n, f, mu, conductivity, d):
+    """Write ``F_v``, ``(d + 2,)``, for a velocity, its gradient ``d u_i / d x_j`` at ``d i + j``, and ``grad T``."""
+    spread = 0.0
+    for k in range(d):
+        spread += slopes[d * k + k]
+    flow = 0.0
+    work = 0.0
+    for i in range(d):
+        force = -2.0 / 3.0 * spread * n[i]
+        for j in range(d):
+            force += (slopes[d * i + j] + slopes[d * j + i]) * n[j]
+        f[1 + i] = mu * force
+        work += mu * force * u[i]
+        flow += heat[i] * n[i]
+    f[0] = 0.0
+    f[1 + d] = work + conductivity * flow
+
 
 Array = npt.NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,13 +11,21 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import is_ours
-from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table, rows_of
-from fluxloom.fv.given import Given, sliding
+from fluxloom.fv.given import (
+    ConditionTable,
+    FaceCondition,
+    Given,
+    PatchPlaces,
+    condition_table,
+    moves,
+    rows_of,
+    sliding,
+)
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.kernel.frontend import func
 from fluxloom.values.value import has_values
 
-__all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients"]
+__all__ = ["Boundary", "FlowConditions", "Inflow", "NoSlip", "Outflow", "Symmetry", "given_gradients", "moving_walls"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -71,15 +79,20 @@ class NoSlip(Boundary):
     @property
     def moves(self) -> bool:
         """Whether it is not at rest."""
-        return np.size(self.velocity) > 0  # pyright: ignore[reportArgumentType]
+        return moves(self.velocity)
 
     def rows(self, faces: PatchPlaces) -> Array:
         """Return the velocity of each face."""
-        if not self.moves:
+        if not np.size(self.velocity):  # pyright: ignore[reportArgumentType]
             return np.zeros_like(faces.places)
         found = faces.vectors(self.velocity)
         numbers = not (callable(self.velocity) or has_values(self.velocity))
         return found if numbers else sliding(faces.what, found, faces.areas)
+
+
+def moving_walls(boundaries: Mapping[str, Any], patches: Iterable[str]) -> list[str]:
+    """Return those of some patches that are walls which move."""
+    return [name for name in patches if isinstance(wall := boundaries.get(name), NoSlip) and wall.moves]
 
 
 @dataclass(frozen=True)

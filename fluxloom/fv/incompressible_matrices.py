@@ -12,9 +12,8 @@ import numpy.typing as npt
 from fluxloom.fv.incompressible_boundary import FlowConditions
 from fluxloom.fv.linear_operators import LinearOperators, stored
 from fluxloom.fv.operators import Operators
-from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import in_planes
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -136,7 +136,7 @@ def warped_fluxes(u: Read, half: Read, g: Read, oblique: Read, warp: Read, flux:
                   d: Const[int]):  # fmt: skip
     """What a warped face adds to `flux_corrections`: ``swept . grad u``, and ``T : grad u`` to the velocity through it.
 
-    ``swept_m = T_km u_k + N_knm du_k / dx_n``, with ``T`` and ``N`` of `fluxloom.mesh.warped_faces`; `warp` is
+    ``swept_m = T_km u_k + N_knm du_k / dx_n``, with ``T`` and ``N`` of `fluxloom.mesh.geometry`; `warp` is
     ``(G, p, T_k., N_k.., ...)``, see `fluxloom.fv.linear_operators.LinearOperators.warps`.
     """
     mean = zeros(d * d)

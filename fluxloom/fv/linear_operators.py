@@ -13,7 +13,7 @@ face. With gradients ``g`` of the cells that are exact for linear fields, and th
 
 are exact too, and by Gauss's theorem with them divergence and gradient. The flux of a product, ``u_n q``, needs the
 second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``. Warped faces are triangles, whose area vectors
-differ: with what `fluxloom.mesh.warped_faces` tells of them all of this is exact there too.
+differ: with what `fluxloom.mesh.geometry` tells of them all of this is exact there too.
 
 *Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled
 cells, however thin, all directions count alike. Faces at which nothing is known (walls, for the pressure) may leave a
@@ -45,9 +45,8 @@ import numpy.typing as npt
 
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.fv.operators import Operators
-from fluxloom.fv.sides import Family, Sides
-from fluxloom.fv.volumes import ControlVolumes, warps_of
-from fluxloom.mesh.warped_faces import TENSOR
+from fluxloom.fv.volumes import ControlVolumes, Family, Sides, warps_of
+from fluxloom.mesh.geometry import TENSOR
 
 __all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "once_warped", "stored"]
 
@@ -205,7 +204,7 @@ class LinearOperators:
     def warps(self, passed: Mask, given: Array, pulsating: Mask | None = None) -> tuple[Index, Array]:
         """Return which faces are warped, of those through which something passes, and ``(G, p, W)``, ``(m, 29)``.
 
-        ``W`` is what their triangles have, see `fluxloom.mesh.warped_faces`. Of the velocity through the face ``p`` is
+        ``W`` is what their triangles have, see `fluxloom.mesh.geometry`. Of the velocity through the face ``p`` is
         ``1 / A``, and 0 where it is given; there ``G`` is what it has beside that at the centre.
 
         Parameters

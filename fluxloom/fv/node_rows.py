@@ -15,7 +15,7 @@ from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import Ragged
 
 if TYPE_CHECKING:
-    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.mesh.mesh_part import MeshPart
 
 __all__ = ["NodeRows"]
 

@@ -39,9 +39,8 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.node_rows import NodeRows
-from fluxloom.fv.sides import Family, Sides
 from fluxloom.fv.volume_tables import Places
-from fluxloom.fv.volumes import ControlVolumes, SharedVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family, SharedVolumes, Sides
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData, Ragged
 from fluxloom.mesh.rows import Post, together

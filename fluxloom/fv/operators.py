@@ -27,8 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.sides import Family, Sides
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family, Sides
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.face_conditions import ConditionTable, FaceCondition, PatchPlaces, condition_table
-from fluxloom.fv.given import Given
+from fluxloom.fv.given import ConditionTable, FaceCondition, Given, PatchPlaces, condition_table
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.kernel.frontend import func
 
 __all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "scalar_table"]

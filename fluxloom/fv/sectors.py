@@ -5,7 +5,7 @@ Vectors turn with the way across such a side: a cell has beyond it the *image* o
 .. math:: x' = c + T (x - c), \quad u' = T u, \quad (\nabla q)' = T \nabla q, \quad (\nabla u)' = T \nabla u\, T^T.
 
 So each face of both patches keeps an element of its own, placed at the centroid of the image, and a solver writes there
-what the partner has, turned (`fluxloom.fv.sector_kernels`). Both faces find the same flux in their own axes: what
+what the partner has, turned (`fluxloom.fv.compressible_kernels`). Both faces find the same flux in their own axes: what
 leaves one side enters the other to round-off.
 """
 

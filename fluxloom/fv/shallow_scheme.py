@@ -33,6 +33,10 @@ class ShallowScheme:
         their velocity is damped.
     longest
         Longest time step, seconds.
+    dt
+        Length of all steps, seconds; 0: they are chosen by `cfl`. The way to each time that has to be met (reports,
+        gauges, events) has equal steps, no longer than this. One that is longer than `cfl` allows is refused, and ends
+        the run where it comes to be so.
 
     Raises
     ------
@@ -46,6 +50,7 @@ class ShallowScheme:
     manning: float = 0.0
     dry: float = 1e-6
     longest: float = FOREVER
+    dt: float = 0.0
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
@@ -53,8 +58,11 @@ class ShallowScheme:
         for name in ("cfl", "gravity", "dry", "longest"):
             if not getattr(self, name) > 0.0:
                 raise SolverError(f"{name} must be positive, not {getattr(self, name)}")
-        if not self.manning >= 0.0:
-            raise SolverError(f"manning must not be negative, got {self.manning}")
+        for name in ("manning", "dt"):
+            if not 0.0 <= getattr(self, name) < FOREVER:
+                raise SolverError(f"{name} must be a number of at least 0, not {getattr(self, name)}")
+        if self.dt and self.longest < FOREVER:
+            raise SolverError("give only one of dt and longest: with dt all steps have one length")
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ __all__ = [
     "hll",
     "predict",
     "primitive",
-    "probe",
+    "sample_water",
+    "sum_passed",
     "survey",
     "time_scale",
 ]
@@ -475,6 +476,18 @@ def drawn_in(
 
 
 @kernel
+def sum_passed(load: RW, u: Read, zb: Read, face: Read, chosen: Read, sums: Inc):
+    """Add what leaves through chosen faces, their length, and this times depth and surface behind them. Clear loads."""
+    if chosen[0] == 1:
+        sums[0] += load[3]
+        sums[1] += face[2]
+        sums[2] += face[2] * u[0]
+        sums[3] += face[2] * (u[0] + zb[0])
+    for k in range(4):
+        load[k] = 0.0
+
+
+@kernel
 def primitive(u: Read, zb: Read, w: Write, *, eps: float):
     """Depth, surface and velocity of a cell, which is 0 where it is dry."""
     wet = u[0] > eps
@@ -486,10 +499,10 @@ def primitive(u: Read, zb: Read, w: Write, *, eps: float):
 
 
 @kernel
-def probe(u: Read, zb: Read, place: Read, values: Inc, *, eps: float):
-    """Write depth, surface and velocity of a cell to its place in a table of gauges."""
+def sample_water(u: Read, zb: Read, found: Write, *, eps: float):
+    """Depth, surface and velocity of a cell."""
     f = desingularised(u[0], eps)
-    values[4 * place[0]] += u[0]
-    values[4 * place[0] + 1] += u[0] + zb[0]
-    values[4 * place[0] + 2] += f * u[1]
-    values[4 * place[0] + 3] += f * u[2]
+    found[0] = u[0]
+    found[1] = u[0] + zb[0]
+    found[2] = f * u[1]
+    found[3] = f * u[2]

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.fv.face_conditions import PatchPlaces, rows_of
-from fluxloom.fv.given import parts_of
+from fluxloom.fv.given import PatchPlaces, parts_of, rows_of
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import Side, StaggeredGrid, sides_of
 

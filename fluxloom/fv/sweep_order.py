@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.sides import Sides
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Sides
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 

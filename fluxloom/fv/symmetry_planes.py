@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.reductions import total_of_ranks
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["extruded_along", "in_planes", "is_flat", "reference_length"]
 

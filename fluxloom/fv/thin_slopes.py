@@ -40,8 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.sides import Sides
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Sides
 
 __all__ = ["Across", "thin_inner_slopes", "thin_slopes"]
 

@@ -20,7 +20,10 @@ from fluxloom.kernel.frontend import func
 __all__ = ["TurbulenceModel"]
 
 
-class TurbulenceModel(Strategy, what="turbulence model", group="fluxloom.turbulence_models"):
+_HERE = {"spalart-allmaras": "fluxloom.fv.spalart_allmaras:SpalartAllmaras"}
+
+
+class TurbulenceModel(Strategy, what="turbulence model", group="fluxloom.turbulence_models", members=_HERE):
     """A model of one equation; see the module.
 
     A member is a frozen dataclass with the ``@func`` methods ``eddy_viscosity(nut, nu)``, ``diffusivity(nut, nu)`` and

@@ -12,7 +12,6 @@ from fluxloom.core.packages import import_late
 
 if TYPE_CHECKING:
     from fluxloom.graph.blocks import BlockPlan, two_level_plan
-    from fluxloom.graph.check import covers, is_injective
     from fluxloom.graph.colour import ElementColours, colour_elements, colour_permutation
     from fluxloom.graph.csr import (
         Csr,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
         flat_inverse,
     )
     from fluxloom.graph.inverse import InverseMap, RaggedInverse, SlicedInverse, inverse_map, inverse_ragged, sliced
-    from fluxloom.graph.native import check_range
+    from fluxloom.graph.native import check_range, covers, is_injective
     from fluxloom.graph.tiles import TilePlan, TileSegments, target_tiles, tile_segments, tiled_elements
 
 __all__ = [
@@ -75,11 +74,10 @@ __all__ = [
 if not TYPE_CHECKING:
     import_late(__name__, {
         "fluxloom.graph.blocks": "BlockPlan two_level_plan",
-        "fluxloom.graph.check": "covers is_injective",
         "fluxloom.graph.colour": "ElementColours colour_elements colour_permutation",
         "fluxloom.graph.csr": "Csr PairEntries element_graph pair_entries rows_to_csr target_graph transpose_pattern",
         "fluxloom.graph.gather": "BlockTargets EllInverse FlatInverse block_targets ell_fill ell_inverse flat_inverse",
         "fluxloom.graph.inverse": "InverseMap RaggedInverse SlicedInverse inverse_map inverse_ragged sliced",
-        "fluxloom.graph.native": "check_range",
+        "fluxloom.graph.native": "check_range covers is_injective",
         "fluxloom.graph.tiles": "TilePlan TileSegments target_tiles tile_segments tiled_elements",
     })  # fmt: skip

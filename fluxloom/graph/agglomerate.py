@@ -18,15 +18,17 @@ import ctypes
 import functools
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
-from fluxloom.graph.csr import Csr
 from fluxloom.graph.native import Indices, Offsets, check_range, count, indices, offsets
 from fluxloom.toolchain import Library, load_library
+
+if TYPE_CHECKING:
+    from fluxloom.graph.csr import Csr
 
 __all__ = ["Grouping", "agglomerate"]
 

@@ -15,17 +15,9 @@ from fluxloom.core.errors import DatError, DeviceUnavailable
 from fluxloom.toolchain import Library, load_library
 
 __all__ = [
-    "Indices",
-    "Offsets",
-    "call",
-    "check_range",
-    "count",
-    "indices",
-    "offsets",
-    "row_order",
-    "table",
-    "table_in_range",
-]
+    "Indices", "Offsets", "call", "check_range", "count", "covers", "indices", "is_injective", "offsets", "row_order",
+    "table", "table_in_range",
+]  # fmt: skip
 
 Indices = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -181,3 +173,40 @@ def _check_array(array: npt.NDArray[Any], what: str, dtype: type, dimensions: tu
         raise DatError(f"{what} has shape {array.shape}; it must have {shapes} dimension(s)")
     if not array.flags.c_contiguous:
         raise DatError(f"{what} is not C-contiguous; copy it with np.ascontiguousarray")
+
+
+def is_injective(table: Indices, n_targets: int, *, between_rows: bool = False) -> bool:
+    """Whether each target occurs at most once in a table.
+
+    Parameters
+    ----------
+    table
+        Shape ``(n, arity)``.
+    n_targets
+        Number of targets.
+    between_rows
+        Whether a target may occur several times in one row, as long as no other row has it.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or names targets that do not exist.
+    """
+    checked = table_in_range(table, n_targets)
+    if between_rows:
+        owner = np.empty(n_targets, dtype=np.int32)
+        return call("first_shared", checked, checked.shape[0], checked.shape[1], n_targets, owner) < 0
+    return call("first_repeated", checked, checked.size, np.zeros(n_targets, dtype=np.uint8)) < 0
+
+
+def covers(table: Indices, n_targets: int) -> bool:
+    """Whether each target occurs at least once in a table of shape ``(n, arity)``.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or names targets that do not exist.
+    """
+    checked = table_in_range(table, n_targets)
+    met = np.zeros(count(n_targets, "n_targets"), dtype=np.uint8)
+    return call("count_met", checked, checked.size, met) == n_targets

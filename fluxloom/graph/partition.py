@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.graph.csr import Csr, element_graph, rows_to_csr, target_graph
 from fluxloom.graph.inverse import inverse_ragged
 from fluxloom.graph.native import Indices, Offsets, call, count, table_in_range

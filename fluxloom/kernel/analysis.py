@@ -1,32 +1,98 @@
-"""Read-only walks over the IR, and the generic rewriter: for passes, plans and the code generator."""
+"""Read-only walks over the IR, and the generic rewriter: for passes, plans and the code generator.
+
+Among them which components of its arguments a kernel touches, and the trips of loops whose bounds follow from constants
+and from the counters of loops around them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
 from fluxloom.kernel import ir
-from fluxloom.kernel.counters import is_counted, value_of
-from fluxloom.kernel.ir import Kind
+from fluxloom.kernel.fold import OPERATIONS
+from fluxloom.kernel.ir import (
+    Assign,
+    Binary,
+    Constant,
+    Expression,
+    For,
+    Kind,
+    Local,
+    LoweredKernel,
+    Negate,
+    Read,
+    Statement,
+    Store,
+    Update,
+)
 
 __all__ = [
-    "children",
-    "constant_index",
-    "count_flops",
-    "dump",
-    "expressions",
-    "map_blocks",
-    "map_expression",
-    "map_expressions",
-    "node_count",
-    "nodes",
-    "reads",
-    "statement_blocks",
-    "used_components",
-    "walk",
-]
+    "Counted", "children", "constant_index", "count_flops", "dump", "expressions", "is_counted", "map_blocks",
+    "map_expression", "map_expressions", "node_count", "nodes", "reads", "statement_blocks", "touched_components",
+    "trips", "used_components", "value_of", "walk",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Counted:
+    """``for name in range(start, stop, step)``; the bounds may be made of the counters of loops around it."""
+
+    name: str
+    start: Expression
+    stop: Expression
+    step: int
+
+    @classmethod
+    def of(cls, loop: For) -> Counted:
+        """Return what a loop runs over."""
+        return cls(loop.name, loop.start, loop.stop, loop.step)
+
+
+def is_counted(node: Expression, counters: Collection[str]) -> bool:
+    """Whether an expression is an integer made of constants and some counters by ``+ - * // %``.
+
+    Divisors are constants, so that it has a value whatever the counters are.
+    """
+    match node:
+        case Constant(kind=Kind.INT):
+            return True
+        case Local(name=name):
+            return name in counters
+        case Negate(kind=Kind.INT, operand=operand):
+            return is_counted(operand, counters)
+        case Binary(kind=Kind.INT, op=op, left=left, right=right):
+            return is_counted(left, counters) and (
+                isinstance(right, Constant) if op in ("//", "%") else is_counted(right, counters)
+            )
+    return False
+
+
+def value_of(node: Expression, counters: Mapping[str, int]) -> int:
+    """Return the value of an expression for which `is_counted` holds."""
+    match node:
+        case Constant(value=value):
+            return int(value)
+        case Local(name=name):
+            return counters[name]
+        case Negate(operand=operand):
+            return -value_of(operand, counters)
+        case Binary(op=op, left=left, right=right):
+            return OPERATIONS[op](value_of(left, counters), value_of(right, counters))
+    raise TypeError(f"{type(node).__name__} is not made of counters")
+
+
+def trips(loops: tuple[Counted, ...], known: Mapping[str, int] = MappingProxyType({})) -> Iterator[Mapping[str, int]]:
+    """Yield the values of the counters in each trip of nested loops, outermost first; ``known`` are those around."""
+    if not loops:
+        yield known
+        return
+    first = loops[0]
+    for count in range(value_of(first.start, known), value_of(first.stop, known), first.step):
+        yield from trips(loops[1:], {**known, first.name: count})
+
 
 Node = ir.Expression | ir.Statement
 Block = tuple[ir.Statement, ...]
@@ -257,3 +323,71 @@ def _text(node: object) -> str:
         parts = [_text(getattr(node, name)) for name in names]
         return f"{type(node).__name__}({', '.join(parts)})"
     return str(node)
+
+
+_Place = tuple[tuple[Expression, ...], tuple[Counted, ...]]
+"""An index, and the counted loops around it."""
+
+
+def touched_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[int, ...]] | None:
+    """Return the components of a parameter that the body may touch, whatever the legs.
+
+    Other than in `fluxloom.kernel.analysis.used_components`, an index may be made of the counters of loops with known
+    trips.
+
+    Returns
+    -------
+    frozenset of index or None
+        ``None`` in place of the set when an index is known at run time only.
+    """
+    found: set[tuple[int, ...]] = set()
+    for index, loops in _indices(lowered).get(parameter, ()):
+        if not all(is_counted(part, {loop.name for loop in loops}) for part in index):
+            return None
+        for trip in trips(_that_matter(index, loops)):
+            found.add(tuple(value_of(part, trip) for part in index))
+    return frozenset(found)
+
+
+def _indices(lowered: LoweredKernel) -> Mapping[str, Sequence[_Place]]:
+    """Return the index of each access to each parameter, with the counted loops around it; kept with the kernel."""
+    kept: dict[str, dict[str, list[_Place]]] = vars(lowered)
+    if "_indices" not in kept:
+        # names that statements other than the heads of loops set
+        unsteady = {statement.name for statement in walk(lowered.body) if isinstance(statement, Assign)}
+        found: dict[str, list[_Place]] = {}
+        _collect(lowered.body, (), unsteady, found)
+        kept["_indices"] = found
+    return kept["_indices"]
+
+
+def _collect(
+    body: Iterable[Statement], loops: tuple[Counted, ...], unsteady: Set[str], found: dict[str, list[_Place]]
+) -> None:
+    for statement in body:
+        for node in (*expressions(statement), statement):
+            if isinstance(node, (Read, Store, Update)):
+                found.setdefault(node.parameter, []).append((node.index, loops))
+        inner = loops
+        if isinstance(statement, For):
+            inner = tuple(loop for loop in loops if loop.name != statement.name)
+            names = {loop.name for loop in inner}
+            if statement.name not in unsteady and all(is_counted(e, names) for e in (statement.start, statement.stop)):
+                inner = (*inner, Counted.of(statement))
+        for block in statement_blocks(statement):
+            _collect(block, inner, unsteady, found)
+
+
+def _that_matter(index: tuple[Expression, ...], loops: tuple[Counted, ...]) -> tuple[Counted, ...]:
+    """Return the loops on whose counters an index depends, by itself or through their bounds."""
+    needed = _locals(index)
+    chosen: list[Counted] = []
+    for loop in reversed(loops):
+        if loop.name in needed:
+            needed |= _locals((loop.start, loop.stop))
+            chosen.append(loop)
+    return tuple(reversed(chosen))
+
+
+def _locals(nodes: Iterable[Expression]) -> set[str]:
+    return {item.name for node in nodes for item in expressions(node) if isinstance(item, Local)}

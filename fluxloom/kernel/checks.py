@@ -28,8 +28,8 @@ from fluxloom.kernel.check_tests import (
     stop_of,
 )
 from fluxloom.kernel.check_values import SITES, Place, ValueChecker
-from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.ir import RAGGED, Kind
+from fluxloom.kernel.lowering import kernel_digest
 
 __all__ = ["SITES", "Checked", "checked_kernel", "index_checks"]
 

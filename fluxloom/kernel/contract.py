@@ -16,7 +16,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Parameter
-from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.record_fields import Helper
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.syntax import child_nodes
 

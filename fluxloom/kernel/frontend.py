@@ -1,4 +1,7 @@
-"""`@kernel` and `@func`: ordinary Python functions checked and lowered to the intermediate representation."""
+"""`@kernel` and `@func`: ordinary Python functions checked and lowered to the intermediate representation.
+
+Lowering depends on shapes and baked constants alone, so it is done once for each.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,79 @@ import copy
 import functools
 import linecache
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast, final
 
-from fluxloom.kernel.marks import Helper, KernelMarker
-from fluxloom.kernel.specialised import Specialisations
+import numpy as np
+
+from fluxloom.kernel.record_fields import Helper, KernelMarker, is_record, strategy_identity
 
 if TYPE_CHECKING:
     from fluxloom.kernel.ir import ArgShape, ConstantParameter, LoweredKernel, Parameter
-    from fluxloom.kernel.signature import Signature
+    from fluxloom.kernel.reading import Signature
     from fluxloom.kernel.source import FunctionSource
 
-__all__ = ["Formula", "Func", "Kernel", "func", "kernel"]
+__all__ = ["Formula", "Func", "Kernel", "Specialisations", "func", "kernel"]
+
+_MOST = 64
+
+
+class Specialisations:
+    """The latest specialisations of one kernel; any number of threads may ask at the same time.
+
+    Parameters
+    ----------
+    most
+        How many are kept; the one that was asked for longest ago goes first.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._known: OrderedDict[Hashable, LoweredKernel] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(
+        self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any], lower: Callable[[], LoweredKernel]
+    ) -> LoweredKernel:
+        """Return the kernel for some shapes and constants, lowered if it is not there; its errors are passed on."""
+        given = _identity(dict(baked))
+        if given is None:
+            return lower()
+        key = (tuple(sorted(shapes.items(), key=lambda item: item[0])), given)
+        with self._lock:  # ranks that are threads ask for the same at the same time
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            found = self._known[key] = lower()
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+            return found
+
+
+def _identity(value: Any) -> Hashable | None:
+    """Return what tells a constant from others, types and the sign of zero included; None where nothing does."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return None if value.dtype.hasobject else (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, (bool, int, float)):
+        return type(value), repr(value)
+    if isinstance(value, dict):
+        parts = [(name, _identity(part)) for name, part in sorted(value.items())]
+        return None if any(part is None for _, part in parts) else tuple(parts)
+    if isinstance(value, Helper) or is_record(type(value)):
+        found = strategy_identity(value)
+        try:
+            hash(found)
+        except TypeError:  # a field that may change, which is refused
+            return None
+        return found
+    if isinstance(value, (list, tuple)):
+        inner = [_identity(part) for part in value]
+        return None if None in inner else tuple(inner)
+    return None
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,8 +124,8 @@ class Formula(Helper, Generic[P, R]):
     @functools.cached_property
     def source(self) -> FunctionSource:
         """Its source, read and checked at first use; see `check` for the errors."""
-        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_func
+        from fluxloom.kernel.syntax import deeply
 
         return deeply(lambda: read_func(self.function, self._lines), self.name)
 
@@ -140,8 +203,8 @@ class Kernel(KernelMarker):
             self._read = self._reading(visible)
 
     def _reading(self, visible: Mapping[str, Any]) -> tuple[FunctionSource, Signature]:
-        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_kernel
+        from fluxloom.kernel.syntax import deeply
 
         return deeply(lambda: read_kernel(self.function, self._lines, visible), self.name)
 
@@ -271,8 +334,8 @@ class Kernel(KernelMarker):
         """
         if self._fixed is not None:
             return self._fixed
-        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.lowering import lower
+        from fluxloom.kernel.syntax import deeply
 
         def lowered() -> LoweredKernel:
             return deeply(lambda: lower(self.source, self.signature, shapes, baked), self.name)
@@ -312,8 +375,8 @@ def func(function: F) -> F:
 def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real: Any) -> Callable[..., Any]:
     """Return what a function means, compiled once for each type of arithmetic."""
     if real not in known:
-        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.meaning import meaning
+        from fluxloom.kernel.syntax import deeply
 
         known[real] = deeply(lambda: meaning(source, real), source.name)
     return known[real]

@@ -397,7 +397,7 @@ class LoweredKernel:
     body
         The statements.
     digest
-        Of all above but its names, see `fluxloom.kernel.digest`: equal digests mean code that differs by names alone.
+        Of all above but its names, see `fluxloom.kernel.lowering`: equal digests mean code that differs by names alone.
     flops
         Floating-point operations of one element along the longest path, with the trip count of
         ragged loops taken as 1 (add, multiply, divide, sqrt, min, max, abs and compare count 1).

@@ -1,27 +1,236 @@
-"""A kernel specialised to one loop: shapes and baked constants in, a `LoweredKernel` out."""
+"""A kernel specialised to one loop: shapes and baked constants in, a `LoweredKernel` out, with its digest.
+
+Helpers are inlined: their parameters become locals or views, several returns one value.
+
+The digest of a kernel is the key of its tunings, so names must not change it: those of the kernel and of its file,
+of parameters and constants, locals, helpers and tables. Each name is replaced by its kind and the place at which it
+comes first. All that computes is kept: shapes, kinds, accesses, operations, numbers and their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from enum import Enum
 from math import prod
-from typing import Any
+from typing import Any, final
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError, KernelError, did_you_mean
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import count_flops, nodes, walk
-from fluxloom.kernel.digest import kernel_digest
-from fluxloom.kernel.inlining import KernelLowerer
-from fluxloom.kernel.ir import RAGGED, Kind
+from fluxloom.kernel.analysis import count_flops, field_names, nodes, walk
+from fluxloom.kernel.ir import RAGGED, Constant, Expression, Kind, Local
 from fluxloom.kernel.passes import cut_chains, remove_dead_locals, scalarise
-from fluxloom.kernel.signature import Signature
+from fluxloom.kernel.reading import Signature, contains_return, returning_block
 from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.state import Builder, Scope
+from fluxloom.kernel.state import Branch, Builder, Scope
+from fluxloom.kernel.statements import LoopLowerer
 from fluxloom.kernel.strategies import run_time_constants
-from fluxloom.kernel.values import NoneValue, ParameterView, Value
+from fluxloom.kernel.values import (
+    FunctionValue,
+    ListValue,
+    NoneValue,
+    ParameterView,
+    RecordValue,
+    StoredField,
+    TupleValue,
+    Value,
+    inner_values,
+)
 
-__all__ = ["lower"]
+__all__ = ["KernelLowerer", "kernel_digest", "lower", "named_digest"]
+
+_SPACES: dict[type, str] = {
+    **dict.fromkeys((ir.Parameter, ir.Read, ir.Length, ir.Store, ir.Update), "p"),
+    **dict.fromkeys((ir.ConstantParameter, ir.ReadConstant), "k"),
+    **dict.fromkeys((ir.Local, ir.Assign, ir.For), "s"),
+    **dict.fromkeys((ir.LocalArray, ir.LocalElement, ir.StoreLocal), "a"),
+    **dict.fromkeys((ir.Table, ir.TableElement), "t"),
+}
+"""What a name stands for: equal names of different kinds are different things."""
+
+_NAMES = ("name", "parameter")
+"""Fields of nodes that hold names."""
+
+
+def kernel_digest(
+    parameters: tuple[ir.Parameter, ...],
+    shapes: tuple[ir.ArgShape, ...],
+    constants: tuple[ir.ConstantParameter, ...],
+    scalars: tuple[tuple[str, Kind], ...],
+    arrays: tuple[ir.LocalArray, ...],
+    body: tuple[ir.Statement, ...],
+    tables: tuple[ir.Table, ...],
+) -> str:
+    """Return the SHA-256 of all that a kernel computes; the arguments are the fields of `LoweredKernel`."""
+    numbers: dict[tuple[str, str], int] = {}
+    seen = [_canonical(part, numbers) for part in (parameters, shapes, constants, body)]
+    # what is declared is listed in the order in which the body meets it, not in that of the names
+    kinds = [(_number("s", name, numbers), kind.name) for name, kind in scalars]
+    declared = [_canonical(item, numbers) for item in (*arrays, *tables)]
+    return hashlib.sha256("\n".join([*seen, repr(sorted(kinds)), *sorted(declared)]).encode()).hexdigest()
+
+
+def named_digest(kernel: ir.LoweredKernel) -> str:
+    """Return the digest that earlier versions had, of which names were a part: the key of tunings recorded then."""
+    content = (kernel.name, kernel.parameters, kernel.shapes, kernel.constants, kernel.scalars, kernel.arrays,
+               kernel.body, kernel.tables)  # fmt: skip
+    return hashlib.sha256(_canonical(content, None).encode()).hexdigest()
+
+
+def _number(space: str, name: str, numbers: dict[tuple[str, str], int]) -> int:
+    return numbers.setdefault((space, name), len(numbers))
+
+
+def _canonical(value: object, numbers: dict[tuple[str, str], int] | None) -> str:
+    """Return a text of content alone: no locations, no addresses; with ``numbers`` no names either."""
+    if isinstance(value, tuple):
+        return "(" + ",".join([_canonical(item, numbers) for item in value]) + ")"
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return repr(value)
+    kind = type(value)
+    parts = list(_parts(value, kind, numbers))
+    return f"{kind.__name__}({','.join(parts)})" if parts else str(value)
+
+
+def _parts(value: object, kind: type, numbers: dict[tuple[str, str], int] | None) -> Iterable[str]:
+    for field in field_names(kind):
+        item = getattr(value, field)
+        if field == "location":
+            continue
+        if numbers is not None and field in _NAMES:
+            yield str(_number(_SPACES[kind], item, numbers))
+        else:
+            yield _canonical(item, numbers)
+
+
+@final
+class KernelLowerer(LoopLowerer):
+    """Lowers whole kernels: statements, with helpers inlined where they are called."""
+
+    def inline(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value | None:
+        """Inline a call of a helper and return what it returns, or ``None`` for a procedure."""
+        source, builder = called.helper.source, self.builder
+        if any(item.helper.source is source and _depth(item.record) <= _depth(called.record) for item in scope.active):
+            message = f"{source.name!r} calls itself: recursion is not part of the kernel language"
+            raise scope.source.error(node, message, "write a bounded loop")
+        arguments = [self.value(scope, item) for item in node.args]
+        arguments = arguments if called.record is None else [called.record, *arguments]
+        if len(arguments) != len(source.parameter_names):
+            own = called.record is not None
+            raise scope.source.error(
+                node, f"{ast.unparse(node.func)} takes {len(source.parameter_names) - own} arguments here, "
+                f"not {len(node.args)}", f"it is {source.name!r} of {source.filename}:{source.node.lineno}",
+            )  # fmt: skip
+        local = [*source.parameter_names, *sorted(source.assigned - set(source.parameter_names))]
+        names = {name: builder.unique(f"{_prefix(called)}_{name}") for name in local}
+        call = scope.call or scope.source.location(node)
+        inner = Scope(source, names, call, (*scope.active, called))
+        for name, argument in zip(source.parameter_names, arguments, strict=True):
+            if isinstance(argument, Expression):
+                builder.assign(names[name], argument)
+            elif isinstance(argument, ListValue):
+                builder.flow.bound[names[name]] = self.materialise(argument, names[name])
+            else:
+                builder.flow.bound[names[name]] = self.stable(argument)
+        try:
+            result = self._returned(inner, returning_block(source))
+        except KernelError as problem:
+            problem.add_note(f"in a call from {scope.source.filename}:{node.lineno}")
+            raise
+        for name in names.values():
+            builder.flow.bound.pop(name, None)
+        builder.where = scope.place(node)
+        return result
+
+    def _returned(self, scope: Scope, nodes: list[ast.stmt]) -> Value | None:
+        """Lower a block that ends in a return, or in an ``if`` whose branches both do."""
+        if not nodes or not contains_return(nodes[-1:]):
+            self.block(scope, nodes)
+            return None
+        self.block(scope, nodes[:-1])
+        last = nodes[-1]
+        self.builder.where = scope.place(last)
+        if isinstance(last, ast.Return):
+            if last.value is None:
+                return None
+            value = self.right_side(scope, last.value)
+            if isinstance(value, ListValue):
+                value = self.materialise(value, self.builder.unique("list"))
+            return value
+        assert isinstance(last, ast.If)
+        return self._returned_if(scope, last)
+
+    def _returned_if(self, scope: Scope, node: ast.If) -> Value | None:
+        test = self.condition(scope, node.test)
+        if isinstance(test, Constant):
+            return self._returned(scope, node.body if test.value else node.orelse)
+        where = self.builder.where
+        yes = self.builder.branch(lambda: self._returned(scope, node.body))
+        no = self.builder.branch(lambda: self._returned(scope, node.orelse))
+        self.builder.where = where
+        return self.joined(scope, node, test, yes, no)
+
+    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch[Any], no: Branch[Any]) -> Value | None:
+        """Emit a conditional whose branches have been lowered; return what both give, copied to common locals."""
+        where, self.builder.flow = self.builder.where, no[2]
+        with self.located(scope, node):
+            result = self._join_values(scope, node, yes, no)
+        self.builder.choose(test, yes, no, where)
+        return result
+
+    def _join_values(self, scope: Scope, node: ast.AST, yes: Branch[Any], no: Branch[Any]) -> Value | None:
+        """Return one value for what two branches return, copied to common locals inside each branch."""
+        first, second = self._loaded(yes[0]), self._loaded(no[0])
+        if first is None and second is None:
+            return None
+        if isinstance(first, Expression) and isinstance(second, Expression):
+            if first == second and isinstance(first, Constant):
+                return first
+            name = self.builder.unique("result")
+            for value, statements, flow in ((first, *yes[1:]), (second, *no[1:])):
+                self.builder.flow = flow
+                with self.builder.block() as tail:
+                    self.builder.assign(name, value)
+                flow.known.pop((name, ()), None)
+                statements.extend(tail)
+            return Local(self.builder.kinds[name], name)
+        if isinstance(first, TupleValue) and isinstance(second, TupleValue) and len(first.items) == len(second.items):
+            parts = [
+                self._join_values(scope, node, (one, *yes[1:]), (other, *no[1:]))
+                for one, other in zip(first.items, second.items, strict=True)
+            ]
+            return TupleValue(tuple(part for part in parts if part is not None))
+        if first == second and first is not None:
+            return first
+        if isinstance(first, RecordValue) and isinstance(second, RecordValue) and first.kind is second.kind:
+            joined = [
+                (name, self._join_values(scope, node, (one, *yes[1:]), (other, *no[1:])))
+                for (name, one), (_, other) in zip(first.fields, second.fields, strict=True)
+            ]
+            return RecordValue(first.kind, tuple((name, part) for name, part in joined if part is not None))
+        raise scope.source.error(node, "the branches return different things",
+                                 "return numbers, tuples of as many, or records of one class, in both")  # fmt: skip
+
+    def _loaded(self, value: Value | None) -> Value | None:
+        return self.builder.local(value.name) if isinstance(value, StoredField) else value
+
+
+def _prefix(called: FunctionValue) -> str:
+    """Return how the names of the locals of an inlined helper begin."""
+    name, record = called.helper.source.name, called.record
+    return name if record is None else f"{record.kind.__name__.lower()}_{name.strip('_')}"
+
+
+def _depth(value: Value | None) -> int:
+    """Return how many records are inside each other; a method may be called again for what has fewer, which ends."""
+    inside = [] if value is None else [_depth(item) for item in inner_values(value)]
+    return max(inside, default=0) + isinstance(value, RecordValue)
+
 
 MOST_LOCAL = 128 << 10
 """Bytes of the local arrays of an element: stacks of threads hold those of a pack, registers and caches far less."""

@@ -20,9 +20,7 @@ import numpy as np
 
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
 from fluxloom.kernel.ir import Kind
-from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import built_fields, positional_fields
-from fluxloom.kernel.records import called_method, default_value, member
+from fluxloom.kernel.record_fields import Helper, built_fields, positional_fields
 from fluxloom.kernel.source import Captured, FunctionSource, dotted_name
 from fluxloom.kernel.values import (
     ConstantArray,
@@ -32,6 +30,9 @@ from fluxloom.kernel.values import (
     RecordValue,
     TupleValue,
     Value,
+    called_method,
+    default_value,
+    member,
 )  # fmt: skip
 
 __all__ = ["constant_value", "meaning", "whole_part"]

@@ -12,7 +12,8 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin
@@ -22,23 +23,33 @@ import numpy as np
 from fluxloom.core.access import Const
 from fluxloom.core.errors import did_you_mean
 from fluxloom.core.strategies import default_of
-from fluxloom.kernel.marks import Helper, KernelMarker
 
 __all__ = [
-    "RecordProblem",
-    "build_problem",
-    "built_fields",
-    "check_strategy",
-    "declared_kind",
-    "difference",
-    "is_record",
-    "is_run_time",
-    "named_arguments",
-    "positional_fields",
-    "run_time_fields",
-    "strategy_identity",
-    "with_fields",
-]
+    "Helper", "KernelMarker", "RecordProblem", "build_problem", "built_fields", "check_strategy", "declared_kind",
+    "difference", "is_record", "is_run_time", "named_arguments", "positional_fields", "run_time_fields",
+    "strategy_identity", "with_fields",
+]  # fmt: skip
+
+
+class Helper(ABC):
+    """Base of `fluxloom.kernel.frontend.Formula`: something a kernel may call and that is inlined.
+
+    Attributes
+    ----------
+    source
+        Its `fluxloom.kernel.source.FunctionSource`.
+    """
+
+    source: Any
+
+    @abstractmethod
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that does what the helper means, see `fluxloom.kernel.meaning`."""
+
+
+class KernelMarker:
+    """Base of `fluxloom.kernel.frontend.Kernel`, so that calling a kernel from a kernel is recognised."""
+
 
 _NAMES: Mapping[str, type] = MappingProxyType({"float": float, "int": int, "bool": bool, "str": str})
 

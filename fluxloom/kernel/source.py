@@ -23,16 +23,16 @@ from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel import intrinsics
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Location
-from fluxloom.kernel.marks import Helper, KernelMarker
-from fluxloom.kernel.record_fields import RecordProblem, check_strategy, is_record
-from fluxloom.kernel.records import member, strategy_value
+from fluxloom.kernel.record_fields import Helper, KernelMarker, RecordProblem, check_strategy, is_record
 from fluxloom.kernel.syntax import child_nodes, first_rejected
 from fluxloom.kernel.values import (
     Known,
     RecordValue,
     Value,
     constant_array,
+    member,
     number,
+    strategy_value,
 )  # fmt: skip
 
 __all__ = ["Captured", "FunctionSource", "assigned_names", "dotted_name", "read_source"]

@@ -13,8 +13,7 @@ import numpy as np
 
 from fluxloom.core.errors import did_you_mean
 from fluxloom.kernel.ir import ConstantParameter, Kind
-from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import RecordProblem, check_strategy, run_time_fields
+from fluxloom.kernel.record_fields import Helper, RecordProblem, check_strategy, run_time_fields
 from fluxloom.kernel.source import FunctionSource, static_member
 
 __all__ = ["Strategy", "check_uses", "run_time_constants", "wanted"]

@@ -1,12 +1,20 @@
-"""Python syntax that is never part of the kernel language, whatever the names in it stand for."""
+"""Python syntax that is never part of the kernel language, and work on sources that nest deep.
+
+Long sums and chains of `elif` nest deeper than functions of Python may.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
-__all__ = ["child_nodes", "first_rejected", "is_zero_comprehension", "statements"]
+from fluxloom.core.errors import KernelError
+
+__all__ = ["child_nodes", "deeply", "first_rejected", "is_zero_comprehension", "statements"]
 
 REJECTED: Mapping[type[ast.AST], tuple[str, str]] = MappingProxyType({
     ast.Break: ("break", "end the loop with its bound, or use a while loop whose test includes the condition"),
@@ -83,3 +91,54 @@ def first_rejected(nodes: Iterable[ast.AST]) -> tuple[ast.AST, str, str] | None:
         if found is not None:
             return found
     return None
+
+
+T = TypeVar("T")
+
+_FRAMES = 300_000
+_STACK = 512 << 20
+"""Bytes of address space: only what is used is taken from memory."""
+
+
+def deeply(work: Callable[[], T], name: str) -> T:
+    """Return what ``work`` returns; where it recurses too deep, do it again where there is room.
+
+    Parameters
+    ----------
+    work
+        Does the same when it is done again.
+    name
+        The kernel or helper, for the message.
+
+    Raises
+    ------
+    KernelError
+        When even that is not enough.
+    """
+    try:
+        return work()
+    except RecursionError:
+        pass
+    found: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # passed on to the thread that waits
+            raised.append(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK)
+    try:
+        sys.setrecursionlimit(_FRAMES)
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    if raised and isinstance(raised[0], RecursionError):
+        raise KernelError(f"{name!r}: expressions are nested too deep", hint="keep parts of them in locals")
+    if raised:
+        raise raised[0]
+    return found[0]

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout, SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import Layout, SoA
 from fluxloom.core.strategies import PYTHON_ONLY, Strategy
 from fluxloom.dsl.boxes import broadcasts
 from fluxloom.dsl.context import Context

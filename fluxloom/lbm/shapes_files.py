@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, SolverError, did_you_mean
-from fluxloom.core.optional import guarded, require
+from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.io.stl import read_stl_corners
 
 __all__ = ["EXTRA", "read_triangles"]

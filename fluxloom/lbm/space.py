@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import AoS, Blocked
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import AoS, Blocked
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import Argument

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.lbm.shapes import SMALLEST, Array, Mask, Shape
 from fluxloom.lbm.shapes_files import EXTRA, read_triangles
 

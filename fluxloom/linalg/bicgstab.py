@@ -24,7 +24,7 @@ Systems*, 2nd ed., SIAM 2003, algorithm 7.7.
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
 from fluxloom.linalg.krylov import Krylov

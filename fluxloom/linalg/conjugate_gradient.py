@@ -18,7 +18,7 @@ Y. Saad: *Iterative Methods for Sparse Linear Systems*, 2nd ed., SIAM 2003, algo
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.operators import Step, steps_of

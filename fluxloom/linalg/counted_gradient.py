@@ -19,7 +19,7 @@ import numpy as np
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import usual_interval
 from fluxloom.linalg.matrix import SparseMatrix

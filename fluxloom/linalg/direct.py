@@ -8,7 +8,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 __all__ = ["Direct", "Relay", "chains_of", "sequence"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.entries import entries_of
+from fluxloom.dsl.maps import entries_of
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.runtime import Runtime

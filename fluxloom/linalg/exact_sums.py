@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.comm.exact_sums import exact_total
 from fluxloom.core.access import Access
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
@@ -22,25 +20,7 @@ from fluxloom.linalg.direct import Direct
 from fluxloom.linalg.operators import Step
 from fluxloom.linalg.vectors import clear
 
-__all__ = ["exactly", "total_of_ranks", "with_exact_sums"]
-
-
-def total_of_ranks(
-    context: Context, mine: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the sum over all ranks; in a context with ``deterministic="global"`` one that does not depend on them.
-
-    Collective.
-
-    Parameters
-    ----------
-    mine : (k,)
-        The sum of this rank.
-    rows : (n, k)
-        What it is the sum of.
-    """
-    exact = context.schedule.deterministic == "global"
-    return exact_total(context.comm, rows) if exact else context.comm.reduce(mine, "sum")
+__all__ = ["exactly", "with_exact_sums"]
 
 
 def with_exact_sums(steps: Sequence[Step]) -> list[Step]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import AoS
+from fluxloom.core.dtypes import AoS
 from fluxloom.device.fft import RealTransform
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat

@@ -31,7 +31,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, zeros
 from fluxloom.linalg.arguments import whole
@@ -294,6 +294,7 @@ class GMRES(Krylov):
 
     def _iterated(self, start: Start, most: int) -> list[Status]:
         """Make cycles, each from the residual that the one before has left."""
+        start = self._floored(start)
         scale = float(start.scale[0])
         history, limit = [float(start.residual[0])], float(start.limit[0])
         while len(history) <= most and history[-1] > limit and isfinite(history[-1]):

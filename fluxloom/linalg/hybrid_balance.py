@@ -27,7 +27,7 @@ from fluxloom.dsl.hybrid import GRANULES, Balanced, Measured, balance
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.hybrid import HybridMatrix, OrderedRows, ordered_rows

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.processors import available_processors
-from fluxloom.dsl.entries import entries_of
+from fluxloom.dsl.maps import entries_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.ring_rows import Rings, find_rings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import chains_of, sequence
@@ -32,6 +32,8 @@ Nullspace = Literal["none", "constant"]
 
 _INTERVAL_SHARED, _INTERVAL = 2, 8
 """Iterations from one look at the residual to the next: where the host reads memory of the device, and elsewhere."""
+_ROUNDING_AFTER = 8
+"""Iterations after which a system that has not converged is asked for the rounding of its right-hand side."""
 
 
 @kernel
@@ -85,6 +87,10 @@ class Krylov:
     ----------
     check_next
         Whether the next `solve` is checked in any case, as the last one of a run.
+    rounding
+        Returns what rounding of its terms leaves in the right-hand side, in the 2-norm: a residual below has converged,
+        whatever `Stop` says, so that a right-hand side that is 0 but for rounding needs no iterations. None: not known.
+        It is asked for once a solve, after eight iterations. Collective.
 
     Raises
     ------
@@ -127,6 +133,8 @@ class Krylov:
         self._chains()
         self.check_every, self.check_next, self._solves, self._now = check_every, False, 0, self.limits
         self._restart: Restart | None = None
+        self.rounding: Callable[[], float] | None = None
+        self._floor = 0.0
 
     def _check(
         self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int, check_every: int
@@ -241,7 +249,7 @@ class Krylov:
 
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
-        self._solves += 1
+        self._solves, self._floor = self._solves + 1, 0.0
         checked = self.check_next or (bool(self.check_every) and self._solves % self.check_every == 0)
         self.check_next = False
         now, ready = self._measured()
@@ -272,6 +280,8 @@ class Krylov:
         For what ends with a solve that was not checked, while ``b``, ``x`` and the matrix are as it left them.
         """
         now, _ = self._measured(plain=not self.restart.precise)
+        if (now.residual > now.limit).any():
+            now = self._floored(now)
         return worst_of(judged(now.residual[None, :], now.norm, now.limit))
 
     def _finished(self, found: list[Status], start: Start) -> list[Status]:
@@ -323,12 +333,23 @@ class Krylov:
             self.body()
             history += [signed_norms(squares) / start.scale for squares in self.read(*self.rr)]
             found = judged(np.array(history), start.norm, start.limit)
+            if _ROUNDING_AFTER < len(history) <= _ROUNDING_AFTER + self.interval:
+                raised, before = self._floored(start), start.limit
+                start, found = raised, judged(np.array(history), start.norm, raised.limit)
+                if (start.limit > before).any() and any(status.reason == "iterations" for status in found):
+                    self.limit_by((start.scale * start.limit) ** 2)
         return found
+
+    def _floored(self, start: Start) -> Start:
+        """Return a start whose limits are not below the rounding of the right-hand side. Collective."""
+        if self.rounding is not None and not self._floor:
+            self._floor = self.rounding()
+        return start if not self._floor else replace(start, limit=np.maximum(start.limit, self._floor))
 
     # ------------------------------------------------------------------------------- for `Restart`
     def limits_of(self, norms: Reals) -> Reals:
         """Return what residuals may be, for norms of right-hand sides."""
-        return np.maximum(self.stop.rtol * norms, self.stop.atol)
+        return np.maximum(self.stop.rtol * norms, max(self.stop.atol, self._floor))
 
     @property
     def total(self) -> int:

@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.pairing import why_single
+from fluxloom.dsl.grouping import why_single
 from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.matrix import SparseMatrix

@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.core.activity import Work, activity
 from fluxloom.core.errors import SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.core.strategies import PYTHON_ONLY
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array, dia_array
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.linalg.chebyshev import inverse_diagonal
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.ring_rows import Reals

@@ -10,7 +10,7 @@ from fluxloom.core.strategies import Strategy
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.linalg.direct import Direct
 
 __all__ = ["BuiltPreconditioner", "Operator", "Preconditioner", "Step", "instead", "steps_of"]

@@ -22,7 +22,7 @@ from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
 from fluxloom.core.errors import PreconditionerError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs
 from fluxloom.linalg.direct import Relay, sequence

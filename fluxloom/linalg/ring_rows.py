@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.decompose_directory import Directory, by_rank, stable_order
-from fluxloom.dsl.decompose_rows import distinct
-from fluxloom.dsl.entries import entries_of
+from fluxloom.dsl.decompose_directory import Directory, by_rank, distinct, stable_order
+from fluxloom.dsl.maps import entries_of
 
 __all__ = ["Index", "Rings", "agree", "fetch", "find_rings"]
 

@@ -21,7 +21,7 @@ from fluxloom.core.access import RW, Read, Write
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.products import add_row, spmv

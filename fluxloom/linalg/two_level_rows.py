@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.entries import entries_of
+from fluxloom.dsl.maps import entries_of
 from fluxloom.graph.partition import partition_kway
 from fluxloom.linalg.hybrid_rows import check_shares
 

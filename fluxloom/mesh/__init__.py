@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from fluxloom.mesh.check import check
     from fluxloom.mesh.cluster import Clustering, cluster
     from fluxloom.mesh.connectivity import Connectivity
-    from fluxloom.mesh.distribute import MeshPart, RankedMesh, distribute, distribute_mesh
+    from fluxloom.mesh.distribute import RankedMesh, distribute, distribute_mesh
     from fluxloom.mesh.generate import box2d, box3d
     from fluxloom.mesh.geometry import Geometry
     from fluxloom.mesh.io import read as read_data
     from fluxloom.mesh.io import read_fields, write
     from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces, Ragged
+    from fluxloom.mesh.mesh_part import MeshPart
     from fluxloom.mesh.orient import orient
     from fluxloom.mesh.quality import Quality, quality
     from fluxloom.mesh.reading import read
@@ -70,7 +71,8 @@ if not TYPE_CHECKING:
         "fluxloom.mesh.check": "check",
         "fluxloom.mesh.cluster": "Clustering cluster",
         "fluxloom.mesh.connectivity": "Connectivity",
-        "fluxloom.mesh.distribute": "MeshPart RankedMesh distribute distribute_mesh",
+        "fluxloom.mesh.distribute": "RankedMesh distribute distribute_mesh",
+        "fluxloom.mesh.mesh_part": "MeshPart",
         "fluxloom.mesh.generate": "box2d box3d",
         "fluxloom.mesh.geometry": "Geometry",
         "fluxloom.mesh.io": "read=read_data read_fields write",

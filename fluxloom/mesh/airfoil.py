@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = [

@@ -21,15 +21,14 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.distribute import DividedPart, MeshPart, Partition, distribute_mesh
-from fluxloom.mesh.inverse import InverseRows, inverse_rows
+from fluxloom.mesh.connectivity import Connectivity, InverseRows, inverse_rows
+from fluxloom.mesh.distribute import DividedPart, Partition, distribute_mesh
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
+from fluxloom.mesh.mesh_part import MeshPart, WholePart
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
-from fluxloom.mesh.whole_part import WholePart
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -65,7 +64,7 @@ class Mesh:
     shares
         Fraction of the cells that each rank gets; equal by default.
     maps
-        The maps to build on several ranks, out of `fluxloom.mesh.distribute.MAPS`; all by default. Fewer need less
+        The maps to build on several ranks, out of `fluxloom.mesh.mesh_part.MAPS`; all by default. Fewer need less
         memory and have smaller halos.
 
     Notes

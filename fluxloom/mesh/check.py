@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,11 @@ from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.geometry import cell_measures, geometry
 from fluxloom.mesh.mesh import IntArray, MeshData, unknown_patch
-from fluxloom.mesh.report import MeshReport, make_report
 from fluxloom.mesh.sound import require_mendable, require_positive, require_sized, require_sound, require_sound_cells
 from fluxloom.mesh.whole import coordinates, fail_cell
+
+if TYPE_CHECKING:
+    from fluxloom.mesh.report import MeshReport
 
 __all__ = ["check", "check_cells", "check_orphans", "fail_unlisted", "require_listed"]
 
@@ -44,6 +46,8 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
         neighbours or over others, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces
         that are not on the boundary, and absent required patches.
     """
+    from fluxloom.mesh.report import make_report
+
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
     half = half_faces(mesh)

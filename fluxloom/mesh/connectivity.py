@@ -18,12 +18,61 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired, places_of
-from fluxloom.mesh.inverse import inverse_rows
-from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import IntArray, MeshData, Polyhedra, Ragged
 from fluxloom.mesh.whole import check_patches, fail_cell, require_whole
 
-__all__ = ["Connectivity", "HalfFaces", "connectivity", "half_faces", "match_patches", "transpose"]
+__all__ = [
+    "Connectivity", "HalfFaces", "InverseRows", "connectivity", "half_faces", "inverse_rows", "match_patches",
+    "transpose",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class InverseRows:
+    """Compressed rows of a table's inverse, one a target.
+
+    Attributes
+    ----------
+    offsets
+        int64, ``(targets + 1,)``: where the entries of each target begin.
+    rows, legs
+        int32, of each entry: the row of the table that leads to the target, and through which column.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int32]
+    legs: npt.NDArray[np.int32]
+
+
+def inverse_rows(
+    table: npt.NDArray[np.integer], targets: int, numbers: npt.NDArray[np.int64] | None = None, *, by_leg: bool = True
+) -> InverseRows:
+    """Return which rows of a table lead to each of some targets.
+
+    Parameters
+    ----------
+    table
+        ``(rows, arity)``; entries that are negative, or not below ``targets``, lead nowhere.
+    targets
+        How many there are.
+    numbers
+        Numbers by which rows are ordered, ascending; by default their own.
+    by_leg
+        Whether what comes through the first column stands before what comes through the second, and so on; if not,
+        only the number of the row counts.
+    """
+    sorted_rows = None if numbers is None else np.argsort(numbers, kind="stable")
+    ordered = table if sorted_rows is None else table[sorted_rows]
+    flat = ordered.T.reshape(-1) if by_leg else ordered.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    first, last = np.searchsorted(flat, (0, targets), sorter=order)
+    place = order[first:last]
+    legs, rows = np.divmod(place, max(1, len(table))) if by_leg else np.divmod(place, max(1, table.shape[1]))[::-1]
+    rows = rows if sorted_rows is None else sorted_rows[rows]
+    counts = np.bincount(flat[place], minlength=targets)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return InverseRows(offsets, rows.astype(np.int32), legs.astype(np.int32))
+
 
 _NONE = -1
 _CHUNK = 1 << 16

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,18 +18,17 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
+from fluxloom.mesh.connectivity import inverse_rows
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_geometry, cell_measures, face_geometry
-from fluxloom.mesh.hanging import require_no_hanging
-from fluxloom.mesh.inverse import inverse_rows
+from fluxloom.mesh.geometry import cell_geometry, cell_measures
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Ragged
-from fluxloom.mesh.overlaps import require_no_overlaps
+from fluxloom.mesh.mesh_part import MAPS, MeshPart
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
-from fluxloom.mesh.sound import require_positive, require_sized, require_sound_cells
-from fluxloom.mesh.surface import tell_unnamed
+from fluxloom.mesh.sound import require_no_hanging, require_positive, require_sized, require_sound_cells
+from fluxloom.mesh.surface import require_no_overlaps, tell_unnamed
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -43,17 +40,6 @@ __all__ = ["MAPS", "DividedPart", "MeshPart", "Partition", "RankedMesh", "distri
 Partition = Literal["auto", "kway", "rcb", "block"]
 Values = npt.NDArray[Any]
 
-MAPS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "cell_nodes": ("cells", "nodes"),
-        "face_cells": ("faces", "cells"),
-        "face_nodes": ("faces", "nodes"),
-        "boundary_cell": ("boundary", "cells"),
-        "boundary_nodes": ("boundary", "nodes"),
-        "edge_nodes": ("edges", "nodes"),
-    }
-)
-"""The maps of a divided mesh: name to source and target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,87 +261,6 @@ def _tables(
         tables["edge_nodes"] = derive_edges(comm, part)
         sizes["edges"] = before(comm, len(tables["edge_nodes"]))[1]
     return sizes, tables
-
-
-class MeshPart(ABC):
-    """One rank's part of a mesh; on one rank it is all of it (`fluxloom.mesh.whole_part`), and has no halo.
-
-    Attributes
-    ----------
-    comm
-        The ranks.
-    points : (stored nodes, dimension) float64
-        Coordinates, those of the halo too.
-    blocks
-        Element type to its number of cells of all ranks; cells are numbered block after block.
-    path
-        Where the mesh came from.
-    """
-
-    comm: Comm
-    points: FloatArray
-    blocks: Mapping[str, int]
-    path: str
-
-    @property
-    @abstractmethod
-    def patches(self) -> Mapping[str, range]:
-        """Name of each patch to its boundary faces, by their numbers in the whole mesh."""
-
-    @property
-    def dimension(self) -> int:
-        """Two or three."""
-        return self.points.shape[1]
-
-    @abstractmethod
-    def part(self, name: str) -> Part:
-        """Return this rank's part of a set."""
-
-    @abstractmethod
-    def rows(self, name: str) -> Ragged:
-        """Return the rows of a map that this rank executes, in local numbers.
-
-        Raises
-        ------
-        MeshError
-            When the mesh was divided without the map.
-        """
-
-    @abstractmethod
-    def table(self, name: str) -> IntArray:
-        """Return the same as a table, ``(executed rows, most targets)``; -1 pads short rows."""
-
-    @abstractmethod
-    def regular(self, name: str) -> bool:
-        """Whether all rows of a map, of all ranks, have equally many targets. Collective."""
-
-    @abstractmethod
-    def node_cells(self) -> Ragged:
-        """Return the cells that have each owned node, ascending by their numbers in the whole mesh."""
-
-    @abstractmethod
-    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
-
-        Raises
-        ------
-        MeshError
-            For a cell without a positive volume.
-        """
-
-    def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Return area vectors and centres, ``(owned, d)`` each, of the owned rows of a map from faces to nodes."""
-        return face_geometry(self.points, self.rows(name).head(self.part(MAPS[name][0]).owned))
-
-    def patch(self, name: str) -> IntArray:
-        """Return the owned boundary faces of a patch, in local numbers; there may be none."""
-        faces, part = self.patches[name], self.part("boundary")
-        owned = part.numbers[: part.owned]
-        return np.flatnonzero((owned >= faces.start) & (owned < faces.stop)).astype(np.int32)
-
-    def report(self) -> PartitionReport | None:
-        """Return how the mesh is divided, None on one rank. Collective."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)

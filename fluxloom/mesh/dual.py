@@ -12,8 +12,7 @@ from fluxloom.mesh.connectivity import Connectivity, HalfFaces, connectivity, ha
 from fluxloom.mesh.elements import face_name
 from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.geometry import geometry
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
+from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces, Polyhedra, turned_rows
 from fluxloom.mesh.ragged import Ragged
 
 __all__ = ["dual"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
-from fluxloom.core.optional import guarded
+from fluxloom.core.packages import guarded
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.orient import orient

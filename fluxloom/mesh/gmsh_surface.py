@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.stl import read_stl_corners
-from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.surface import linked_parts
 from fluxloom.mesh.whole import coordinates
 
 __all__ = ["Surface", "charts_of", "read_stl"]

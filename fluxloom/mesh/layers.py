@@ -17,8 +17,8 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import PARALLEL, element
 from fluxloom.mesh.face_pairs import pair_keys
-from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.surface import linked_parts
 
 __all__ = ["Column", "Layers", "layers_above"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.dsl.decompose_rows import distinct
+from fluxloom.dsl.decompose_directory import distinct
 from fluxloom.mesh.face_pairs import pair_keys, places_of
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.refine_cells import CHILDREN, Division

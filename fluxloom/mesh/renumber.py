@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 

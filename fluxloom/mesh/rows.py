@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError, MeshError
-from fluxloom.dsl.decompose_directory import stable_order
-from fluxloom.dsl.decompose_rows import compress, distinct
-from fluxloom.dsl.decompose_rows import fetch as fetch_rows
+from fluxloom.dsl.decompose_directory import compress, distinct, stable_order
+from fluxloom.dsl.decompose_directory import fetch as fetch_rows
 
 __all__ = ["Post", "before", "block_starts", "compress", "distinct", "fetch", "owner_of", "place", "together"]
 
@@ -73,7 +72,7 @@ class Post:
 
 
 def fetch(comm: Comm, rows: Rows, starts: npt.NDArray[np.int64], numbers: Numbers) -> Rows:
-    """Return rows by their global numbers, see `fluxloom.dsl.decompose_rows.fetch`.
+    """Return rows by their global numbers, see `fluxloom.dsl.decompose_directory.fetch`.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.simplices import Simplices, corners_of
 
 if TYPE_CHECKING:
-    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.mesh.mesh_part import MeshPart
 
 __all__ = ["WallFaces", "shared_wall_faces", "wall_distance", "wall_distance_of", "wall_faces"]
 

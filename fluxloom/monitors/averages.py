@@ -57,6 +57,11 @@ class Averages(Monitor):
         self._before, self._due = 0.0, True
 
     @property
+    def _watched(self) -> Watched:
+        assert self._run is not None
+        return self._run
+
+    @property
     def means(self) -> RunningMeans:
         """The samples so far.
 
@@ -90,22 +95,19 @@ class Averages(Monitor):
         self._run, self._means = run, RunningMeans(run.flow.averaged())
         if self.axis:
             self._means.check_axis(self.axis, self.bins)
-        self._before = run.flow.time or 0.0
+        self._before = run.flow.now
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        assert self._run is not None
-        self._due = self.moments.come(self._run.flow)
+        self._due = self.moments.come(self._watched.flow)
         if self._due:
             self._sample()
 
     def _sample(self) -> None:
-        assert self._run is not None
-        flow, before = self._run.flow, self._before
-        now = float(flow.steps) if flow.time is None else flow.time
+        now, before = self._watched.flow.now, self._before
         self._before = now
         if now >= self.start:
-            self.means.sample(1.0 if flow.time is None else now - before)
+            self.means.sample(1.0 if self._watched.flow.time is None else now - before)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return means, root mean squares, stresses and fluxes: unknown ones by name alone before the first sample."""
@@ -120,8 +122,12 @@ class Averages(Monitor):
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return how much has been averaged."""
-        assert self._run is not None
-        over = "" if self._run.flow.time is None else f", over a time of {self.means.weight:.6g}"
+        if not self.means.samples:
+            flow = self._watched.flow
+            now = f"step {flow.steps:,}" if flow.time is None else f"time {flow.time:.6g}"
+            lost = ", and no profile.csv" if self.axis else ""
+            return (("averages", f"no samples{lost}: they start at {self.start:g}, the run ended at {now}"),)
+        over = "" if self._watched.flow.time is None else f", over a time of {self.means.weight:.6g}"
         return (("averages", f"{self.means.samples:,} samples{over}"),)
 
     def finish(self) -> None:
@@ -136,7 +142,7 @@ class Averages(Monitor):
     def begin(self, folder: ResultFolder) -> None:
         """Hear where files go."""
         super().begin(folder)
-        self._due = True
+        self._due = self._before == self._watched.flow.now  # else the last one, without a step
 
 
 def _write(path: Path, profile: Profile) -> None:

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError, SolverError
-from fluxloom.monitors.power_spectra import oscillating, signal_of
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Loads, Surface
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.solvers.flow_signals import Signal
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Coefficients", "ForceHistory", "Forces", "Reference"]
 
@@ -38,11 +39,11 @@ _WIDTH = 10
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Drag, lift and moment over ``q A`` and ``q A L``."""
+    """Drag and lift over ``q A``, the pitching moment over ``q A L``: positive where it lifts the nose."""
 
     drag: float
     lift: float
-    moment: float
+    pitch: float
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Forces(Monitor):
     ----------
     name
         Of the columns, ``NAME.force_x``, ``NAME.moment_z``, and with a reference ``NAME.drag``, ``NAME.lift``,
-        ``NAME.moment``.
+        ``NAME.pitch``.
     patches
         By default the one of that name.
     reference
@@ -190,20 +191,14 @@ class Forces(Monitor):
         Raises
         ------
         SolverError
-            If there is no such patch, the flow has no surfaces or exerts no forces, or directions do not fit.
+            If there is no such patch, the flow finds no force there, or directions do not fit.
         """
         self._flow, flow = run.flow, run.flow
-        if not flow.exerts:
-            raise SolverError(f"{type(flow).__name__}: a scalar alone exerts no forces")
+        flow.check_forces(self.patches)
         if self.reference is not None:
             self._directions = self.reference.directions(flow.dimension)
         self._surface = (flow.balance if self.balance else flow.surface)(self.patches, self.about)
         self._loads, self._at, self._asked = None, -1, (-1, 0.0)
-
-    @property
-    def _now(self) -> float:
-        """Time of the flow, or steps of one that has none."""
-        return float(self._flow.steps) if self._flow.time is None else self._flow.time
 
     def stepped(self) -> None:
         """Let the device find the force, where a sample is due; it is fetched with the next one."""
@@ -211,7 +206,7 @@ class Forces(Monitor):
         if self.every and self._flow.steps % self.every == 0:
             self._drop_early()
             self._surface.take()
-            self._asked = self._flow.steps, self._now
+            self._asked = self._flow.steps, self._flow.now
 
     def _settle(self) -> None:
         """Fetch the sample that the device was asked for. Collective."""
@@ -238,7 +233,7 @@ class Forces(Monitor):
         row[_FORCE : _FORCE + force.size] = force
         row[_MOMENT:_COEFFICIENTS] = self.moment
         if (found := self.coefficients()) is not None:
-            row[_COEFFICIENTS:] = found.drag, found.lift, found.moment
+            row[_COEFFICIENTS:] = found.drag, found.lift, found.pitch
         return row
 
     def _drop_early(self) -> None:
@@ -294,8 +289,8 @@ class Forces(Monitor):
 
     @property
     def cm(self) -> float:
-        """Coefficient of the moment that was found last."""
-        return self._coefficient("moment")
+        """Coefficient of the pitching moment that was found last: positive where it lifts the nose."""
+        return self._coefficient("pitch")
 
     @property
     def series(self) -> ForceHistory:
@@ -318,38 +313,48 @@ class Forces(Monitor):
         found |= {f"{self.name}.moment_{_AXES[k]}": float(loads.moment[k]) for k in axes}
         if (values := self.coefficients()) is not None:
             found |= {f"{self.name}.drag": values.drag, f"{self.name}.lift": values.lift}
-            found |= {f"{self.name}.moment": values.moment} if loads.turns else {}
+            found |= {f"{self.name}.pitch": values.pitch} if loads.turns else {}
         return found
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return coefficients, force and moment, and of a flow in time what the last half of the samples says."""
         loads = self.now()
-        turning = loads.moment if self._flow.dimension == 3 else loads.moment[2:]
-        force, moment = (", ".join(f"{value:.7g}" for value in values) for values in (loads.force, turning))
-        text = f"force {force}" + (f"; moment {moment}" if loads.turns else "")
+        text = self._loaded(loads.force, loads.moment, loads.turns, 7)
         if (found := self.coefficients()) is None:
             return ((self.name, text), *self._means())
         coefficients = f"drag {found.drag:.7g}, lift {found.lift:.7g}"
-        coefficients += f", moment {found.moment:.7g}" if loads.turns else ""
+        coefficients += f", pitch {found.pitch:.7g}" if loads.turns else ""
         return ((self.name, coefficients), (f"{self.name}, force", text), *self._means())
 
+    def _loaded(self, force: Array, moment: Array, turns: bool, digits: int) -> str:
+        """Return a force and a moment in words; of a plane flow that about z."""
+        found = (", ".join(f"{value:.{digits}g}" for value in values) for values in (
+            force, moment[2:] if self._flow.dimension == 2 else moment))  # fmt: skip
+        return "force {}; moment {}".format(*found) if turns else f"force {next(found)}"
+
     def _means(self) -> Sequence[tuple[str, str]]:
-        """Return the mean coefficients, or the mean force, over the last half of the samples of a flow in time."""
+        """Return the mean coefficients, or the mean force and moment, of the last half of a flow in time."""
         rows = self._table()
         rows = rows[np.isfinite(rows[:, _FORCE])]
         if self._flow.time is None or len(rows) < _FEW:
             return ()
         late = rows[rows[:, _TIME] >= 0.5 * (rows[0, _TIME] + rows[-1, _TIME])].mean(axis=0)
-        text = "force " + ", ".join(f"{value:.6g}" for value in late[_FORCE : _FORCE + self._flow.dimension])
+        turns = bool(np.isfinite(late[_MOMENT]))
+        text = self._loaded(late[_FORCE : _FORCE + self._flow.dimension], late[_MOMENT:_COEFFICIENTS], turns, 6)
         if self.reference is not None:
             text = f"drag {late[_COEFFICIENTS]:.6g}, lift {late[_COEFFICIENTS + 1]:.6g}"
+            text += f", pitch {late[_COEFFICIENTS + 2]:.6g}" if turns else ""
         found = [(f"{self.name}, mean", f"{text} (last half of the run)")]
         if (lift := self._oscillating_lift()) is not None and self.reference is not None:
+            from fluxloom.monitors.power_spectra import oscillating
+
             found.append((f"{self.name}, lift", oscillating(lift, self.reference.length, self.reference.speed)))
         return found
 
     def _oscillating_lift(self) -> Signal | None:
         """Return the coefficient of lift over the last half of the run, if it oscillates."""
+        from fluxloom.monitors.power_spectra import signal_of
+
         rows = self._table()
         if self.reference is None or self._flow.time is None or not len(rows):
             return None
@@ -370,8 +375,8 @@ class Forces(Monitor):
             self.now()
         except SolverError:
             return
-        if not self._rows or self._rows[-1][_TIME] != self._now:
-            self._rows.append(self._row(self._now))
+        if not self._rows or self._rows[-1][_TIME] != self._flow.now:
+            self._rows.append(self._row(self._flow.now))
             self._early = True
 
     # ----------------------------------------------------------------------------------------- checkpoints

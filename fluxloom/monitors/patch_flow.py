@@ -16,8 +16,9 @@ class PatchFlow(Monitor):
     """What flows through some patches together; out of the flow it is positive.
 
     Columns of the history are ``NAME.flow``, volume in a second, of a gas mass; the means over the area ``NAME.p``,
-    ``NAME.total_pressure`` and, of a gas, ``NAME.T``; of a gas ``NAME.heat``, the energy that leaves, which at walls is
-    heat; and of each scalar its mean, ``NAME.SCALAR``, and what leaves, ``NAME.SCALAR_flux``: of a scalar alone these.
+    ``NAME.total_pressure`` and, of a gas, ``NAME.T``; of shallow water instead ``NAME.depth`` and ``NAME.elevation``;
+    of a gas ``NAME.heat``, the energy that leaves, which at walls is heat; and of each scalar its mean,
+    ``NAME.SCALAR``, and what leaves, ``NAME.SCALAR_flux``: of a scalar alone these.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class PatchFlow(Monitor):
         SolverError
             If there is no such patch, or the flow has no surfaces.
         """
-        self._flow, self._surface = run.flow, run.flow.surface(self.patches)
+        self._flow, self._surface = run.flow, run.flow.through(self.patches)
         self._loads, self._at = None, -1
 
     def now(self) -> Loads:

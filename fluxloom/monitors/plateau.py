@@ -97,6 +97,10 @@ class Plateau(Monitor):
             )
         self._run = run
 
+    def changed(self) -> None:
+        """Forget the values of the flow before."""
+        self._samples, self._first, self._changed = [], nan, False
+
     def begin(self, folder: ResultFolder) -> None:
         """Begin with the first line."""
         super().begin(folder)
@@ -127,13 +131,27 @@ class Plateau(Monitor):
     def change(self) -> float:
         """Return the change in the window, over the mean; infinite: it is not long enough, or nothing was computed."""
         values = [value for _, value in self._samples]
-        whole = len(values) >= _LINES and self._samples[0][0] <= self._samples[-1][0] - self.window
-        if not (whole and self._changed and all(isfinite(value) for value in values)):
+        if not (self._whole and self._changed and all(isfinite(value) for value in values)):
             return inf
         spread, mean = max(values) - min(values), abs(sum(values) / len(values))
         return 0.0 if spread == 0.0 else (spread / mean if mean > 0.0 else inf)
 
+    @property
+    def _whole(self) -> bool:
+        """Whether the samples are as long as the window."""
+        return len(self._samples) >= _LINES and self._samples[0][0] <= self._samples[-1][0] - self.window
+
     def goals(self) -> Sequence[Goal]:
         """Return the tolerance, and how far the column is."""
-        change = self.change()
-        return [Goal("stop.column", f"change of {self.column}", self.tolerance, change, change <= self.tolerance)]
+        change, name = self.change(), f"change of {self.column}"
+        if change == inf:
+            name += self._unknown()
+        return [Goal("stop.column", name, self.tolerance, change, change <= self.tolerance)]
+
+    def _unknown(self) -> str:
+        """Return in words why there is no change."""
+        if not self._whole:
+            return f" in a window of {self.window:g}{' steps' if self.over == 'steps' else ''}, longer than the run,"
+        if not all(isfinite(value) for _, value in self._samples):
+            return ", which has been no finite number in the window,"
+        return ", whose mean is 0," if self._changed else ", which has had one value since the beginning,"

@@ -120,6 +120,8 @@ class PointSamples(Monitor):
         """Hear where files go."""
         super().begin(folder)
         self.moments.begin(self.flow)
+        flow, rows = self.flow, self.rows()
+        self._due = not flow.steps or bool(len(rows) and rows[-1, 0] == flow.now)  # else the last one, without a step
 
     def next_time(self) -> float:
         """Return the time of the next sample."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.point_samples import Points, PointSamples, line_of, named
-from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, seen, signal_of
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
 from fluxloom.run.results.folder import ResultFolder
@@ -98,7 +98,10 @@ class Probes(PointSamples):
         """Return how values oscillate, where spectra are wanted; a row a value that does."""
         rows: list[tuple[str, str]] = []
         for probe in self.inside if self.spectrum else ():
-            found = {value: signal for value, signal in self._signals(probe).items() if signal.oscillation()}
-            rows += [(f"{probe}.{value}", oscillating(signal)) for value, signal in found.items()]
-            rows += [] if found else [(probe, "no value oscillates for three periods or more")]
+            signals = self._signals(probe)
+            sizes = {value: magnitude_of(f"{probe}.{value}", self) for value in signals}
+            found = [value for value, signal in signals.items() if signal.oscillation(sizes[value])]
+            rows += [(f"{probe}.{value}", oscillating(signals[value], magnitude=sizes[value])) for value in found]
+            whole = next(iter(signals.values()))
+            rows += [] if found else [(probe, f"no value oscillates for three periods or more in {seen(whole)}")]
         return rows

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.monitors.slices import bounds_of
+from fluxloom.run.fields import Fields
+from fluxloom.run.measures import CellValues
 from fluxloom.run.monitor import Watched
 
 __all__ = ["Raster"]
@@ -27,7 +29,8 @@ class Raster:
     run
         Whose flow has values at points. Attaching is collective.
     field
-        ``"speed"``, ``"vorticity"``, or a value that the flow has at points.
+        A value that the flow has at points, or where these are cells any field with one number; else, where the
+        velocity is among the values, ``"speed"`` or ``"vorticity"``.
 
     Raises
     ------
@@ -38,7 +41,7 @@ class Raster:
     largest = 0.0
 
     def __init__(self, run: Watched, field: str) -> None:
-        flow, comm = run.flow, run.flow.context.comm
+        flow = run.flow
         low, high = bounds_of(run)
         size = (high[0] - low[0]) / _COLUMNS
         rows = max(2, round((high[1] - low[1]) / size))
@@ -50,27 +53,39 @@ class Raster:
         self._field, self._sizes, self._shape = field, (y[1] - y[0], size), (rows, _COLUMNS)
         self.hidden = np.ones(self._shape, dtype=bool)
         self.hidden.ravel()[self._at] = False
-        self.signed, self._rank = field == "vorticity", comm.rank
-        known = ("speed", "vorticity", *self._points.columns)
-        if field not in known or (field in known[:2] and not {"u", "v"} <= set(known)):
+        self.signed, self._flow, known = field == "vorticity", flow, list(self._points.columns)
+        if isinstance(self._points, CellValues):
+            fields = Fields.of(flow.fields()).known
+            known += [name for name, one in fields.items() if one.components == 1 and name not in known]
+        elif {"u", "v"} <= set(known):
+            known = ["speed", "vorticity", *known]
+        if field not in known:
             there = ", ".join(known)
             raise SolverError(f"no field {field!r} at points{did_you_mean(field, known)} (there are {there})")
 
     def ask(self, work: Callable[[Array | None], None]) -> None:
         """Find the field, and have work done on it. Collective."""
-        self._points.sample()
-        values = self._points.records.values()[1][-1]
-        self._points.records.reset()
-        work(self._picture(dict(zip(self._points.columns, values.T, strict=True))) if self._rank == 0 else None)
+        points, comm = self._points, self._flow.context.comm
+        if isinstance(points, CellValues) and self._field not in points.columns:
+            here = Fields.of(self._flow.fields()).chosen([self._field])[self._field][points.cells]
+            values = np.empty((1, len(points.names)))
+            for mine, found in comm.allgather((points.mine, here)):
+                values[0, mine] = found
+            columns: tuple[str, ...] = (self._field,)
+        else:
+            points.sample()
+            values, columns = points.records.values()[1][-1].T, points.columns
+            points.records.reset()
+        work(None if comm.rank else self._picture(dict(zip(columns, values, strict=True))))
 
     def _picture(self, values: dict[str, Array]) -> Array:
         """Return the field, ``(rows, columns)``."""
+        if self._field in values:
+            return self._spread(values[self._field])
         if self._field == "speed":
             return self._spread(np.sqrt(sum(values[name] ** 2 for name in "uvw" if name in values)))
-        if self._field == "vorticity":
-            u, v = self._spread(values["u"]), self._spread(values["v"])
-            return np.gradient(v, self._sizes[1], axis=1) - np.gradient(u, self._sizes[0], axis=0)
-        return self._spread(values[self._field])
+        u, v = self._spread(values["u"]), self._spread(values["v"])
+        return np.gradient(v, self._sizes[1], axis=1) - np.gradient(u, self._sizes[0], axis=0)
 
     def _spread(self, values: Array) -> Array:
         found = np.full(self._shape, np.nan)

@@ -146,9 +146,7 @@ class Slice(Monitor):
         self._due = self.moments.come(self.flow)
         if self._due:
             self._sample()
-            flow = self.flow
-            time = float(flow.steps) if flow.time is None else flow.time  # of a steady flow the steps
-            name = f"{self.name}_{flow.steps:06d}.vti"
+            time, name = self.flow.now, f"{self.name}_{self.flow.steps:06d}.vti"
             self.folder.write_at(time, name, lambda path: self._write(path, time))
 
     def _sample(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, signal_of
 from fluxloom.monitors.probes import Probes
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor, Watched
@@ -79,12 +79,17 @@ class Spectrum(Monitor):
     def _probes(self) -> Sequence[Probes]:
         return [one for one in self._monitors() if isinstance(one, Probes)]
 
+    @property
+    def _table(self) -> Probes | History | None:
+        """What has the column, of the probes or the history."""
+        tables = (*self._probes(), *(one for one in self._monitors() if isinstance(one, History)))
+        return next((one for one in tables if self.column in one.names), None)
+
     def signal(self) -> Signal:
         """Return what the column has been, from the start on."""
-        for table in (*self._probes(), *(one for one in self._monitors() if isinstance(one, History))):
-            if self.column in table.names:
-                return signal_of(table.column("time"), table.column(self.column), self.start)
-        return Signal(np.zeros(0), np.zeros(0))
+        if (table := self._table) is None:
+            return Signal(np.zeros(0), np.zeros(0))
+        return signal_of(table.column("time"), table.column(self.column), self.start)
 
     def finish(self) -> None:
         """Write the spectrum."""
@@ -97,4 +102,5 @@ class Spectrum(Monitor):
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return frequency, amplitude and Strouhal number."""
-        return ((f"spectrum {self.called}", oscillating(self.signal(), self.length, self.speed)),)
+        size = 0.0 if self._table is None else magnitude_of(self.column, self._table)
+        return ((f"spectrum {self.called}", oscillating(self.signal(), self.length, self.speed, size)),)

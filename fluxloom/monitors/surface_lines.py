@@ -164,36 +164,40 @@ def _sharing(ends: Index, rows: Index) -> Index:
 
 
 def sign_changes(
-    places: Array, values: Array, pairs: Index, along: Array
+    places: Array, shear: Array, pairs: Index, along: Array
 ) -> tuple[Array, npt.NDArray[np.bool_]]:  # fmt: skip
-    """Return where values along lines change their sign, ordered along a direction, and whether they rise there.
+    """Return where the shear along lines points at the same place from both sides, or away from it.
 
-    Between neighbours the values are linear. One that is 0 is such a place, if the two beside it have different signs:
-    a wall across the stream, along which there is no shear, is none.
+    Ordered along a direction; and whether it points away. Between neighbours the shear along the line from one to the
+    other is linear. A row where it is 0 is such a place, if it points there, or away, in both beside it. What points
+    nowhere, as on a wall across the shear, is none.
 
     Parameters
     ----------
     places : (n, d)
         Of the values.
-    values : (n,)
-        Where they are not finite there is no change.
+    shear : (n, d)
+        Where it is not finite there is no place.
     pairs : (k, 2)
         Rows that are next to each other.
     along : (d,)
         Direction.
     """
-    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    values = np.where(np.abs(values) > _NOTHING * size, values, 0.0)
-    turned = ((places[pairs[:, 1]] - places[pairs[:, 0]]) @ along < 0.0)[:, None]
-    first, last = np.where(turned, pairs[:, ::-1], pairs).T
-    a, b = values[first], values[last]
-    found = np.flatnonzero(a * b < 0.0)
-    share = a[found] / (a[found] - b[found])
-    at = places[first[found]] + share[:, None] * (places[last[found]] - places[first[found]])
-    rising = b[found] > 0.0
-    before, behind = (np.zeros(len(values)) for _ in range(2))
-    before[last], behind[first] = a, b
-    zero = np.flatnonzero((values == 0.0) & (before * behind < 0.0))
-    at, rising = np.concatenate([at, places[zero]]), np.concatenate([rising, behind[zero] > 0.0])
+    size = np.linalg.norm(shear, axis=1)
+    most = size[np.isfinite(size)].max(initial=0.0)
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    ways = places[both[:, 1]] - places[both[:, 0]]
+    toward = np.einsum("kd,kd->k", shear[both[:, 0]], ways) / np.linalg.norm(ways, axis=1)
+    toward[~(np.abs(toward) > _NOTHING * most)] = 0.0
+    a, b = toward[: len(pairs)], toward[len(pairs) :]
+    found = np.flatnonzero(a * b > 0.0)
+    first, last = pairs[found].T
+    at = places[first] + (a / np.where(a + b == 0.0, 1.0, a + b))[found, None] * (places[last] - places[first])
+    least, highest = np.zeros((2, len(places)))
+    np.minimum.at(least, both[:, 1], toward)
+    np.maximum.at(highest, both[:, 1], toward)
+    still = np.flatnonzero((np.bincount(both[:, 1], toward == 0.0, len(places)) == 0) & (size <= _NOTHING * most))
+    still = still[(np.bincount(both[:, 1], minlength=len(places)) > 1)[still] & (least * highest == 0.0)[still]]
+    at, away = np.concatenate([at, places[still]]), np.concatenate([a[found] < 0.0, highest[still] == 0.0])
     order = np.argsort(at @ along, kind="stable")
-    return at[order], rising[order]
+    return at[order], away[order]

@@ -3,8 +3,10 @@ r"""What a flow does along walls: pressure, shear, heat, y+, and where it separa
 .. math:: C_p = (p - p_\infty) / q, \quad C_f = |\tau| / q, \quad Nu = \frac{-\dot q \, L}{k \, (T_w - T_\infty)}
 
 with the shear stress :math:`\tau` of the flow on the wall, the heat :math:`\dot q` that flows into it, and the
-conductivity ``k``. Along lines, the patches of a plane mesh and cuts in space, the flow separates where the shear along
-the stream falls through zero, and reattaches where it rises through it.
+conductivity ``k``. Along lines, the patches of a plane mesh and cuts in space, the flow separates where the shear on
+both sides points at a place, and attaches where it points away from it: at the stagnation point of a body, and behind
+a bubble. Where a wall moves, shear of zero is no separation (Moore, Rott and Sears: it is inside the flow), and nothing
+is told.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.monitors.forces import Reference
 from fluxloom.monitors.surface_lines import check_cut, cut_patches, neighbours_in_plane, sign_changes
 from fluxloom.run.files import write_table
@@ -28,6 +30,8 @@ __all__ = ["HeatReference", "Walls"]
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, Array]
 
+_TEMPERATURES = ("t", "temperature")
+"""Names of a scalar that is one."""
 _MOST = 6
 """Places that the summary names."""
 
@@ -43,7 +47,8 @@ class HeatReference:
     difference
         Temperature of the wall less that of the fluid.
     scalar
-        That is the temperature, of a flow that carries scalars; empty: the gas has one.
+        That is the temperature, of a flow that carries scalars; empty: the gas has one, or the flow carries one scalar
+        alone, which is called ``T`` or ``temperature``.
 
     Raises
     ------
@@ -63,12 +68,18 @@ class HeatReference:
 
     def of(self, columns: Columns) -> Array:
         """Return the Nusselt number of faces; raise `SolverError` where the heat that passes them is not known."""
-        flux, conductivity = (
-            (f"{self.scalar}_flux", f"{self.scalar}_diffusivity") if self.scalar else ("heat_flux", "conductivity")
-        )
-        if flux not in columns:
-            known = [name.removesuffix("_flux") for name in columns if name.endswith("_flux")]
-            raise SolverError(f"Nusselt number: there is no {flux}; what has one: {', '.join(known) or 'nothing'}")
+        known = [name.removesuffix("_diffusivity") for name in columns if name.endswith("_diffusivity")]
+        scalar, listed = self.scalar, f"scalars: {', '.join(known) or 'none'}"
+        if not scalar and "heat_flux" not in columns:
+            scalar = known[0] if len(known) == 1 and known[0].lower() in _TEMPERATURES else ""
+            if not scalar:
+                raise SolverError(
+                    f'Nusselt number: this flow has no heat of its own: give scalar = "NAME", the one that is the '
+                    f"temperature ({listed})"
+                )
+        if scalar and scalar not in known:
+            raise SolverError(f"scalar: there is no scalar {scalar!r}{did_you_mean(scalar, known)} ({listed})")
+        flux, conductivity = (f"{scalar}_flux", f"{scalar}_diffusivity") if scalar else ("heat_flux", "conductivity")
         return -columns[flux] * self.length / (columns[conductivity] * self.difference)
 
 
@@ -127,6 +138,7 @@ class Walls(Monitor):
         self.columns_of: dict[str, Columns] = {}
         self.separation, self.reattachment = (np.zeros((0, max(self._stream.size, 2))) for _ in range(2))
         self._curves: dict[str, tuple[Array, Array]] = {}
+        self._moving, self._middle = False, np.zeros(0)
         self._rows: list[tuple[str, str]] = []
 
     def attach(self, run: Watched) -> None:
@@ -183,6 +195,9 @@ class Walls(Monitor):
             self._write_cuts(self._completed(self._whole.faces()))
         if self.columns_of:
             self._rows = [*self._means(), *self._words("separation"), *self._words("reattachment")]
+            if self._moving:
+                still = "not told where the wall moves: the flow leaves it away from it, not where the shear is 0"
+                self._rows.append((f"{self.called}, moving wall: separation", still))
 
     def _completed(self, found: Columns) -> Columns:
         """Return the columns of faces with coefficients."""
@@ -211,11 +226,11 @@ class Walls(Monitor):
         if "tau_x" in columns:
             places = np.stack([columns[name] for name in "xy"], axis=1)
             pairs = neighbours_in_plane(self._run.mesh(), self._tables[stem], places)
-            self._cross(places, self._along(columns), pairs)
-
-    def _along(self, columns: Columns) -> Array:
-        """Return the shear along the stream."""
-        return sum((columns[f"tau_{name}"] * way for name, way in zip("xyz", self._stream, strict=False)), np.zeros(1))
+            self._cross(places, columns, pairs)
+            closed = len(self._tables) == 1 and "nx" in columns and (np.bincount(pairs.ravel()) == 2).all()
+            middle = columns["area"] @ places / columns["area"].sum()
+            if closed and np.einsum("nd,nd->", places - middle, np.stack([columns["nx"], columns["ny"]], axis=1)) < 0.0:
+                self._middle = middle  # of a body: its normals point at it
 
     def _keep(self, name: str, columns: Columns) -> None:
         if "cp" in columns:
@@ -236,13 +251,17 @@ class Walls(Monitor):
             self.folder.write(f"{stem}.csv", lambda path, found=found: write_table(path, found))
             self._keep(f"{self.axis} = {station:g}", found)
             if "tau_x" in found:
-                self._cross(cut.places, self._along(found), cut.pairs)
+                self._cross(cut.places, found, cut.pairs)
 
-    def _cross(self, places: Array, shear: Array, pairs: npt.NDArray[np.int64]) -> None:
-        """Keep where the shear along the stream changes its sign."""
-        at, rising = sign_changes(places, shear, pairs, self._stream)
-        self.reattachment = np.concatenate([self.reattachment.reshape(-1, at.shape[1]), at[rising]])
-        self.separation = np.concatenate([self.separation.reshape(-1, at.shape[1]), at[~rising]])
+    def _cross(self, places: Array, columns: Columns, pairs: npt.NDArray[np.int64]) -> None:
+        """Keep where the shear on both sides points at a place of a wall at rest, or away from it."""
+        shear = np.stack([columns[f"tau_{name}"] for name in "xyz"[: places.shape[1]]], axis=1)
+        if "moves" in columns:
+            self._moving = True
+            pairs = pairs[(columns["moves"][pairs] == 0.0).all(axis=1)]
+        at, away = sign_changes(places, shear, pairs, self._stream)
+        self.reattachment = np.concatenate([self.reattachment.reshape(-1, at.shape[1]), at[away]])
+        self.separation = np.concatenate([self.separation.reshape(-1, at.shape[1]), at[~away]])
 
     def _means(self) -> Sequence[tuple[str, str]]:
         """Return rows of y+ and the Nusselt number: means over the area of all tables but cuts."""
@@ -266,9 +285,19 @@ class Walls(Monitor):
         places: Array = getattr(self, what)
         if not len(places):
             return ()
-        text = ", ".join(f"({', '.join(f'{x:.5g}' for x in place)})" for place in places[:_MOST].tolist())
+        text = ", ".join(
+            f"({', '.join(f'{x:.5g}' for x in place)}){self._angle(np.array(place))}"
+            for place in places[:_MOST].tolist()
+        )
         more = len(places) - _MOST
         return ((f"{self.called}, {what}", text + (f" and {more} more" if more > 0 else "")),)
+
+    def _angle(self, place: Array) -> str:
+        """Return in words the angle round the middle of a body of the plane, from where the stream comes."""
+        if not self._middle.size:
+            return ""
+        arm = place - self._middle
+        return f" at {np.degrees(np.arccos(np.clip(-arm @ self._stream / np.linalg.norm(arm), -1.0, 1.0))):.1f} deg"
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return y+, the Nusselt number, and where the flow separates and reattaches."""

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
-from fluxloom.run.case_difference import case_differences, monitor_differences
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.earlier import digests_of_inputs
 from fluxloom.run.results.folder import CHECKPOINT
-from fluxloom.run.start import Rebuild, Start
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile
+    from fluxloom.run.start import Rebuild
 
 __all__ = ["Every", "Resumed", "RunCheckpoint"]
 
@@ -127,7 +126,7 @@ class RunCheckpoint:
     ) -> None:  # fmt: skip
         if every.steps or every.pause:
             require("h5py", "mesh", "[checkpoint]")
-        self._every, self._flow, self._comm = every, run.flow, context.comm
+        self._every, self._flow, self._monitors, self._comm = every, run.flow, run.monitors, context.comm
         self._case: dict[str, Any] = json.loads(json.dumps(case, default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
@@ -177,6 +176,8 @@ class RunCheckpoint:
             file.close()
             self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
             return None
+        from fluxloom.run.case_difference import case_differences, monitor_differences
+
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):
@@ -187,6 +188,8 @@ class RunCheckpoint:
             if differing:
                 self._start(file.path, rebuild)
             anew = self.memory.restore(file, beside=bool(differing))
+            for monitor in self._monitors if differing else ():
+                monitor.changed()
             told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in anew]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
@@ -216,6 +219,8 @@ class RunCheckpoint:
 
     def _start(self, path: Path, rebuild: Rebuild | None) -> None:
         """Let the flow start from the fields of a checkpoint, at its time."""
+        from fluxloom.run.start import Start
+
         start = Start(path, self._comm, keep_time=True, case=self._case, rebuild=rebuild)
         try:
             self._flow.start_from(start)

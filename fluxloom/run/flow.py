@@ -18,21 +18,20 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.description import described
 from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
-    from fluxloom.run.guard_limits import GuardLimits
+    from fluxloom.dsl.decompose_report import PartitionReport
     from fluxloom.run.results.folder import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
-    from fluxloom.run.watch import Watch
+    from fluxloom.run.watch import GuardLimits, Watch
     from fluxloom.solvers.probe_records import Outside
 
 __all__ = ["Flow", "HistoryPanel", "Picture", "Section", "Steady", "Steps", "Time", "Until"]
@@ -272,6 +271,11 @@ class Flow:
         """Of the flow; None where it has none."""
         return None
 
+    @property
+    def now(self) -> float:
+        """The time, or the steps of a flow that has none."""
+        return float(self.steps) if self.time is None else self.time
+
     def start_from(self, start: Start) -> None:
         """Start from another result instead of the state that there is; before the first step.
 
@@ -325,7 +329,7 @@ class Flow:
         raise NotImplementedError
 
     def columns(self) -> dict[str, float]:
-        """Return columns of ``history.csv``, always the same ones. Collective; asked once a line."""
+        """Return columns of ``history.csv``, always the same ones, the first says when. Collective; once a line."""
         return {}
 
     def take(self) -> bool:
@@ -381,6 +385,15 @@ class Flow:
             If there is no such patch, or the flow has no surfaces.
         """
         raise SolverError("this flow has no surfaces to measure")
+
+    def check_forces(self, patches: Sequence[str]) -> None:
+        """Raise `SolverError` where there is a surface of a patch, but no force on it."""
+        if not self.exerts:
+            raise SolverError(f"{type(self).__name__}: a scalar alone exerts no forces")
+
+    def through(self, patches: Sequence[str]) -> Surface:
+        """Return patches of which it is measured what passes them; by default those of `surface`. Collective."""
+        return self.surface(patches)
 
     def balance(self, patches: Sequence[str], about: Sequence[float] = ()) -> Surface:
         """Return a surface whose forces are the terms of the discrete equations, where `surface` has others.

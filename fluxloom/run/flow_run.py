@@ -2,33 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
+from fluxloom.dsl.parts import Part
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
-from fluxloom.run.gathering import gathered
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["FlowRun"]
+__all__ = ["FlowRun", "Lost", "find_lost", "gathered", "rows_in_order"]
+
+Named = Mapping[str, npt.NDArray[Any]]
+
+Lost = tuple[str, int, int]
+"""Name of a field, its first cell with a NaN or infinity, and how many such cells there are."""
+
+
+def gathered(comm: Comm, part: Part | None, fields: Named) -> dict[str, npt.NDArray[Any]]:
+    """Return values of all cells in global order on rank 0, and no values elsewhere. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    part
+        This rank's part of the cells; None on a rank alone.
+    fields
+        Name to the values of the owned cells, ``(owned, ...)``; the same names on every rank.
+    """
+    if part is None:
+        return dict(fields)
+    numbers = np.concatenate(_to_first(comm, part.numbers[: part.owned]))
+    whole: dict[str, npt.NDArray[Any]] = {}
+    for name, values in fields.items():
+        found = np.concatenate(_to_first(comm, np.ascontiguousarray(values)))
+        if comm.rank:
+            continue
+        whole[name] = np.empty_like(found)
+        whole[name][numbers] = found
+    return whole
+
+
+def _to_first(comm: Comm, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return, on rank 0, the values of each rank; elsewhere nothing."""
+    return comm.exchange([values, *(values[:0] for _ in range(comm.size - 1))])
+
+
+def find_lost(comm: Comm, part: Part | None, fields: Named) -> Lost | None:
+    """Return the first field that has a NaN or an infinity, its first such cell and their number. Collective.
+
+    Every rank gets the same; None when all values are finite.
+    """
+    for name, values in fields.items():
+        lost = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+        numbers = lost if part is None else part.numbers[lost]
+        first = int(numbers.min()) if numbers.size else np.iinfo(np.int64).max
+        count = int(comm.reduce(np.array([numbers.size]), "sum")[0])
+        if count:
+            return name, int(comm.reduce(np.array([first], dtype=np.int64), "min")[0]), count
+    return None
+
+
+def rows_in_order(
+    comm: Comm, numbers: npt.NDArray[np.integer], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:  # fmt: skip
+    """Return rows of all ranks, those with the lowest numbers first, on rank 0; elsewhere none. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    numbers : (n,)
+        Of this rank's rows, each of one rank.
+    rows : (n, k)
+        What is brought together.
+    """
+    if comm.size > 1:
+        numbers, rows = (
+            np.concatenate(_to_first(comm, np.ascontiguousarray(values))) for values in (numbers.astype(np.int64), rows)
+        )
+    return rows[np.argsort(numbers, kind="stable")]
+
 
 _CLOSE = 1e-9
 """Of a time: what has reached it."""
 
 _FEW = 3
 """Lines of the history from which on it is drawn."""
-
-_CLOSE = 1e-9
-"""Of a time: what has reached it."""
 
 F = TypeVar("F", bound=Flow)
 

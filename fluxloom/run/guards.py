@@ -19,11 +19,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import find_lost
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.guard_rules import Balance
-from fluxloom.run.watch import HUGE, LOST, Broken, Numbers
+from fluxloom.run.flow_run import FlowRun, find_lost
+from fluxloom.run.watch import HUGE, LOST, Balance, Broken, GuardLimits, Numbers
 
 __all__ = ["Guards", "Violation"]
 

@@ -71,8 +71,9 @@ class History(Monitor):
         """Open the file, and write what there is."""
         if self.every:
             self._sample()
-            if self._before is not None:
-                self.rows = [_arranged(row, self._before[0], self.names) for row in self._before[1]] or self.rows
+            if self._before is not None and self._before[1]:
+                now, self.rows = self.rows[0], [_arranged(row, self._before[0], self.names) for row in self._before[1]]
+                self._due = now[0] == self.rows[-1][0]  # else the last one, without a step
             self.folder = folder
             self._lines = folder.lines("history.csv", ",".join(self.names), [_line(row) for row in self.rows])
 

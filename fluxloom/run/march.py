@@ -14,12 +14,10 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import LoopCheckError, PreconditionerError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
-from fluxloom.run.failure import all_or_none, first_failure
+from fluxloom.run.failure import Interruption, all_or_none, first_failure
 from fluxloom.run.flow import Flow
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import find_lost
+from fluxloom.run.flow_run import FlowRun, find_lost
 from fluxloom.run.guards import Guards, Violation
-from fluxloom.run.interruption import Interruption
 from fluxloom.run.results.tables import ResidualLog
 from fluxloom.run.stall import unconverged
 
@@ -158,7 +156,8 @@ def march(
     before = log.seconds[-1] if log.seconds else 0.0
     try:
         with Interruption(ranks) as interruption:
-            for number in range(first + 1, iterations + 1):
+            over = first > 0 and run.finished  # of a run that goes on: nothing is left to do
+            for number in () if over else range(first + 1, iterations + 1):
                 if number == iterations:
                     flow.check_next()
                 run.advance()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import Layout
+from fluxloom.core.dtypes import Layout
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 
-__all__ = ["Averaged", "AveragedValue", "Frames", "Loads", "PointValues", "Samples", "Surface"]
+__all__ = ["Averaged", "AveragedValue", "CellValues", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 
 Array = npt.NDArray[np.float64]
 
@@ -82,6 +82,20 @@ class PointValues(Protocol):
         ...
 
 
+@runtime_checkable
+class CellValues(PointValues, Protocol):
+    """Values at points that are those of the cells that they are in: there all fields have values.
+
+    Attributes
+    ----------
+    mine, cells
+        Numbers of the points of this rank, and the owned cells that they are in.
+    """
+
+    mine: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Loads:
     """What a flow does to some patches or bodies at a moment; in two dimensions for a span of 1.
@@ -147,7 +161,8 @@ class Surface(Protocol):
 
         ``x``, ``y``, ``z``, ``area``, ``nx`` ... (outward normal), ``p``, and what there is of ``tau_x`` ... (the
         stress of the flow along the wall), ``y_plus``, ``T``, ``heat_flux`` (into the wall, W/m^2), ``conductivity``,
-        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``.
+        and of each scalar its value by its name, with ``_flux`` what diffuses into the wall, and ``_diffusivity``;
+        where walls move, ``moves``, 1 at the faces of these and else 0.
         Where values are at points, a point with the part of the surface that belongs to it is a face.
         """
         ...

@@ -14,7 +14,7 @@ from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
 from fluxloom.run.results.folder import ResultFolder
 
-__all__ = ["Monitor", "Sampler", "Stepping", "Table", "Watched"]
+__all__ = ["Monitor", "Table", "Watched"]
 
 
 class Table(Protocol):
@@ -114,6 +114,9 @@ class Monitor:
             If the flow has no such thing: names what it has.
         """
 
+    def changed(self) -> None:
+        """Hear that a run goes on with another case: what was seen of the flow before is no goal of this one."""
+
     def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""
         self.folder = folder
@@ -153,42 +156,3 @@ class Monitor:
 
     def draw(self, name: str) -> None:
         """Draw what is worth it, of a case of a name; behind `finish`."""
-
-
-class Stepping(Protocol):
-    """What makes steps."""
-
-    @property
-    def steps(self) -> int:
-        """Since it began."""
-        ...
-
-
-class Sampler(Monitor):
-    """Takes a sample of a flow every some steps, and behind the last one.
-
-    Parameters
-    ----------
-    flow
-        What is sampled.
-    every
-        Steps between two samples.
-    """
-
-    def __init__(self, flow: Stepping, every: int) -> None:
-        self._sampled, self._every, self._due = flow, every, True
-
-    def _sample(self) -> None:
-        """Take a sample."""
-        raise NotImplementedError
-
-    def stepped(self) -> None:
-        """Sample, where it is due."""
-        self._due = self._sampled.steps % self._every == 0
-        if self._due:
-            self._sample()
-
-    def finish(self) -> None:
-        """Take the last sample, where it is not there yet."""
-        if not self._due:
-            self._sample()

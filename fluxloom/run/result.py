@@ -13,8 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow import Flow
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import March
 from fluxloom.run.monitor import Monitor
 

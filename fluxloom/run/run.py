@@ -16,18 +16,17 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
 from fluxloom.mesh.rows import together
 from fluxloom.run.checkpoint import Every
+from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guard_limits import GuardLimits
-from fluxloom.run.interruption import leaving_by_signal
 from fluxloom.run.march import March, Progress
 from fluxloom.run.monitor import Monitor
-from fluxloom.run.output import Output
 from fluxloom.run.result import Result
 from fluxloom.run.results.earlier import Earlier, examine
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
-from fluxloom.run.session import Session, Settings
+from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.start import Start
+from fluxloom.run.watch import GuardLimits
 
 __all__ = ["run"]
 
@@ -111,7 +110,10 @@ def run(
     with leaving_by_signal():
         together(comm, lambda: folder.open(" ".join(sys.argv)))
         try:
-            found = together(comm, lambda: _examined(folder, case, overwrite=overwrite))
+            try:
+                found = together(comm, lambda: _examined(folder, case, overwrite=overwrite))
+            except CaseError as error:
+                raise CaseError(str(error)) from None  # what was tried on the way says nothing more
             return _ended(session, comm.broadcast(found), progress)
         finally:
             folder.close(refused=not session.begun)
@@ -149,8 +151,9 @@ def _examined(folder: ResultFolder, case: dict[str, Any], *, overwrite: bool) ->
     )
     if found.over is not None and not has_checkpoint():
         raise CaseError(
-            f"output directory {folder.path}: this run is at its end there already ({found.message}), and there is no "
-            "checkpoint to go on from: give overwrite=True, or another directory"
+            f"output directory {folder.path}: this run is at its end there already ({found.message}), and nothing has "
+            "been changed. There is no checkpoint of it to return or to go on from: give overwrite=True to begin anew, "
+            "another directory, or from the first start on checkpoint=Every(...)"
         )
     return found
 

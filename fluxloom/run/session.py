@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,18 +21,43 @@ from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.run.checkpoint import Every, Resumed, RunCheckpoint
 from fluxloom.run.failure import APART, all_or_none
 from fluxloom.run.files import fields_name, write_fields
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
-from fluxloom.run.guard_limits import GuardLimits
+from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.guards import Guards
 from fluxloom.run.march import March, Progress, march
-from fluxloom.run.output import Output
 from fluxloom.run.results.earlier import Earlier
 from fluxloom.run.results.folder import CHECKPOINT, ResultFolder, known_results
 from fluxloom.run.results.tables import ResidualLog
-from fluxloom.run.start import Rebuild
+from fluxloom.run.watch import GuardLimits
 
-__all__ = ["Session", "Settings"]
+if TYPE_CHECKING:
+    from fluxloom.run.start import Rebuild
+
+__all__ = ["Output", "Session", "Settings"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a run writes.
+
+    Attributes
+    ----------
+    format
+        Of the fields at the end: a name of `fluxloom.mesh.io.output_format`; ``"auto"`` is VTKHDF where h5py is
+        installed, else VTU; ``"none"``: there is no such file.
+    pictures
+        Whether pictures are drawn.
+    residual
+        Whether ``residual.csv`` is written.
+    fields
+        Which fields at the end: names, and formulas with a name (`fluxloom.run.fields.Fields.chosen`); empty: those of
+        the flow.
+    """
+
+    format: str = "auto"
+    pictures: bool = True
+    residual: bool = True
+    fields: Sequence[str] = ()
+
 
 Rows = tuple[tuple[str, str], ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fluxloom.core.errors import SolverError
 from fluxloom.run.files import fields_name, write_fields
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.results.folder import ResultFolder
@@ -85,8 +85,7 @@ class Snapshots(Monitor):
     def _write(self, run: Watched, stem: str) -> None:
         flow, nodal, chosen = run.flow, bool(run.flow.points), run.fields().chosen(self.wanted)
         fields = gathered(flow.context.comm, flow.part, chosen)
-        time = float(flow.steps) if flow.time is None else flow.time  # of a steady flow the steps
         self.folder.write_at(
-            time, fields_name("auto", stem),
-            lambda path: write_fields(path, run.mesh(), fields, nodal=nodal, time=time, units=chosen.units),
+            flow.now, fields_name("auto", stem),
+            lambda path: write_fields(path, run.mesh(), fields, nodal=nodal, time=flow.now, units=chosen.units),
         )  # fmt: skip

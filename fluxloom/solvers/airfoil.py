@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Inc, Read, Write
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import Divergence
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop

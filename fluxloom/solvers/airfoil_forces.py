@@ -12,12 +12,12 @@ from fluxloom.core.access import Inc, Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import sqrt
 from fluxloom.mesh.airfoil import WALL
 from fluxloom.solvers.airfoil import Airfoil
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 
 __all__ = ["PATCH", "AirfoilForces", "WallForce"]
 

@@ -11,7 +11,7 @@ from fluxloom.core.access import Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
-from fluxloom.mesh.search import search
+from fluxloom.mesh.polygons import cells_at
 from fluxloom.solvers.airfoil import Airfoil, pressure, root
 from fluxloom.solvers.probe_records import Outside, ProbePlaces, ProbeRecords, Source
 
@@ -19,9 +19,6 @@ __all__ = ["AirfoilProbes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
-
-_RIM = 1e-9
-"""How far beyond a side a place may be, of the size of its cell: rounding."""
 
 
 @kernel
@@ -66,6 +63,8 @@ class AirfoilProbes:
     ----------
     names, points, columns
         Of the points that are in the mesh, their coordinates, and the names of the values at each.
+    mine, cells
+        Numbers of the points of this rank, and the cells that they are in.
     records
         The samples.
 
@@ -83,9 +82,12 @@ class AirfoilProbes:
         self.flow, context, gamma = flow, flow.context, flow.constants.gamma
         corners = context.dat(flow.cells, name="corners", shape=(8,))
         Loop(corners_of, flow.cells, flow.x[flow.c2n], corners)()
-        shapes = corners.read().reshape(-1, 4, 2)
-        places = ProbePlaces(context, points, 2, lambda at: _cells_of(shapes, at), outside)
-        self.names, self.points = places.names, places.places
+        shapes, numbers = corners.read().reshape(-1, 4, 2), flow.cells.numbers[: flow.cells.size]
+        centres = shapes.mean(axis=1)
+        places = ProbePlaces(
+            context, points, 2, lambda at: cells_at(shapes, centres, numbers, at), outside, numbers=numbers
+        )
+        self.names, self.points, self.mine, self.cells = places.names, places.places, places.mine, places.cells
         own = context.map(places.set, flow.cells, places.cells[:, None], "probes.cell")[0]
 
         def states(found: Dat) -> Loop:
@@ -96,36 +98,3 @@ class AirfoilProbes:
     def sample(self) -> None:
         """Keep what is at the places now."""
         self.records.sample(float(self.flow.iterations))
-
-
-def _cells_of(shapes: Array, places: Array) -> tuple[Index, Array]:
-    """Return the cell that each place is in, and how far out of it, over the size of the cell; infinite: in none.
-
-    Parameters
-    ----------
-    shapes : (cells, 4, 2)
-        Corners, anticlockwise; cells are convex.
-    places : (n, 2)
-        Coordinates.
-    """
-    low, high = shapes.min(axis=1), shapes.max(axis=1)
-    size = (high - low).max(axis=1, initial=0.0)
-    low, high = low - _RIM * size[:, None], high + _RIM * size[:, None]
-    along = np.roll(shapes, -1, axis=1) - shapes
-    length = np.maximum(np.linalg.norm(along, axis=2), 1e-300)
-    found, out = np.full(len(places), -1, dtype=np.int64), np.full(len(places), np.inf)
-
-    def near(rows: Index, least: Array, most: Array) -> Index:
-        """Return cells whose boxes touch a box."""
-        return rows[((most >= low[rows]) & (least <= high[rows])).all(axis=1)]
-
-    for group, known in search(places, np.arange(len(shapes)), near):
-        for k in group.tolist():
-            cells = near(known, places[k], places[k])
-            to, way = places[k] - shapes[cells], along[cells]
-            beyond = (way[..., 1] * to[..., 0] - way[..., 0] * to[..., 1]) / length[cells]
-            worst = beyond.max(axis=1, initial=-np.inf) / size[cells]
-            if worst.size and worst.min() <= _RIM:
-                best = int(worst.argmin())
-                found[k], out[k] = cells[best], worst[best]
-    return found, out

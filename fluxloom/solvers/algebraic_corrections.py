@@ -29,7 +29,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fv.component_kernels import bound
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.linear_operators import LinearOperators
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.three_kernels import Algebra
 from fluxloom.solvers.algebraic_matrices import components

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.solvers.flow_spaces import Rows
 from fluxloom.solvers.incompressible import Incompressible

@@ -44,7 +44,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.component_kernels import boundary_components, gather_tensor
 from fluxloom.fv.incompressible import time_limit
 from fluxloom.fv.projection_schemes import AdamsBashforth

@@ -10,15 +10,15 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import (
     BoundaryCondition,
     NoSlipWall,
@@ -32,16 +32,13 @@ from fluxloom.fv.compressible_kernels import advance, common_step, complete, lea
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
-from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
-from fluxloom.solvers.compressible_budget import left
-from fluxloom.solvers.compressible_given import GivenValues
 from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
+from fluxloom.solvers.compressible_values import Field, Residuals, left, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.values.value import Function, Given, has_values, vector_of
 
@@ -183,6 +180,8 @@ class CompressibleFlow:
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, BoundaryCondition]) -> CompressibleGeometry:
+        from fluxloom.solvers.compressible_given import GivenValues
+
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
         table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))

@@ -20,7 +20,7 @@ from fluxloom.fv.compressible_patches import Changing
 from fluxloom.fv.free_stream import FreeStreamInTime
 from fluxloom.fv.time_schemes import SSPRK3, Stages
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.flow_patches import Patched, patch_elements
+from fluxloom.solvers.flow_spaces import Patched, patch_elements
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Value
 

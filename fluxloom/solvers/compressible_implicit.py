@@ -12,9 +12,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.newton_kernels import keep, moved, pace, shorten, sizes, unsteady
-from fluxloom.fv.sides import Sides
+from fluxloom.fv.volumes import Sides
 from fluxloom.linalg.status import Status
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep

@@ -27,7 +27,7 @@ from fluxloom.fv.compressible_multigrid import (
     stiff_wall,
     wanted,
 )
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["CoarseBalance", "Passage"]

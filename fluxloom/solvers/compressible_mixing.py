@@ -27,7 +27,7 @@ import numpy.typing as npt
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_implicit import clear
 from fluxloom.fv.compressible_multigrid import stepped
 from fluxloom.fv.mixing_kernels import changes, mixed, products

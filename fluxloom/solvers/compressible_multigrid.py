@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.agglomeration import Coarse, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
 from fluxloom.linalg.vectors import copy

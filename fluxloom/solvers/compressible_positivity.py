@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from fluxloom.core.errors import Divergence
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, local_step
 from fluxloom.fv.compressible_positivity import (
     differences,
@@ -24,10 +25,9 @@ from fluxloom.fv.compressible_positivity import (
 )
 from fluxloom.fv.time_schemes import SSPRK3
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.compressible_budget import left
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_balance import BalancedFlow, FlowBalance
+from fluxloom.solvers.compressible_given import GivenValues
+from fluxloom.solvers.compressible_values import left
 
 __all__ = ["Positivity"]
 
@@ -36,6 +36,45 @@ _CFL = 0.8
 """Of guarded steps, at most: of a stage with Rusanov's flux alone it is physical, unless waves of neighbours differ."""
 _TRIES, _HALVINGS = 3, 12
 """How often a step is made again, each time with more cells guarded, before it is halved; and how often that."""
+
+
+class GuardedFlow(BalancedFlow, Protocol):
+    """A flow as the steps see it that keep its density and pressure above 0: its dats, and how it goes on in time."""
+
+    w: Dat
+    kept: Dat
+    step: Dat
+    dt: Global
+    norm: Global
+    bad: Global
+    time: float
+    steps: int
+    cfl: float
+    limits: int
+    frozen: bool
+    given: GivenValues
+
+    @property
+    def balanced(self) -> FlowBalance:
+        """The loops that find what changes the states."""
+        ...
+
+    @property
+    def last(self) -> Dat:
+        """The states that the last stage of an explicit step begins with."""
+        ...
+
+    def right_hand_side(self, w: Dat, limited: bool = True) -> Sequence[Loop | Reset]:
+        """Return the loops that find `res` and `speed` of some states."""
+        ...
+
+    def leaving(self) -> Callable[[float, bool], Loop] | None:
+        """Return what makes the loop that adds what leaves in a stage."""
+        ...
+
+    def check(self) -> None:
+        """Raise `Divergence` where states are lost."""
+        ...
 
 
 class Positivity:
@@ -64,7 +103,7 @@ class Positivity:
     remembers = ("memory",)
     forgets = ("_back",)
 
-    def __init__(self, flow: CompressibleFlow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         self.flow, self.guarding = flow, False
         self.limited: Dat | None = None
         self.at = 0

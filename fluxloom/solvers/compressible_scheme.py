@@ -12,11 +12,10 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_fluxes import Flux, Roe
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import SSPRK3, TimeScheme
 from fluxloom.fv.turbulence import TurbulenceModel
 
-__all__ = ["CompressibleScheme", "FluxLoops", "OverFaces", "SpalartAllmaras", "TurbulenceModel"]
+__all__ = ["CompressibleScheme", "FluxLoops", "OverFaces"]
 
 STORAGE = ("float64", "float32")
 SLOPES = ("faces", "green-gauss", "least-squares")

@@ -14,8 +14,8 @@ from fluxloom.dsl.sets import Subset
 from fluxloom.fv.compressible_factors import factor
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_implicit import blocks, clear, destruction_blocks, lessen, relax
-from fluxloom.fv.sides import Family
 from fluxloom.fv.sweep_order import front_order
+from fluxloom.fv.volumes import Family
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,12 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.reductions import total_of_ranks
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.linalg.exact_sums import total_of_ranks
 
-__all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "require_finite", "squared_sizes"]
+__all__ = ["Field", "Residuals", "first_lost", "left", "owned_numbers", "require_finite", "squared_sizes"]
 
 Array = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
@@ -102,3 +104,18 @@ def require_finite(states: Array, volumes: ControlVolumes, comm: Comm, step: int
         "take order = 1 for the first steps, or look for a poor cell there",
         field="state", number=number, place=tuple(place), step=step, time=time,
     )  # fmt: skip
+
+
+Stages = Sequence[tuple[float, float, float]]
+
+
+def left(stages: Stages, add: Callable[[float, bool], Loop] | None) -> list[list[Loop]]:
+    r"""Return for each stage the loops that add what leaves in it, made for a weight, and for the first one or not.
+
+    Of ``U = a U_start + b U + c dt R / V`` a residual has in the end the weight :math:`c_k \prod_{j > k} b_j`.
+    """
+    if add is None:
+        return [[] for _ in stages]
+    weights = [c * prod(later[1] for later in stages[k + 1 :]) for k, (_, _, c) in enumerate(stages)]
+    first = next((k for k, weight in enumerate(weights) if weight), 0)
+    return [[add(weight, k == first)] if weight else [] for k, weight in enumerate(weights)]

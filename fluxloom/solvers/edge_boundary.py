@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fv.face_conditions import PatchPlaces, rows_of
-from fluxloom.fv.given import changes
+from fluxloom.fv.given import PatchPlaces, changes, rows_of
 from fluxloom.fv.incompressible_boundary import Boundary, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]

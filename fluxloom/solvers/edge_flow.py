@@ -43,7 +43,7 @@ from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_loops import EdgeLoops, Field, Reaction, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import stable_step
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 from fluxloom.solvers.flow_types import FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
@@ -329,13 +329,20 @@ class EdgeFlow:
             self._solver = self._made()
             values.write(now)
 
+    def rounding(self) -> float:
+        """Return what rounding of the velocity leaves of the right-hand side of the pressure. Collective."""
+        self.loops.terms()
+        return float(np.finfo(np.float64).eps) * float(self.loops.squares.value) ** 0.5
+
     def _made(self) -> Krylov:
         loops, recipe = self.loops, self._recipe
-        return self._krylov(
+        found = self._krylov(
             loops.matrix, loops.b, loops.rise, stop=self.stop, nullspace="constant" if self.floating else "none",
             preconditioner=Diagonal(loops.inverse) if recipe is None else recipe, check_every=STEPS_CHECKED,
             name="pressure",
         )  # fmt: skip
+        found.rounding = self.rounding
+        return found
 
     @property
     def chains(self) -> Sequence[Chain]:

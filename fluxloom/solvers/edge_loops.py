@@ -340,6 +340,9 @@ class EdgeLoops:
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         left = self.subscales.imbalance()
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
+        self.squares = ctx.scalar(0.0, "terms")
+        terms = self.gather(kernels.continuity_terms, *self.both(self.hat), self.free, self.squares)
+        self.terms = Chain([Reset(self.squares), terms], name="terms")
         self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
 
     def begin_pressure(self) -> None:

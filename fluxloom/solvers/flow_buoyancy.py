@@ -26,7 +26,7 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import CorrectedFlow

@@ -37,8 +37,7 @@ from fluxloom.fv.linear_kernels import (
 )
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 

@@ -15,7 +15,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.face_forces import outlet_push, slope_at_walls
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible_boundary import moving_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
@@ -30,11 +30,10 @@ from fluxloom.fv.wall_forces import (
     turning_friction,
     wall_force,
 )
-from fluxloom.mesh.warped_faces import TENSOR
+from fluxloom.mesh.geometry import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
-from fluxloom.solvers.flow_patches import patch_elements, patch_numbers, place_in
 from fluxloom.solvers.flow_signals import Signal
-from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.solvers.flow_spaces import Rows, patch_elements, patch_numbers, place_in
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions", "straight_pressure"]
@@ -150,8 +149,8 @@ class Forces:
         For coefficients.
     balance
         Whether they are the terms of the discrete equations, with the pressure of the cell and all of the friction:
-        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off;
-        without ``K u``, which no discrete equation has.
+        forces on all patches, the momentum that leaves and the body force make up the change of momentum to round-off.
+        ``K u``, which no discrete equation has, is a part of the moment alone then; on closed walls its sum is 0.
         Else the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of the
         friction the part along the surface counts: of second order for the pressure.
     about
@@ -208,7 +207,7 @@ class Forces:
                  tangential=int(not balance)),
             *self._oblique(over),
             *self._at_outflows(),
-            *([] if balance else self._turning(sides)),
+            *self._turning(sides),
             Loop(load_sums, over, self.load, flow.u, elements.dat(site, "site"), self._means, d=d, x=x, y=y, z=z),
         ], name="forces")  # fmt: skip
         self._taken = 0.0, 1.0, np.zeros(1)
@@ -272,13 +271,12 @@ class Forces:
         return straight_pressure(flow, near, self._slope, "force.gradient")
 
     def _turning(self, sides: Rows) -> list[Loop]:
-        """Return the loop to what the transposed gradient does on curved walls that move. Collective."""
+        """Return the loop to what the transposed gradient does on curved walls that move. Collective.
+
+        To the moment, and to the sum of the friction where that is not to be that of the discrete equations.
+        """
         flow, cv, d = self.flow, self.flow.volumes, self.flow.dimension
-        moving = [
-            name for name in self.patches
-            if isinstance(wall := flow.boundaries.get(name), NoSlip) and wall.moves
-        ]  # fmt: skip
-        if not moving:
+        if not (moving := moving_walls(flow.boundaries, self.patches)):
             return []
         numbers = patch_numbers(flow, moving)
         found = wall_curvature(flow.context.comm, cv.centres[numbers], cv.normals[numbers - cv.cells + cv.interior])
@@ -286,9 +284,10 @@ class Forces:
             return []
         whole = np.zeros((cv.elements, d * d))
         whole[numbers] = found.reshape(-1, d * d)
+        friction = flow.context.scalar(np.zeros(d), "turning") if self.balance else self._sums[1]
         return [Loop(
             turning_friction, patch_elements(flow, moving), flow.spaces.elements.dat(whole, "curvature"), sides.entries,
-            flow.nus[sides.pattern], flow.u, self.load, self._sums[1], d=d,
+            flow.nus[sides.pattern], flow.u, self.load, friction, d=d,
         )]  # fmt: skip
 
     def _oblique(self, over: Subset) -> list[Loop]:

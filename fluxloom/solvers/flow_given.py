@@ -19,8 +19,7 @@ from fluxloom.fv.given import changes, parts_of
 from fluxloom.fv.given_velocity import fastest, passing, push_behind, rising
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.solvers.flow_patches import patch_elements
-from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.solvers.flow_spaces import FlowSpaces, patch_elements
 from fluxloom.solvers.flow_types import balanced
 from fluxloom.values.given_on import GivenOn
 

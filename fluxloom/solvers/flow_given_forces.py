@@ -20,7 +20,7 @@ from fluxloom.fv.given import parts_of
 from fluxloom.fv.incompressible_boundary import Outflow
 from fluxloom.solvers.flow_corrections import CorrectedFlow
 from fluxloom.solvers.flow_outlets import Outlets
-from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_spaces import patch_elements
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Constant, Value
 

@@ -30,6 +30,10 @@ class PressureEquation(Protocol):
     phi: Dat
     floating: bool
 
+    def rounding(self) -> float:
+        """Return what rounding leaves in ``b``, see `fluxloom.linalg.krylov.Krylov`. Collective."""
+        ...
+
 
 class PressureMethod(Strategy, what="pressure solver", group="fluxloom.pressure_solvers"):
     """What makes the solver of a flow's pressure; a member is a frozen dataclass with a method `solver`."""
@@ -45,10 +49,12 @@ class ConjugateGradients(PressureMethod, name="cg"):
 
     def solver(self, flow: PressureEquation, stop: Stop, preconditioner: Preconditioner) -> PressureSolver:
         """Return them."""
-        return ConjugateGradient(
+        found = ConjugateGradient(
             flow.poisson, flow.b, flow.phi, preconditioner=preconditioner, stop=stop,
             nullspace="constant" if flow.floating else "none", check_every=STEPS_CHECKED, name="pressure",
         )  # fmt: skip
+        found.rounding = flow.rounding
+        return found
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
 from fluxloom.fv.linear_operators import LinearOperators
-from fluxloom.fv.sides import Family
+from fluxloom.fv.volumes import Family
 from fluxloom.fv.wall_forces import pressure_slopes
 from fluxloom.solvers.flow_corrections import FlowCorrections
 from fluxloom.solvers.flow_forces import straight_pressure

@@ -25,10 +25,9 @@ from fluxloom.fv.scalar_transport import (
 )
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
-from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
 from fluxloom.solvers.flow_scalar_corrections import CarryingFlow, ScalarCorrections
-from fluxloom.solvers.flow_spaces import Rows
+from fluxloom.solvers.flow_spaces import Rows, patch_elements
 from fluxloom.values.given_on import GivenOn
 
 __all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]

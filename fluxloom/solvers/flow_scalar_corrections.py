@@ -11,7 +11,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Subset
-from fluxloom.fv.face_conditions import ConditionTable
+from fluxloom.fv.given import ConditionTable
 from fluxloom.fv.linear_kernels import oblique_scalar_flux, scalar_corrections
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.projection_schemes import ProjectionScheme

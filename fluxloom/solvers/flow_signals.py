@@ -20,6 +20,18 @@ _CORRELATED = 1.8**0.5
 have, make larger (3/2), and a straight line through them instead of both ends (6/5)."""
 _PERIODS, _POINTS = 3, 64
 """Fewest periods of an oscillation, and places in each at which its phase is found."""
+_SHORTEST = 8
+"""Values from which on there is a spectrum."""
+_ROUNDING = 1e-9
+"""Of the magnitude of a signal: what is smaller than that comes of rounding."""
+_BAND, _LINES = 0.2, 2.5
+"""Half the width of the peak of an oscillation, as a part of its frequency, and at least in lines of a spectrum under
+Hann's window, whose peaks are four wide."""
+_SHARE, _SCATTER, _VAGUE = 0.3, 0.1, 0.5
+"""Noise has less of its variance than that in the peak and phases that jump by more, in periods, from one to the next;
+or its frequency is uncertain by more than such a part."""
+_CHANGE = 0.05
+"""Part by which the amplitude of an even signal may change from the first third of the periods to the last."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,12 @@ class Spectrum:
         """The frequency with the largest power, to the distance of two frequencies; 0 is left out."""
         return float(self.frequency[1 + int(np.argmax(self.density[1:]))])
 
+    def peak_at(self, frequency: float) -> tuple[float, float]:
+        """Return the amplitude of the peak at a frequency, see `Oscillation`, and its part of the variance."""
+        width = max(_BAND * frequency, _LINES * float(self.frequency[1]))
+        power = float(self.density[np.abs(self.frequency - frequency) <= width].sum())
+        return float(np.sqrt(2.0 * power * self.frequency[1])), power / float(self.density.sum())
+
 
 @dataclass(frozen=True)
 class Oscillation:
@@ -49,18 +67,30 @@ class Oscillation:
 
     Attributes
     ----------
-    frequency, amplitude
-        Periods a time, and half of the range of the values.
+    frequency
+        Periods a time.
+    amplitude
+        Of the sine of this frequency: ``A = sqrt(2 P)`` with the power ``P`` of the peak, the integral of the power
+        density (`Signal.spectrum`) over a fifth of the frequency on both sides, at least 2.5 lines. Harmonics, noise
+        and other frequencies do not count: of a pure sine it is half of the range.
     uncertainty
-        Of the frequency: with 95 % it is at most so far off.
+        Of the frequency: with 95 % it is at most so far off. Where the frequency or the amplitude still changes, that
+        from the first third of the periods to the last is added.
     periods
         That were seen.
+    first, last
+        Mean amplitude in each period of the first and of the last third of them.
+    growth
+        ``last / first``; 1 where they differ by less than 5 %, or than the scatter of single periods explains.
     """
 
     frequency: float
     amplitude: float
     uncertainty: float
     periods: int
+    first: float = 0.0
+    last: float = 0.0
+    growth: float = 1.0
 
     def strouhal(self, size: float, speed: float) -> tuple[float, float]:
         """Return ``St = f L / U`` with a length ``L`` and a speed ``U``, and its uncertainty.
@@ -151,13 +181,13 @@ class Signal:
         if steps.size and np.abs(steps - steps.mean()).max() > _EVEN * steps.mean():
             raise SolverError("signal: the steps are not equal: take signal.even() first")
         size = self.time.size if length is None else length
-        if not 8 <= size <= self.time.size:
-            raise SolverError(f"signal: segments of 8 to {self.time.size} values are wanted, not {size}")
+        if not _SHORTEST <= size <= self.time.size:
+            raise SolverError(f"signal: segments of {_SHORTEST} to {self.time.size} values are wanted, not {size}")
         frequency, density = welch(self.values, fs=1.0 / steps.mean(), nperseg=size, window="hann", detrend="constant")
         return Spectrum(np.asarray(frequency, dtype=np.float64), np.asarray(density, dtype=np.float64))
 
-    def oscillation(self) -> Oscillation | None:
-        """Return how these values oscillate; None where there are less than three periods.
+    def oscillation(self, magnitude: float = 0.0) -> Oscillation | None:
+        """Return how these values oscillate; None where there are less than three periods, or noise alone.
 
         The first guess of the period is that of the upward passages through the middle of the range; one counts after
         the value has been below by half of the amplitude, so that noise does not. Then the phase ``p_k`` of this
@@ -165,6 +195,12 @@ class Signal:
         ``f = f_0 + (dp/dk) / (2 pi T_0)`` by least squares. The uncertainty is that of the mean of ``p_(k+1) - p_k``
         from their scatter, with the factor of Student's distribution for 95 %: it is right where each period is as long
         as it happens to be, as in turbulent wakes, and on the safe side where noise moves the phases alone.
+
+        Parameters
+        ----------
+        magnitude
+            Of what the values are a part of, as the speed for a component of a velocity: a range below 1e-9 of it, or
+            of the largest value, is rounding.
 
         Raises
         ------
@@ -174,11 +210,11 @@ class Signal:
         t, v = self.time, self.values
         if not np.isfinite(v).all():
             raise SolverError("signal: the values are not finite")
-        if t.size < 2 * _PERIODS:
+        if t.size < _SHORTEST:
             return None
         low, high = float(v.min()), float(v.max())
         wave = v - 0.5 * (low + high)
-        if high - low <= 1e-9 * max(abs(low), abs(high)):
+        if high - low <= _ROUNDING * max(abs(low), abs(high), magnitude):
             return None
         every = np.flatnonzero((wave[:-1] < 0.0) & (wave[1:] >= 0.0))
         deep = np.flatnonzero(wave < -0.25 * (high - low))
@@ -187,19 +223,47 @@ class Signal:
             return None
         at = t[up] - wave[up] * (t[up + 1] - t[up]) / (wave[up + 1] - wave[up])
         count = up.size - 1
-        shift, spread = _phases(Signal(t, wave), at[0], float(at[-1] - at[0]) / count, count)
-        first = count / float(at[-1] - at[0])
-        return Oscillation(first * (1.0 + shift), 0.5 * (high - low), first * spread, count)
+        period = float(at[-1] - at[0]) / count
+        waves = _waves(Signal(t, wave), at[0], period, count)
+        phase = np.unwrap(np.angle(waves)) / (2.0 * np.pi)
+        sizes, jumps = 2.0 * np.abs(waves), np.diff(phase)
+        spread, scatter = _spread(jumps)
+        first, last = _thirds(sizes)
+        growth = last / first if abs(_change(sizes)) > _CHANGE * max(first, last) else 1.0
+        drift = float(np.subtract(*_thirds(jumps))) if growth != 1.0 else _change(jumps)
+        number = np.arange(count) - 0.5 * (count - 1)
+        frequency = (1.0 + float(number @ phase / (number @ number))) / period
+        uncertainty = (spread + abs(drift)) / period
+        amplitude, share = self.even().spectrum().peak_at(frequency)
+        if uncertainty > _VAGUE * frequency or (share < _SHARE and scatter > _SCATTER):
+            return None
+        return Oscillation(frequency, amplitude, uncertainty, count, first, last, growth)
 
 
-def _phases(signal: Signal, begin: float, period: float, count: int) -> tuple[float, float]:
-    """Return by how much the frequency differs from one over a period, and its uncertainty, as parts of it."""
-    from scipy.stats import t as student
-
+def _waves(signal: Signal, begin: float, period: float, count: int) -> npt.NDArray[np.complex128]:
+    """Return the Fourier coefficients of a frequency in each of its periods, ``(count,)``."""
     places = (np.arange(_POINTS) + 0.5) / _POINTS
     values = np.interp(begin + period * (np.arange(count)[:, None] + places), signal.time, signal.values)
-    phase = np.unwrap(np.angle(values @ np.exp(-2j * np.pi * places))) / (2.0 * np.pi)
-    number = np.arange(count) - 0.5 * (count - 1)
-    differences = np.diff(phase)
-    factor = _CORRELATED * float(student.ppf(0.975, differences.size - 1)) / np.sqrt(differences.size)
-    return float(number @ phase / (number @ number)), factor * float(differences.std(ddof=1))
+    return np.asarray(values @ np.exp(-2j * np.pi * places) / _POINTS, dtype=np.complex128)
+
+
+def _spread(jumps: Array) -> tuple[float, float]:
+    """Return how far the mean of jumps of the phase is off, with 95 %, and their standard deviation."""
+    from scipy.stats import t as student
+
+    scatter = float(jumps.std(ddof=1))
+    return _CORRELATED * float(student.ppf(0.975, jumps.size - 1)) / jumps.size**0.5 * scatter, scatter
+
+
+def _thirds(values: Array) -> tuple[float, float]:
+    """Return the means of the first and of the last third."""
+    size = max(1, values.size // 3)
+    return float(values[:size].mean()), float(values[-size:].mean())
+
+
+def _change(values: Array) -> float:
+    """Return by how much the last third is above the first one; 0 where the scatter about a line explains that."""
+    first, last = _thirds(values)
+    number = np.arange(values.size)
+    scatter = float((values - np.polyval(np.polyfit(number, values, 1), number)).std())
+    return last - first if abs(last - first) > 3.0 * scatter * (2.0 / max(1, values.size // 3)) ** 0.5 else 0.0

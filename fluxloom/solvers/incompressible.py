@@ -53,8 +53,7 @@ from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, check_shares
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
@@ -377,6 +376,12 @@ class Incompressible:
         self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *limits], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = sequence(with_exact_sums([Reset(self._energy), Reset(self._momentum), energy]), "survey")
+        cv, around = self.volumes, np.zeros(self.volumes.elements)
+        for side in cv.faces.T:
+            np.add.at(around, side, cv.area)
+        own = np.stack([around[: cv.owned] ** 2, cv.volumes[: cv.owned]]).sum(axis=1)
+        square, volume = ctx.comm.reduce(own, "sum")
+        self._terms = float((square / volume) ** 0.5)
 
     def seek_steady(self) -> None:
         """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""
@@ -448,6 +453,14 @@ class Incompressible:
     def check_next(self) -> None:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
         self._check_next = True
+
+    def rounding(self) -> float:
+        """Return what rounding leaves of the right-hand side of the pressure where it is 0. Collective.
+
+        ``epsilon |A| |u|`` with the areas around the cells and the root mean square of the velocity.
+        """
+        self.survey()
+        return float(np.finfo(np.float64).eps) * self._terms * (2.0 * float(self._energy.value)) ** 0.5
 
     def verify(self) -> Status:
         """Return what the pressure of the last step is by the residual of itself. Collective."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, beside_sponges, parts_of
+from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import Labels, labels_of
 from fluxloom.lbm.space import Space
@@ -47,6 +49,8 @@ class Conditions:
     given
         Conditions of sides and bodies by name, as they were given.
     """
+
+    remembers = ("sums",)
 
     def __init__(
         self, space: Space, boundaries: Mapping[str, Condition | Sponge], bodies: Sequence[Body], labels: Labels
@@ -129,6 +133,22 @@ class Conditions:
         if torque is None:
             raise SolverError(f"no torque is measured on {name!r}: give its wall a center=..., which it is about")
         return np.asarray(torque.value, dtype=np.float64)
+
+    @property
+    def sums(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Forces and torques of the last step, which no step reads, by the names of `measured`. Collective."""
+        return {name: np.asarray(found.value, dtype=np.float64) for name, found in self.measured(self.parts).items()}
+
+    @sums.setter
+    def sums(self, sums: Mapping[str, npt.NDArray[np.float64]]) -> None:
+        """Take back what a checkpoint has kept; what is not there is zero."""
+        for name, found in self.measured(self.parts).items():
+            found.value = np.asarray(sums.get(name, np.zeros(found.dim)))
+
+    def measured(self, names: Iterable[str]) -> dict[str, Global | WallSum]:
+        """Return what forces and torques on walls are summed in: ``"force on wing"``, ``"torque on wing"``."""
+        every = {f"{word} on {name}": getattr(self.parts[name], word) for name in names for word in ("force", "torque")}
+        return {name: found for name, found in every.items() if found is not None}
 
     def set_force(self, force: Sequence[float]) -> None:
         """Let all conditions know of another force that acts everywhere."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.runtime import unique
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.body_force import UniformForce
 from fluxloom.linalg.direct import Direct, Relay, sequence
 from fluxloom.solvers.lattice_sides import Conditions

@@ -11,7 +11,7 @@ import numpy as np
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.newton_kernels import derivative, measure, perturb, scaled
 from fluxloom.linalg.gmres import Arnoldi
 from fluxloom.linalg.status import Status, judged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,9 @@ class ProbePlaces:
         where this rank has none.
     outside
         Whether points outside of the mesh are an error, or left out.
+    numbers
+        Of the cells of this rank in the whole mesh: of ranks that have a place equally far out, that with the lower
+        one has it. None: the lower rank.
 
     Attributes
     ----------
@@ -91,11 +94,15 @@ class ProbePlaces:
         dimension: int,
         find: Callable[[Array], tuple[Index, Array]],
         outside: Outside = "error",
+        *,
+        numbers: Index | None = None,
     ) -> None:
         names, places = tuple(points), _places(points, dimension)
         cells, out = find(places)
-        every = np.array(context.comm.allgather(out))
-        inside = np.isfinite(every.min(axis=0))
+        number = np.zeros_like(cells) if numbers is None or not numbers.size else numbers[cells]
+        every, of = (np.array(context.comm.allgather(values)) for values in (out, number))
+        nearest = every.min(axis=0)
+        inside, owner = np.isfinite(nearest), np.where(every == nearest, of, np.iinfo(np.int64).max).argmin(axis=0)
         if outside == "error" and not inside.all():
             k = int(np.argmin(inside))
             raise SolverError(f"probe {names[k]!r} at {tuple(places[k].tolist())} is not in the mesh")
@@ -103,7 +110,7 @@ class ProbePlaces:
             raise SolverError(f"none of {len(names):,} points is in the mesh")
         kept = np.flatnonzero(inside)
         self.context, self.names, self.places = context, tuple(names[k] for k in kept.tolist()), places[kept]
-        self.mine = np.flatnonzero(every.argmin(axis=0)[kept] == context.comm.rank).astype(np.int64)
+        self.mine = np.flatnonzero(owner[kept] == context.comm.rank).astype(np.int64)
         self.given = kept[self.mine]
         self.cells = cells[self.given]
         self.set = self.share(1, "probes")
@@ -194,11 +201,12 @@ class ProbeRecords:
         probe = np.repeat(np.arange(probes.size), capacity)
         number = np.tile(np.arange(capacity, dtype=np.int32), probes.size)
         to_probe, numbers = ctx.map(slots, probes, probe[:, None], "slots.probe"), ctx.dat(slots, number, "number")
+        kind = "float32" if ctx.device.refuses_double else "float64"
         records: list[Dat] = []
         loops: list[Loop] = []
         for source in self.sources:
-            found = ctx.dat(probes, name=source.name, shape=(source.width,))
-            record = ctx.dat(slots, name=f"{source.name}.record", shape=(source.width,))
+            found = ctx.dat(probes, name=source.name, shape=(source.width,), dtype=kind)
+            record = ctx.dat(slots, name=f"{source.name}.record", shape=(source.width,), dtype=kind)
             keep = Loop(keep_sample, slots, numbers, self._slot, found[to_probe[0]], record, width=source.width)
             records.append(record)
             loops += [source.find(found), keep]
@@ -269,7 +277,18 @@ def _places(points: Mapping[str, Sequence[float]], d: int) -> Array:
     """Return the coordinates of points, ``(n, d)``."""
     if not points:
         raise SolverError("probes: at least one point is wanted")
-    for name, point in points.items():
-        if np.shape(point) != (d,) or not np.isfinite(np.asarray(point, dtype=np.float64)).all():
-            raise SolverError(f"probe {name!r}: {d} finite coordinates are wanted, not {point!r}")
-    return np.array([tuple(point) for point in points.values()], dtype=np.float64)
+    found = _coordinates(list(points.values()))
+    if found is None or found.shape != (len(points), d):
+        shapes = ((name, point, _coordinates(point)) for name, point in points.items())
+        name, point = next((name, point) for name, point, one in shapes if one is None or one.shape != (d,))
+        raise SolverError(f"probe {name!r}: {d} finite coordinates are wanted, not {point!r}")
+    return found
+
+
+def _coordinates(given: Sequence[Any]) -> Array | None:
+    """Return what is given as finite numbers, None where it is none."""
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if np.isfinite(found).all() else None

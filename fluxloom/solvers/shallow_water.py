@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
@@ -48,8 +48,10 @@ FloatArray = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 """Values in the cells that the rank owns: a number, an array, or a function of the coordinates of the centroids."""
 
-_ROUNDING = 1.0e-12
+_ROUNDING, _CLOSE = 1.0e-12, 1.0e-9
 _BATCH = 256
+_SLACK = {4: 1e-3, 8: 1e-9}
+"""Part of a step of given length, over the number of them, by which rounding may be off; by the size of a number."""
 
 
 class ShallowWater:
@@ -219,38 +221,74 @@ class ShallowWater:
 
     def _residual(self, u: Dat, clock: Global, stage: int, common: dict[str, Any]) -> list[Loop]:
         """Return the loops that add the fluxes of a state to the residual."""
-        mesh, shape = self.mesh, self.geometry
-        inner, edge = mesh.face_cells, mesh.boundary_cell[0]
+        mesh, shape, inner = self.mesh, self.geometry, self.mesh.face_cells
         common = {"stage": stage, **common}
-        timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
-        driven = (self._kind, self._row, self._series, self._ends, clock)
         zb, res = self.zb, self.res
+        at_boundary = self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)
         if self.slope is None:
             return [
                 Loop(
                     flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
                     **common,
                 ),
-                Loop(
-                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
-                    res[edge], **timing, **common,
-                ),
+                at_boundary,
             ]  # fmt: skip
-        slope, around = self.slope, shape.neighbours
+        slope = self.slope
         return [
-            Loop(
-                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
-                shape.points, slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
-            ),
+            self._slopes(u),
             Loop(
                 flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
                 shape.shape[inner], clock, res[inner], **common,
             ),
-            Loop(
-                boundary_linear, mesh.boundary, u[edge], zb[edge], slope[edge], shape.boundary, shape.boundary_arms,
-                shape.shape[edge], *driven, res[edge], **timing, **common,
-            ),
+            at_boundary,
         ]  # fmt: skip
+
+    def _slopes(self, u: Dat) -> Loop:
+        """Return the loop that finds the slopes of a state."""
+        shape, zb, around = self.geometry, self.zb, self.geometry.neighbours
+        return Loop(
+            shallow_slopes, self.mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
+            shape.points, self.slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
+        )  # fmt: skip
+
+    def _at_boundary(self, u: Dat, clock: Global, series: Global, res: Any, common: dict[str, Any]) -> Loop:
+        """Return the loop that adds the fluxes through the boundary to what is given."""
+        mesh, shape, zb, edge = self.mesh, self.geometry, self.zb, self.mesh.boundary_cell[0]
+        timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
+        driven = (self._kind, self._row, series, self._ends, clock)
+        if self.slope is None:
+            return Loop(
+                boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
+                res, **timing, **common,
+            )  # fmt: skip
+        return Loop(
+            boundary_linear, mesh.boundary, u[edge], zb[edge], self.slope[edge], shape.boundary, shape.boundary_arms,
+            shape.shape[edge], *driven, res, **timing, **common,
+        )  # fmt: skip
+
+    def passing(self, load: Dat) -> tuple[Sequence[Loop], Callable[[], None]]:
+        """Return loops that add what leaves through each boundary face now, and what has to be called before them.
+
+        Parameters
+        ----------
+        load : (4,) on boundary faces
+            A length times mass, momentum less the pressure of the cell, and mass again.
+        """
+        scheme, ctx = self.scheme, self.context
+        clock = ctx.scalar(np.zeros(2), "passing.clock", dtype=self._ahead.scalar.numpy)
+        series = ctx.scalar(self._series.value, "passing.series", dtype=self._series.scalar.numpy)
+        found = self._at_boundary(
+            self.u, clock, series, load,
+            {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule, "stage": 0, "cfl": scheme.cfl,
+             "longest": scheme.dt or scheme.longest, "span": FOREVER},
+        )  # fmt: skip
+
+        def prepare() -> None:
+            clock.value = np.array([0.0, self._ahead.value[1]])
+            series.value = self._tables.window(self.time, 1.0)
+            found.set(start=self.time)
+
+        return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
 
     def _begin(self) -> None:
         """Set everything that follows from the state at the start."""
@@ -313,7 +351,7 @@ class ShallowWater:
         ------
         SolverError
             If the time has passed already, a series of a boundary ends before, or the step shrinks to nothing; names
-            the cell with the largest speed.
+            the cell with the largest speed. If steps of a given length come to be too long.
         """
         if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
@@ -322,18 +360,42 @@ class ShallowWater:
             self._tables.check(moment)
         while self.time < time:
             spacing, stop = 1.0, time
+            step = self.next_step()
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
-                step = self.next_step()
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
                 stop = min(time, self.time + (WINDOW - 1) * spacing)
+            count = 0
+            if self.scheme.dt:
+                whole = max(1, ceil((time - self.time) / step * (1.0 - _CLOSE)))
+                step = (time - self.time) / whole
+                count = min(whole, _BATCH, max(1, int((stop - self.time) / step * (1.0 + _CLOSE))))
+                stop = time if count == whole else self.time + count * step
             self._series.value = self._tables.window(self.time, spacing)
             for loop in self._boundary_loops:
                 loop.set(start=self.time, spacing=spacing)
-            self._advance(stop)
+            self._advance(stop, count)
 
-    def _advance(self, time: float) -> None:
-        """Advance to a time within the windows of the series."""
+    def check_step(self) -> None:
+        """Raise `SolverError` if steps of a given length are longer than the state of now allows."""
+        dt, limit = self.scheme.dt, self.scheme.cfl * float(self._ahead.value[1])
+        if dt > limit * (1.0 + _CLOSE):
+            raise SolverError(f"dt: {self._too_long(limit)}")
+
+    def _too_long(self, limit: float) -> str:
+        """Return what to say of steps of a given length that are too long."""
+        scheme = self.scheme
+        return (
+            f"steps of {scheme.dt:g} s are longer than cfl = {scheme.cfl:g} allows, {limit:.3g} s: lower dt, or leave "
+            "it out for steps that are chosen"
+        )
+
+    def _advance(self, time: float, steps: int) -> None:
+        """Advance to a time within the windows of the series, by so many equal steps; 0: by those that are chosen."""
         span = time - self.time
+        if steps:
+            longest = span / steps * (1.0 + _SLACK[self.u.scalar.size] / steps)
+            for loop in self._spanned:
+                loop.set(longest=longest)
         # The device counts from the start of this call, which keeps its digits in single precision.
         self._ahead.value = np.array([0.0, self._ahead.value[1]])
         self._now.value = np.zeros(2)
@@ -344,9 +406,13 @@ class ShallowWater:
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
-            step = self.next_step()
-            if not step > smallest:
-                raise Divergence(self._lost(self.time + passed, step), step=self.steps, time=self.time + passed)
+            step, limit = self.next_step(), self.scheme.cfl * float(self._ahead.value[1])
+            if not (limit if steps else step) > smallest:
+                raise Divergence(self._lost(self.time + passed, limit), step=self.steps, time=self.time + passed)
+            if steps and (calls >= steps or span / steps > limit * (1.0 + _CLOSE)):
+                message = f"time {self.time + passed:g} s: {self._too_long(limit)}"
+                raise Divergence(message, step=self.steps + max(0, calls), time=self.time + passed)
+            step = span / steps if steps else step
             count = max(1, min(_BATCH, ceil((span - passed) / step * (1.0 - _ROUNDING)) + (calls < 0)))
             for _ in range(count):
                 self.chain()
@@ -367,7 +433,7 @@ class ShallowWater:
 
     def next_step(self) -> float:
         """Return the length of the next time step, seconds, if nothing has to be met exactly."""
-        return min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+        return self.scheme.dt or min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
 
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""

@@ -20,7 +20,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Steps
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.given import Given, parts_of
 from fluxloom.fv.incompressible_boundary import Boundary

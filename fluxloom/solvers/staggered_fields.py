@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import SoA
-from fluxloom.device.exchange import View
+from fluxloom.core.dtypes import SoA
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.interop import view_of
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument, OffsetMap
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.staggered_grid import StaggeredGrid
@@ -59,6 +59,8 @@ class StaggeredFields:
     flow, bulk, change, energy, speed, imbalance
         Sums of loops.
     """
+
+    keeps = ("q", "flow")  # the pressure, and the force that keeps a mean, are those of the last step
 
     def __init__(self, context: Context, grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None:
         self.context, self.box, d = context, grid, grid.dimension

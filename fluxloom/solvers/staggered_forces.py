@@ -12,10 +12,10 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.fv.staggered_sides import SideWeights, corner_weights, side_weights
-from fluxloom.solvers.flow_patches import place_in
+from fluxloom.solvers.flow_spaces import place_in
 from fluxloom.solvers.staggered import Staggered
 
 __all__ = ["SideForce", "StaggeredForces"]

@@ -12,7 +12,7 @@ from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.kernel.frontend import kernel
 from fluxloom.solvers.probe_records import Outside, ProbePlaces, ProbeRecords, Source

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
 from fluxloom.solvers.staggered_fields import StaggeredFields
 from fluxloom.solvers.staggered_given import StaggeredForce

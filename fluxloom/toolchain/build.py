@@ -1,4 +1,14 @@
-"""Compile a generated C source into a shared object, or find it in the cache, and load it."""
+"""Compile a generated C source into a shared object, or find it in the cache, and load it.
+
+Sources that differ by the names of their author alone are compiled once; reports of gcc and clang say which loops are
+vectors.
+
+Names of kernels, helpers, parameters and locals reach generated text as identifiers with a mark of the generator: an
+underscore at the end of a local, ``v_`` or ``p0_`` before a parameter, ``k_`` before a constant, ``fl_loop_`` before
+a function. Each of them is replaced by a number, the same for all places where it stands, and comments are left out.
+Two texts that are equal then differ by a one-to-one change of those identifiers, none of which means anything
+outside the text, so they have the same code.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +27,47 @@ from typing import Any
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
-from fluxloom.toolchain.compiler import Compiler, find_compiler, run_command
-from fluxloom.toolchain.flags import LONG_FUNCTION, compile_flags, longest_function, report_flags
-from fluxloom.toolchain.nameless import nameless, renaming
+from fluxloom.toolchain.compiler import (
+    LONG_FUNCTION,
+    Compiler,
+    compile_flags,
+    find_compiler,
+    longest_function,
+    report_flags,
+    run_command,
+)
 
-__all__ = ["Library", "load_library"]
+__all__ = ["Library", "load_library", "nameless", "renaming", "vectorised_lines"]
+
+_OURS = r"fl_(?:loop|fused)_\w+|(?:[a-z]|acc|noacc|part|again|for|[efv][gp])\d*_\w+|[A-Za-z]\w*_"
+_TOKEN = re.compile(rf"/\*.*?\*/|\b(?:{_OURS})\b", re.DOTALL)
+"""Comments, and marked identifiers; names of C, CUDA and OpenCL (``M_PI``, ``as_double``) are none of them."""
+
+
+def nameless(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text in which names are numbers, and the names in the order of the numbers."""
+    numbers: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        word = found[0]
+        return "\n" * word.count("\n") if word.startswith("/") else numbers.setdefault(word, f"@{len(numbers)}")
+
+    return _TOKEN.sub(number, text), tuple(numbers)
+
+
+def renaming(text: str, other: str) -> dict[str, str]:
+    """Return the names of one text and what each is called in another that differs by names alone.
+
+    Raises
+    ------
+    ValueError
+        When the texts differ by more.
+    """
+    (mine, names), (theirs, others) = nameless(text), nameless(other)
+    if mine != theirs:
+        raise ValueError("the texts differ by more than names")
+    return dict(zip(names, others, strict=True))
+
 
 _LAYOUT = "1"  # of cache entries; another number makes old entries void
 _LOG_LINES = 40
@@ -282,3 +328,41 @@ def _first_lines(log: str) -> str:
     lines = log.strip().splitlines()
     rest = len(lines) - _LOG_LINES
     return "\n".join(lines[:_LOG_LINES] + ([f"... {rest} more lines"] if rest > 0 else []))
+
+
+_LINE = re.compile(r"^[^\n]*?:(\d+):(\d+): (optimized|missed|remark|note):\s+(.*?)\s*$", re.MULTILINE)
+_WIDTH = re.compile(r"using (\d+) byte|vectorization width: (\d+)")
+
+
+def vectorised_lines(report: str) -> dict[int, str]:
+    """Return what the compiler says about each source line that it vectorised.
+
+    Parameters
+    ----------
+    report
+        The text of a vectorisation report (``Library.report``).
+
+    Returns
+    -------
+    dict
+        From 1-based line to the message, as ``"loop vectorized using 64 byte vectors"`` (gcc) or
+        ``"vectorized loop (vectorization width: 8, interleaved count: 4)"`` (clang). Where a line has
+        several, a loop goes before straight-line code, and the widest vectors before narrower ones.
+    """
+    found: dict[int, tuple[tuple[bool, int], str]] = {}
+    for line, kind, text in _messages(report):
+        if "vectorized" not in text or "not vectorized" in text or kind in ("missed", "note"):
+            continue
+        width = _WIDTH.search(text)
+        rank = ("loop" in text, int(width[1] or width[2]) if width else 0)
+        if line not in found or rank > found[line][0]:
+            found[line] = rank, text
+    return {line: text for line, (_, text) in sorted(found.items())}
+
+
+def _messages(report: str) -> list[tuple[int, str, str]]:
+    """Return line, kind and text of each message, without the name of the option that asked for it."""
+    return [
+        (int(line), kind, re.sub(r"\s*\[-R[\w=-]+\]$", "", text))
+        for line, _, kind, text in _LINE.findall(report)
+    ]

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import PYTHON_ONLY, Strategy
 from fluxloom.values.expressions import Expression
-from fluxloom.values.kernel_text import kernel_formula
 from fluxloom.values.terms import Computed, Fixed, Held, Now, OfUnit, Plus, Times
 
 __all__ = [
@@ -223,6 +222,8 @@ class Formula(Value, name="formula"):
 
     def term(self, slots: Slots) -> Any:
         """Return the formula for loops where it depends on place and time."""
+        from fluxloom.values.kernel_text import kernel_formula
+
         return Computed(kernel_formula(self.expression)) if self.in_time and self.in_space else super().term(slots)
 
     def __str__(self) -> str:

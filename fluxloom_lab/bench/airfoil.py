@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fluxloom.app.balance import equal_shares, measured_shares
+from fluxloom.app.application import equal_shares, measured_shares
 from fluxloom.app.crew import crew_of
-from fluxloom.app.rank_loops import rows_of_ranks
-from fluxloom.app.summary import overall
+from fluxloom.app.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import airfoil_part

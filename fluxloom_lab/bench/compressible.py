@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fluxloom.app.crew import crew_of
-from fluxloom.app.rank_loops import rows_of_ranks
-from fluxloom.app.summary import overall
+from fluxloom.app.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.report import LoopReport

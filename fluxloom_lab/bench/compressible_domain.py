@@ -20,17 +20,19 @@ from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volum
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import Limiter
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box3d, read_data
-from fluxloom.mesh.distribute import MeshPart, distribute_mesh
+from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.mesh_part import MeshPart
 from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import renumber
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import as_slice
 from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces
 from fluxloom_lab.bench.base import box_from_text
 from fluxloom_lab.bench.options import Divided, Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.options import option

@@ -18,8 +18,8 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.grouping import ragged_maps
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.tune import tune
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import CaseError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
 from fluxloom.fe.edge_operators import EdgeOperators, shared_edge_operators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import FluxloomError, PlanError
-from fluxloom.core.layout import SoA
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.layout import AoS, SoA
+from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.exchange import Exchange
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fluxloom.app.schedules import schedule_text
+from fluxloom.app.case import schedule_text
 from fluxloom.comm.launchers import without_launcher
 from fluxloom.dsl.schedule import Schedule
 from fluxloom_lab.bench.base import Tell

@@ -18,11 +18,11 @@ from fluxloom.app.summary import difference
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.report import moved
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.runtime import unique
+from fluxloom.dsl.task import Reset
 from fluxloom.linalg.three_kernels import kind_of
 from fluxloom.solvers.algebraic_step import AlgebraicStep
 from fluxloom_lab.bench.exchange_cost import measure_exchanges

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fluxloom.app.case import parse_shares
+from fluxloom.app.case import parse_schedule, parse_shares
 from fluxloom.app.crew import place_of
-from fluxloom.app.schedules import parse_schedule
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.links import TRANSPORTS
 from fluxloom.dsl.schedule import Schedule

@@ -10,8 +10,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from fluxloom.app.case import schedule_text
 from fluxloom.app.ranks import RankSpec, parse, require_cores, start
-from fluxloom.app.schedules import schedule_text
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh.distribute import Partition
 from fluxloom.run.files import prepare_file

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.run.files import atomic
 
 __all__ = ["draw_scaling"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.schedules import schedule_text
+from fluxloom.app.case import schedule_text
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule

@@ -25,11 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.exact_support import check_gamma, check_positive, plane_states
 from fluxloom.fv.gas_dynamics import (
     Shock,
+    check_gamma,
+    check_positive,
     mach_of_turning,
     oblique_shock,
+    plane_states,
     prandtl_meyer,
     total_pressure_ratio,
     total_temperature_ratio,

@@ -18,13 +18,14 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.exact_support import check_positive, plane_states
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.gas_dynamics import (
     area_ratio,
+    check_positive,
     mach_of_area_ratio,
     mach_of_pressure_ratio,
     normal_shock,
+    plane_states,
     total_pressure_ratio,
     total_temperature_ratio,
 )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.system import package_version
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
 from fluxloom.perf.stopwatch import Run
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fluxloom.app.system import package_version
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
 from fluxloom.perf.stopwatch import Run
 

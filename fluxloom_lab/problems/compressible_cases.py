@@ -14,11 +14,12 @@ from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import Limiter
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.manufactured import Manufactured
 from fluxloom_lab.exact.riemann import SOD

@@ -26,15 +26,21 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import NacaProfile, naca_mesh
 from fluxloom.mesh.wall_distance import wall_distance_of
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForces
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
-from fluxloom.solvers.compressible_surface import PatchValues, patch_values
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import (
+    AerodynamicReference,
+    Coefficients,
+    PatchValues,
+    SurfaceForces,
+    patch_values,
+)
 
 __all__ = [
     "PublishedCase",

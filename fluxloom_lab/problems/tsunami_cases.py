@@ -13,7 +13,7 @@ from fluxloom.fv.shallow_boundary import Incident
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin
@@ -137,12 +137,12 @@ def beach(context: Context, order: int = 2, spacing: float = 0.1) -> Beach:
     scheme = ShallowScheme(order=order, gravity=1.0)
     water = ShallowWater(mesh, bed, wave, (speed, 0.0), scheme=scheme, boundaries={"xmax": Incident()})
     middle = 0.5 * spacing
-    gauges = Gauges(water, {"far": (9.95, middle), "near": (0.25, middle)})
-    rows = []
+    gauges = WaterProbes(water, {"far": (9.95, middle), "near": (0.25, middle)})
     for time in np.arange(0.25, 75.01, 0.25):
         water.advance_to(float(time))
-        rows.append((time, *gauges.read()[:, 1]))
-    series = np.array(rows)
+        gauges.sample()
+    times, values = gauges.records.values()
+    series = np.column_stack([times, values[:, :, 1]])
     incoming = series[:, 0] < 40.0
     far = int(np.argmax(np.where(incoming, series[:, 1], -1.0)))
     near = int(np.argmax(series[:, 2]))

@@ -13,10 +13,10 @@ from typing import Any
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.fv.compressible_faces import twisted
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_friction import friction
 from fluxloom.fv.compressible_kernels import flux_through, kept_physical, steepness
-from fluxloom.fv.compressible_warps import twisted
 from fluxloom.fv.gas import Gas
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
@@ -82,7 +82,7 @@ def residual(
     face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
     upwind. With ``moving`` 1 faces move along their normals with the speed that is their
     last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`). With
-    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible_warps`), else it is not read.
+    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible_faces`), else it is not read.
     """
     total = zeros(nv)
     waves = 0.0

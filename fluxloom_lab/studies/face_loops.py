@@ -26,9 +26,9 @@ from __future__ import annotations
 from fluxloom.core.access import Const, Inc, Max, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import roe
 from fluxloom.fv.compressible_friction import corrected
+from fluxloom.fv.gas import sutherland, viscous
 from fluxloom.fv.limiters import smooth_share
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, eddy_viscosity
-from fluxloom.fv.viscous_fluxes import sutherland, viscous
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import max, min, select, sqrt, zeros
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import PlanError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.schedules import parse_schedule, schedule_text
+from fluxloom.app.case import parse_schedule, schedule_text
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.airfoil import airfoil_part
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.mesh.distribute import RankedMesh, distribute
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import gathered
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 from fluxloom_lab.verify.base import Check, RankedOptions, Tell
 

@@ -13,9 +13,9 @@ from fluxloom.fv.gas import Gas
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForces
 from fluxloom.solvers.compressible_implicit import SteadySteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import AerodynamicReference, Coefficients, SurfaceForces
 from fluxloom_lab.verify.base import Check
 
 __all__ = ["airfoil", "airfoil_checks"]

@@ -12,12 +12,13 @@ from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForces
 from fluxloom_lab.verify.base import Check
 
 __all__ = ["device_checks", "force_history"]

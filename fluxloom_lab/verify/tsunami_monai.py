@@ -20,7 +20,7 @@ from fluxloom.fv.shallow_boundary import Level
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries, read_raster
 from fluxloom_lab.verify.base import Check, Tell
@@ -160,18 +160,17 @@ def monai(context: Context, folder: Path, columns: int = 160, end: float = 25.0)
         mesh, lambda x, y: -depth(x, y), scheme=ShallowScheme(manning=0.01), boundaries={"xmin": wave}, film=_FILM
     )
     dry = water.depth() <= water.thin
-    gauges = Gauges(water, {name: gauge.place for name, gauge in GAUGES.items()})
-    times = np.arange(0.05, end + 1e-9, 0.05)
-    surface = np.zeros((len(times), len(GAUGES)))
-    for row, time in enumerate(times):
+    gauges = WaterProbes(water, {name: gauge.place for name, gauge in GAUGES.items()})
+    for time in np.arange(0.05, end + 1e-9, 0.05):
         water.advance_to(float(time))
-        surface[row] = gauges.read()[:, 1]
+        gauges.sample()
+    times, values = gauges.records.values()
     x, y = mesh.centroids.read().T
     top = np.where(dry, water.highest_surface(), np.nan)
     most = int(np.nanargmax(top))
     near = tuple(100.0 * float(np.nanmax(top[np.hypot(x - at[0], y - at[1]) < _NEAR])) for at in RUNUP)
     place = (float(x[most]), float(y[most]))
-    return Monai(100.0 * float(top[most]), place, near, times, 100.0 * surface, abs(water.survey().defect))
+    return Monai(100.0 * float(top[most]), place, near, times, 100.0 * values[:, :, 1], abs(water.survey().defect))
 
 
 def _monai_mesh(columns: int) -> MeshData:

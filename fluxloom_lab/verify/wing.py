@@ -9,10 +9,11 @@ import numpy as np
 
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh import read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.problems.wing import wing_mesh
 from fluxloom_lab.verify.base import Check, DataOptions, Tell
 from fluxloom_lab.verify.wing_case import AREA, CHORD, PLANFORM, Wing

@@ -20,7 +20,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_multigrid import squares
 from fluxloom.fv.control_volumes import control_volumes
@@ -30,10 +30,9 @@ from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
 from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import patch_values
+from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForces, patch_values
 from fluxloom_lab.problems.wing_planform import WingPlanform
 from fluxloom_lab.studies.wing_sections import Section, section, strips
 from fluxloom_lab.verify.wing_data import MACH, STATIONS

@@ -10,7 +10,7 @@ import numpy as np
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 from .harness import context
 

@@ -25,7 +25,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 LAYOUTS = {"aos": fl.AoS(), "soa": fl.SoA(), "blocked": fl.Blocked(8)}
 STRATEGIES = {

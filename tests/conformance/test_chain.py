@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 

@@ -14,10 +14,11 @@ from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import BarthJespersen
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK2
 from fluxloom.mesh import box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces
 from fluxloom_lab.bench.compressible_domain import LOOPS
 
 LONG = pytest.mark.long

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError

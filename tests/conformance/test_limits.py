@@ -13,7 +13,7 @@ from fluxloom.core.dtypes import SCALARS
 from fluxloom.core.errors import DatError, PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from tests.golden.fake import FakeItems
 
 from .harness import compare, expected

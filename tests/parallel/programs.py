@@ -11,7 +11,7 @@ import numpy as np
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from tests.conformance.chains import (
     add,
     advance,

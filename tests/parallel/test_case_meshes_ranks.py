@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.flow_mesh import FlowMeshTable
-from fluxloom.app.cases.flow_volumes import by_key, flow_domain
+from fluxloom.app.cases.flow_mesh import FlowMeshTable, by_key, flow_domain
 from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads

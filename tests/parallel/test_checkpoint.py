@@ -18,8 +18,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk
 from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.comm.threads import run_threads
+from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import CheckpointError, CommError
-from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Reset
 from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
 from fluxloom.dsl.decompose import Link, decompose

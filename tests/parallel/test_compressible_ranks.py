@@ -14,11 +14,12 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 
 def flow_of(comm: Comm, mesh: MeshData, turbulent: bool, grade: str | None = None) -> CompressibleFlow:

@@ -27,9 +27,10 @@ from fluxloom.fe.shared_dofs import shared_dofs
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
 from fluxloom.mesh.bind import Mesh, bind
-from fluxloom.mesh.distribute import MeshPart, distribute_mesh
+from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.mesh_part import MeshPart
 from fluxloom.mesh.slices import as_slice
 from tests.parallel.launch import mpiexec
 from tests.unit.fe.test_dofs import renumbered

@@ -15,7 +15,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.access import Inc, Max, Min, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg import Jacobi, SmoothedAggregation, Stop, distributed_matrix

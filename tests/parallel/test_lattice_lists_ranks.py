@@ -17,7 +17,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.memory import Memory
-from fluxloom.dsl.spans import Limits, limits_of
+from fluxloom.dsl.plan import Limits, limits_of
 from fluxloom.dsl.state import StateFile, write_state
 from fluxloom.lbm.boundaries import (
     Body,

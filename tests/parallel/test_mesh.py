@@ -18,7 +18,8 @@ from fluxloom.core.errors import DatError, MeshError
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
 from fluxloom.mesh.airfoil import airfoil_slice
-from fluxloom.mesh.distribute import MAPS, MeshPart, distribute
+from fluxloom.mesh.distribute import distribute
+from fluxloom.mesh.mesh_part import MAPS, MeshPart
 from fluxloom.mesh.slices import as_slice, cut
 
 SETS = ("nodes", "cells", "faces", "boundary", "edges")

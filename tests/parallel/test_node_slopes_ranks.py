@@ -14,8 +14,7 @@ from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volum
 from fluxloom.fv.divided_volumes import divided_volumes
 from fluxloom.fv.node_rows import NodeRows
 from fluxloom.fv.node_slopes import NodeSlopes, node_slopes, shared_node_slopes
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.distribute import distribute_mesh

@@ -16,7 +16,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.dsl import exchange
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.spans import ALIGN
+from fluxloom.dsl.plan import ALIGN
 from fluxloom.dsl.transports import Side, Transport
 from fluxloom.mesh.airfoil import airfoil_slice
 from fluxloom.mesh.distribute import distribute

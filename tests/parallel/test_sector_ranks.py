@@ -24,13 +24,14 @@ from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volum
 from fluxloom.fv.divided_volumes import divided_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.sectors import Sector
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 SECTORS = [Sector("ymin", "ymax")]
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))

@@ -24,8 +24,8 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.gathering import gathered
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.run.flow_run import gathered
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
 from tests.parallel.launch import mpiexec
@@ -108,18 +108,19 @@ def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
             "ymin": Incident(TimeSeries(times=times, outside="hold", numbers=0.05 * times)),
         },
     )  # fmt: skip
-    gauges = Gauges(flow, {"a": (0.3, 0.5), "b": (1.75, 0.5), "same as b": (1.75, 0.5), "on a node": (1.0, 0.5)})
-    records = [gauges.read()]
+    gauges = WaterProbes(flow, {"a": (0.3, 0.5), "b": (1.75, 0.5), "same as b": (1.75, 0.5), "on a node": (1.0, 0.5)})
+    gauges.sample()
     for time in (0.1, 0.2):
         flow.advance_to(time)
-        records.append(gauges.read())
+        gauges.sample()
     flow.displace(lambda x, y: 0.1 * np.exp(-((x - 1.6) ** 2)))
     flow.advance_to(0.5)
-    records.append(gauges.read())
+    gauges.sample()
     survey = flow.survey()
     numbers = (flow.steps, flow.thin, flow.mesh.cells.total, survey.surface, survey.speed)
     sums = (survey.volume, survey.inflow, survey.change, flow.geometry.total_area)
-    return Found(gathered(comm, flow.mesh.cells.part, flow.fields()), records, (*numbers, *sums))
+    fields = gathered(comm, flow.mesh.cells.part, flow.fields())
+    return Found(fields, list(gauges.records.values()[1]), (*numbers, *sums))
 
 
 @pytest.mark.parametrize(
@@ -185,8 +186,8 @@ def test_errors_are_those_of_all_ranks() -> None:
     assert told(lambda comm: water(comm, data, lambda x, y: np.where((x > 1.8), np.nan, -1.0), 0.0)) == whole
     assert told(lambda comm: water(comm, data, refuses, 0.0)) == {"the grid does not cover the mesh"}
     points = {"in": (0.5, 0.5), "out": (3.0, 0.5)}
-    outside = told(lambda comm: Gauges(water(comm, data, -1.0, 0.0, schedule=SCHEDULE), points))
-    assert outside == {"gauge 'out' at (3, 0.5) is not in the mesh"}
+    outside = told(lambda comm: WaterProbes(water(comm, data, -1.0, 0.0, schedule=SCHEDULE), points))
+    assert outside == {"probe 'out' at (3.0, 0.5) is not in the mesh"}
 
     def lost(comm: Comm) -> None:
         flow = water(comm, data, -1.0, 0.0, schedule=SCHEDULE)

@@ -12,7 +12,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh import MeshData, PatchFaces, distribute_mesh
-from fluxloom.mesh.distribute import MeshPart
+from fluxloom.mesh.mesh_part import MeshPart
 from fluxloom.mesh.slices import as_slice
 from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_distance_of, wall_faces
 from tests.parallel.test_mesh import MESHES

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context

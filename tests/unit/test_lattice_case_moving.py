@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
@@ -23,8 +23,7 @@ from fluxloom.flows.lattice_sides import Inflow, NoSlip, Outflow, PressureSide, 
 from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_units import Units
 from fluxloom.lbm.streaming import InPlace, Pull
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import FlowRun, gathered
 
 CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"}, "run": {"iterations": 12},

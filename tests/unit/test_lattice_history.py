@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.flows.lattice_bodies import Body

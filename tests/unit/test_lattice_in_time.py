@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -136,7 +136,7 @@ def advanced(comm: Comm, case: LatticeCase, steps: int = 12) -> dict[str, Array]
     run = LatticeApplication().build(case, Context("cpu", threads=1, tuning=False, comm=comm))
     for _ in range(steps):
         run.advance()
-    from fluxloom.run.gathering import gathered
+    from fluxloom.run.flow_run import gathered
 
     return dict(gathered(comm, run.flow.part, run.fields()))
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.dsl.context import Context
 from fluxloom.run.movies import Movie

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.case import CaseModel
+from fluxloom.app.case import CaseModel, parse_schedule
 from fluxloom.app.cases.flow_monitors import FlowCase, ForcesTable, HistoryTable, References, run_of
 from fluxloom.app.cases.start_tables import StartTable, started
-from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil import Airfoil
 from fluxloom.monitors.forces import Reference

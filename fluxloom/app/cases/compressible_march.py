@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fluxloom.app.cases.wall_motion import Listed
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table, strategy_table
 from fluxloom.core.errors import SolverError
 from fluxloom.flows.compressible_steps import Explicit
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 
-__all__ = ["ImplicitTable", "MarchTable", "MultigridTable", "RotationTable"]
+__all__ = ["ImplicitTable", "MarchTable", "MultigridTable", "RotationTable", "SurfaceTable"]
 
 
 class MarchTable(Table):
@@ -28,7 +27,8 @@ class MarchTable(Table):
     end
         Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
     drop
-        A steady flow has been reached when the residual is this part of the first one; 0: it does not look.
+        A steady flow has been reached when the residual is this part of the first one of this run, which one that goes
+        on from its checkpoint keeps, and one that starts from another result does not; 0: it does not look.
         ``run.iterations`` are the most steps in any case.
     integrator
         ``"explicit"``: stages of Runge and Kutta; towards a steady flow also ``"implicit"``, with ``[implicit]``, and
@@ -102,4 +102,30 @@ class RotationTable(Table):
             raise ValueError(f"rate: a number, or one about each of three axes is wanted, not {len(self.rate)}")
         if not any(self.rate):
             raise ValueError("rate is 0: nothing turns; leave the table out")
+        return self
+
+
+class SurfaceTable(Table):
+    """``[surface]``: at the end, pressure and friction coefficients along patches.
+
+    Attributes
+    ----------
+    patches
+        ``surface_NAME.csv`` for each of them.
+    axis, cuts
+        In three dimensions: planes across an axis, ``cut_y_0.44.csv`` for each place along it.
+    """
+
+    patches: list[str] = Field(default=[])
+    axis: Literal["x", "y", "z"] = "y"
+    cuts: list[float] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SurfaceTable:
+        if not self.patches and (extra := self.changed(("axis", "cuts"))):
+            raise ValueError(f"{extra[0]} is there but patches is not: give it, or leave {extra[0]} out")
+        if self.changed(("axis",)) and not self.cuts:
+            raise ValueError("axis is there but cuts is not: give it, or leave axis out")
+        if len(set(self.patches)) < len(self.patches) or len(set(self.cuts)) < len(self.cuts):
+            raise ValueError("a patch, or a cut, is named twice")
         return self

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_outside import GivenState, InsideState
 from fluxloom.fv.guard_kernels import slow_inlets, slow_outlets
 from fluxloom.run.monitor import Monitor

@@ -18,7 +18,7 @@ from fluxloom.app.cases.compressible_tables import (
     FreeStreamTable,
     InitialTable,
 )
-from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.flow_mesh import check_length
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of
 from fluxloom.comm.base import Comm

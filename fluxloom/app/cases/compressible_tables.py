@@ -8,15 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from fluxloom.app.cases.compressible_extras import SurfaceTable
-from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
+from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable, SurfaceTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import OrOthers, strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey, strategy_table
 from fluxloom.core.errors import did_you_mean
 from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition

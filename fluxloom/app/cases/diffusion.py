@@ -10,13 +10,11 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_flow_tables import refuse_on_edges
 from fluxloom.app.cases.edge_transport_tables import InitialScalarTable
-from fluxloom.app.cases.flow_mesh import FlowMeshTable, points_estimate
+from fluxloom.app.cases.flow_mesh import FlowMeshTable, by_key, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import FlowCase, run_of
-from fluxloom.app.cases.flow_volumes import by_key, flow_domain
 from fluxloom.app.cases.incompressible_tables import KrylovTable
 from fluxloom.app.cases.start_tables import started
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Table, ValueKey
 from fluxloom.dsl.context import Context
 from fluxloom.flows.diffusion import Diffusion
 from fluxloom.flows.points import flow_points

@@ -16,10 +16,9 @@ from fluxloom.app.cases.flow_choices import (
     initial_velocity,
     velocity_noise,
 )
-from fluxloom.app.cases.flow_mesh import points_estimate
+from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import flow_boundary
-from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.dsl.context import Context

@@ -10,9 +10,7 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Table, ValueKey, strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]

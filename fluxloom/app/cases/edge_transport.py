@@ -5,9 +5,8 @@ from __future__ import annotations
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportBoundaryTable, TransportTable
-from fluxloom.app.cases.flow_mesh import points_estimate
+from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, points_estimate
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
 from fluxloom.app.strategy_tables import strategy_of

@@ -11,9 +11,7 @@ from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Table, ValueKey, strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 __all__ = [

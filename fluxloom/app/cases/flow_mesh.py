@@ -1,8 +1,8 @@
-"""The table ``[mesh]`` of cases of flow, and the meshes that it describes."""
+"""The table ``[mesh]`` of cases of flow, the meshes that it describes, and flows that are divided over ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,11 +10,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fluxloom.app.application import Estimate
+from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
-from fluxloom.app.strategy_tables import strategy_of, strategy_table
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table, strategy_of, strategy_table
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import CaseError, MeshError
+from fluxloom.core.errors import CaseError, MeshError, SolverError
+from fluxloom.flows.volumes import Domain, Misfit, PatchError
 from fluxloom.mesh import box2d, box3d, read_data
 from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
 from fluxloom.mesh.generate import Axis, clustered
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fluxloom.fv.sectors import Sector
     from fluxloom.mesh.cylinder import CylinderChannel
 
-__all__ = ["FlowMeshTable", "flow_mesh", "flow_mesh_sizes", "points_estimate"]
+__all__ = ["FlowMeshTable", "by_key", "check_length", "flow_domain", "flow_mesh", "flow_mesh_sizes", "points_estimate"]
 
 _KINDS = {2: ("auto", "quad", "triangle"), 3: ("auto", "hexahedron", "tetra", "prism", "pyramid")}
 _CELLS_OF_A_BOX = {"triangle": 2, "tetra": 6, "prism": 2, "pyramid": 6}
@@ -141,10 +142,12 @@ class FlowMeshTable(Table):
     @property
     def turned(self) -> list[Sector]:
         """Pairs of patches that are joined by a rotation."""
-        axis = [float(self.axis == name) for name in "xyz"]
-        point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
+        if not self.sectors:
+            return []
         from fluxloom.fv.sectors import Sector
 
+        axis = [float(self.axis == name) for name in "xyz"]
+        point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
         return [Sector(first, second, axis, point) for first, second in self.sectors]
 
     @property
@@ -262,17 +265,19 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
             return gmsh_mesh(gmsh_shape(table.gmsh))
     if table.shape != "box":
         with _explained():
-            from fluxloom.mesh.cylinder import cylinder_channel
-            from fluxloom.mesh.naca import naca_mesh
+            if table.shape == "cylinder":
+                from fluxloom.mesh.cylinder import cylinder_channel
 
-            plane = (
-                cylinder_channel(table.n, table.channel)
-                if table.shape == "cylinder"
-                else naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
-            )
+                plane = cylinder_channel(table.n, table.channel)
+            else:
+                from fluxloom.mesh.naca import naca_mesh
+
+                plane = naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
+        if not table.nz:
+            return plane
         from fluxloom.mesh.extrude import extrude
 
-        return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1)) if table.nz else plane
+        return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1))
     d = table.dimension
     spans = (table.x, table.y, table.z)[:d]
     lengths, origin = [high - low for low, high in spans], [low for low, _ in spans]
@@ -295,3 +300,64 @@ def _explained(key: str = "mesh") -> Iterator[None]:
         yield
     except MeshError as error:
         raise CaseError(f"{key}: {error}") from None
+
+
+def flow_domain(table: FlowMeshTable, partition: PartitionTable, shares: Sequence[float] | None = None) -> Domain:
+    """Return the domain of a case; ``shares`` of the ranks are by default what ``[partition]`` gives."""
+    return Domain(
+        lambda: flow_mesh(table), table.periodic, table.turned, partition.method, shares or partition.given
+    )  # fmt: skip
+
+
+@contextmanager
+def by_key(types: str = "", other: str = "", of_mesh: str = "", **keys: str) -> Iterator[None]:
+    """Make errors of what a flow is given ones of the case file.
+
+    Parameters
+    ----------
+    types
+        Of a boundary, in words, for a patch without one.
+    other
+        Key of errors that begin with none of the parameters; without it they stay as they are.
+    of_mesh
+        That of such errors of the mesh, where it is another one.
+    **keys
+        Parameter to key, of errors that begin with the parameter; those of patches are known.
+
+    Raises
+    ------
+    CaseError
+        In place of `MeshError` and `SolverError`.
+    """
+    known = {
+        "boundaries": "boundary", "mesh": "mesh", "periodic": "mesh.periodic", "sectors": "mesh.sectors", **keys
+    }  # fmt: skip
+    try:
+        yield
+    except PatchError as error:
+        raise CaseError(_of_patch(error.misfit, known, types)) from None
+    except (MeshError, SolverError) as error:
+        text = str(error)
+        begin = text.partition(":")[0].partition(".")[0]
+        if begin in known:
+            raise CaseError(known[begin] + text[len(begin) :]) from None
+        if not (key := (of_mesh or other) if isinstance(error, MeshError) else other):
+            raise
+        raise CaseError(f"{key}: {text}") from None
+
+
+def _of_patch(found: Misfit, keys: dict[str, str], types: str) -> str:
+    """Return what is wrong with a patch, and which table to write."""
+    name, key = found.patch, keys[found.parameter]
+    if found.joined:
+        return f"{key}.{name}: {keys[found.joined]} names this patch too; leave out one of them"
+    if not found.lacking:
+        return f"{key}: {found.text}"
+    joins = ", or name it in mesh.periodic" if found.joins else ""
+    return f"{key}: the patch {name!r} has none; add a table [{key}.{name}] with a type ({types}){joins}"
+
+
+def check_length(key: str, given: int, d: int) -> None:
+    """Raise `CaseError` unless a key has a number a dimension, or none."""
+    if given not in (0, d):
+        raise CaseError(f"{key}: {d} numbers are wanted, as the mesh has {d} dimensions, not {given}")

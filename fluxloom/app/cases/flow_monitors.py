@@ -12,21 +12,12 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.monitors.film import Film
-from fluxloom.monitors.forces import Forces, Reference
-from fluxloom.monitors.lines import Line
-from fluxloom.monitors.patch_flow import PatchFlow
-from fluxloom.monitors.point_samples import named
-from fluxloom.monitors.slices import Slice
-from fluxloom.monitors.spectrum import Spectrum
-from fluxloom.monitors.walls import HeatReference, Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor
-from fluxloom.run.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from fluxloom.monitors.forces import Reference
@@ -152,7 +143,11 @@ class StopTable(Table):
 
 def _named(points: Any) -> Any:
     """Return points with names, as `Probes` calls them; what is neither is left to the check of types."""
-    return named(points) if isinstance(points, list) else points
+    if not isinstance(points, list):
+        return points
+    from fluxloom.monitors.point_samples import named
+
+    return named(points)
 
 
 class ProbesTable(Table):
@@ -294,13 +289,15 @@ class MovieTable(Table):
     every
         Steps between two pictures; 0: no film.
     field
-        ``"speed"``, ``"vorticity"``, or but for lattices another value that the solver has at points, as ``"p"``.
+        ``"speed"``, ``"vorticity"``, or another value that the solver has at points, as ``"p"``.
     format
         ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
     range
-        The largest value shown; 0: of lattices 1.5 reference velocities, and 4 of these by reference length.
+        The largest value shown; 0: of lattices 1.5 reference velocities, of vorticity 4 of them by reference length, of
+        the pressure one squared.
     least
-        The least value shown; by default 0, or of vorticity the negative of the largest.
+        The least value shown; by default 0, or of vorticity, and of lattices of all but the speed, the negative of the
+        largest.
     rate
         Pictures a second.
     """
@@ -336,7 +333,8 @@ class ForcesTable(Table):
         That the moment is about, a coordinate a dimension; the origin by default.
     form
         Of finite volumes of incompressible flow ``"surface"``: the pressure is carried to the wall, the default; or
-        ``"balance"``: the terms of the discrete equations. Other solvers have one form, which is both.
+        ``"balance"``: the terms of the discrete equations, but for the moment. Other solvers have one form, which is
+        both.
     every
         Steps between two samples of means and of the Strouhal number; 0: as ``history.every``.
     """
@@ -385,14 +383,15 @@ class WallsTable(Table):
         Of the coefficients ``cp`` and ``cf``: the speed, and the pressure whose coefficient is 0; by default those of
         the case where it has them, else there are no coefficients, and the pressure is 0.
     along
-        Direction of the stream, along which the shear changes its sign where the flow separates; by default that of
-        the case, else x.
+        Direction of the stream, in whose order places of separation are told, and from which angles; by default that
+        of the case, else x.
     axis, cuts
         In three dimensions: planes across an axis, ``wall_NAME_y_0.44.csv`` for each place along it.
     length, difference
         Of the Nusselt number: a length, and the temperature of the wall less that of the fluid; 0: there is none.
     scalar
-        That is the temperature, of a flow that carries scalars.
+        That is the temperature, of a flow that carries scalars; empty: the only one, if it is called ``T`` or
+        ``temperature``.
     """
 
     patches: Names = Field(default=[])
@@ -523,6 +522,8 @@ def _of_fields(case: FlowCase) -> Iterator[Monitor]:
 
         yield _of("statistics", Averages(table.start, table.every, table.profile, table.bins))
     if (table := case.snapshots).every or table.period:
+        from fluxloom.run.snapshots import Snapshots
+
         yield _of("snapshots", Snapshots(table.every, table.period, table.fields or case.output.fields))
     if (table := case.stop).column:
         from fluxloom.monitors.plateau import Plateau
@@ -538,6 +539,7 @@ def _on_surfaces(case: FlowCase, references: References, pressure: float) -> lis
 def _patch_flows(case: FlowCase) -> Iterator[Monitor]:
     """Yield what flows through patches."""
     for name, table in case.patch_flow.items():
+        from fluxloom.monitors.patch_flow import PatchFlow
 
         yield _of(f"patch_flow.{name}", PatchFlow(name, table.patches))
 
@@ -551,10 +553,12 @@ def _at_points(case: FlowCase) -> list[Monitor]:
         probes = Probes(table.points, table.every, period=table.period, spectrum=table.spectrum)
         found.append(_of("probes", probes))
     for name, table in case.lines.items():
+        from fluxloom.monitors.lines import Line
 
         line = Line(name, table.start, table.end, table.count, table.every, table.period)
         found.append(_of(f"lines.{name}", line))
     for name, table in case.slices.items():
+        from fluxloom.monitors.slices import Slice
 
         plane = Slice(name, table.axis, table.at, table.every, table.size, table.period)
         found.append(_of(f"slices.{name}", plane))
@@ -565,6 +569,7 @@ def _spectra(case: FlowCase) -> list[Monitor]:
     """Return the spectra of columns that the history or other monitors have."""
     found: list[Monitor] = []
     for name, table in case.spectra.items():
+        from fluxloom.monitors.spectrum import Spectrum
 
         spectrum = Spectrum(name, table.column, table.start, length=table.length, speed=table.speed)
         found.append(_of(f"spectra.{name}", spectrum))
@@ -574,6 +579,8 @@ def _spectra(case: FlowCase) -> list[Monitor]:
 def _films(case: FlowCase) -> Iterator[Monitor]:
     """Return the film of a case, if there is one."""
     if (table := case.movie).every:
+        from fluxloom.monitors.film import Film
+
         film = Film(table.field, table.every, table.format, most=table.range, least=table.least, rate=table.rate)
         yield _of("movie", film)
 
@@ -587,6 +594,7 @@ def _of(table: str, monitor: Monitor) -> Monitor:
 def _walls(case: FlowCase, references: References, pressure: float) -> Iterator[Monitor]:
     """Yield what is measured along walls; raise `CaseError` where a table does not fit."""
     for name, table in case.walls.items():
+        from fluxloom.monitors.walls import HeatReference, Walls
 
         try:
             heat = HeatReference(table.length, table.difference, table.scalar) if table.length else None
@@ -622,6 +630,7 @@ def wall_reference(references: References, speed: float = 0.0, along: Sequence[f
 def _forces(case: FlowCase, references: References) -> Iterator[Monitor]:
     """Yield the forces of a case; raise `CaseError` where a reference does not fit."""
     for name, table in case.forces.items():
+        from fluxloom.monitors.forces import Forces
 
         try:
             reference = references(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.flow_mesh import check_length
 from fluxloom.app.cases.incompressible_tables import GivenVelocityTable
 from fluxloom.app.cases.wall_motion import velocity_values
 from fluxloom.app.strategy_tables import member_of

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
-from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
+from fluxloom.app.cases.flow_mesh import by_key, check_length, flow_domain, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import flow_boundary
-from fluxloom.app.cases.flow_volumes import by_key, check_length, flow_domain
 from fluxloom.app.cases.incompressible_observers import (
     ScalarObserver,
 )

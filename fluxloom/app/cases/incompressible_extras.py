@@ -6,9 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from fluxloom.app.strategy_tables import OrOthers
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey
 from fluxloom.fv.scalar_sides import ScalarBoundary
 
 __all__ = ["ScalarBoundaryTable", "ScalarTable"]

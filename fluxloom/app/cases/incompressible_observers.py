@@ -16,16 +16,16 @@ __all__ = [
 
 
 class ScalarObserver(Monitor):
-    """A scalar as a field, its content and what enters through patches as columns."""
+    """A scalar as a field, its content and what leaves through patches by diffusion as columns."""
 
     def __init__(self, flow: Incompressible, name: str, patches: Sequence[str]) -> None:
         self._flow, self.name, self._patches = flow, name, tuple(patches)
 
     def columns(self) -> dict[str, float]:
-        """Return the content, and the diffusive flux through each patch with a value or a flux."""
+        """Return the content, and what leaves by diffusion through each patch with a value or a flux."""
         scalar = self._flow.scalars[self.name]
         found = {f"{self.name}.total": scalar.content().total}
-        return found | {f"{self.name}.flux_{patch}": scalar.flux(patch).diffusive for patch in self._patches}
+        return found | {f"{self.name}.flux_{patch}": -scalar.flux(patch).diffusive for patch in self._patches}
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the values of the cells."""

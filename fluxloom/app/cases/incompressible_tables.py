@@ -14,9 +14,7 @@ from fluxloom.app.cases.incompressible_extras import (
 )
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable
-from fluxloom.app.strategy_tables import Chosen, OrOthers, strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, OrOthers, Table, ValueKey, strategy_table
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity

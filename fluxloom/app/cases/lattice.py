@@ -18,8 +18,8 @@ from fluxloom.app.cases.lattice_monitors import lattice_monitors
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable, units_of
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.wall_motion import velocity_values
+from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.core.errors import CaseError, DatError, SolverError
-from fluxloom.core.layout import AoS, SoA
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice

@@ -6,10 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.strategy_tables import Chosen
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, Table, ValueKey, formula_check
 from fluxloom.lbm.immersed import Delta, OnDevice, Pipeline, Roma
 
 __all__ = ["LatticeBodyTable", "LatticeImmersedTable", "LatticeParticlesTable"]

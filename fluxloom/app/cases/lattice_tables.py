@@ -7,15 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import LatticeOutputTable, LatticePartitionTable
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import Chosen
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, Table, ValueKey, formula_check
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.flows.lattice_units import Units

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import initial_velocity, velocity_noise
+from fluxloom.app.cases.flow_mesh import by_key, check_length
 from fluxloom.app.cases.flow_monitors import run_of
 from fluxloom.app.cases.flow_start import explained, flow_boundary
-from fluxloom.app.cases.flow_volumes import by_key, check_length
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
 from fluxloom.app.cases.start_tables import started
 from fluxloom.dsl.context import Context

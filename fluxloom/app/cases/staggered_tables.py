@@ -9,9 +9,7 @@ from pydantic import Field, model_validator
 
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_tables import FlowBoundary, InitialVelocityTable
-from fluxloom.app.strategy_tables import Chosen
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Chosen, Table, ValueKey
 from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme
 
 __all__ = [

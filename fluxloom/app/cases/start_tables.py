@@ -11,11 +11,9 @@ import numpy.typing as npt
 from pydantic import model_validator
 
 from fluxloom.app.case import CaseModel
-from fluxloom.app.loading import rebuilt
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.run.flow import Flow
-from fluxloom.run.start import Start
 
 __all__ = ["StartTable", "started"]
 
@@ -70,6 +68,9 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
     """
     if not table.file:
         return
+    from fluxloom.app.loading import rebuilt
+    from fluxloom.run.start import Start
+
     context = flow.context
     try:
         start = Start(
@@ -82,4 +83,5 @@ def started(case: CaseModel, table: StartTable, flow: Flow, noise: Callable[[Arr
         finally:
             start.close()
     except SolverError as error:
-        raise CaseError(f"initial.file: {error}") from None
+        place = "" if Path(table.file).exists() else f"; paths in case files are relative to {Path.cwd()}"
+        raise CaseError(f"initial.file: {error}{place}") from None

@@ -8,17 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.case import CaseModel
+from fluxloom.app.case import CaseModel, parse_schedule
+from fluxloom.app.cases.flow_mesh import by_key
 from fluxloom.app.cases.flow_monitors import run_of
-from fluxloom.app.cases.flow_volumes import by_key
 from fluxloom.app.cases.start_tables import started
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
-from fluxloom.app.schedules import parse_schedule
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.flows.domain import Domain
 from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
+from fluxloom.flows.volumes import Domain
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
 from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
@@ -100,7 +99,8 @@ class TsunamiApplication:
             monitors[-1].table = "gauges"
         if count := case.output.snapshots:
             monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
-        return run_of(case, flow, Until(plan.end), monitors)
+        with by_key(dt="flow.dt"):
+            return run_of(case, flow, Until(plan.end), monitors)
 
 
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[WaterDomain, Field]:

@@ -8,12 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import OutputTable, RunTable
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import FlowCase, HistoryTable
 from fluxloom.app.cases.start_tables import StartTable
-from fluxloom.app.strategy_tables import strategy_table
-from fluxloom.app.tables import Table
-from fluxloom.app.value_keys import ValueKey
+from fluxloom.app.strategy_tables import Table, ValueKey, formula_check, strategy_table
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.run.start import is_result
 from fluxloom.values.value import Formula
@@ -307,6 +304,7 @@ class TsunamiCase(FlowCase):
         spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
         spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
         spans += [("flow.longest", self.flow.value.longest, _MOST_STEPS, "steps")]
+        spans += [("flow.dt", self.flow.value.dt or None, _MOST_STEPS, "steps")]
         for key, step, most, what in spans:
             if step is not None and self.run.time / step > most:
                 raise ValueError(

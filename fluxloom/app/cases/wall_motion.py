@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.tables import Table
+from fluxloom.app.strategy_tables import Table, formula_check
 from fluxloom.core.errors import CaseError
 from fluxloom.values.value import Value, value_of
 

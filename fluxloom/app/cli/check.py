@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.application import Application, Estimate
-from fluxloom.app.balance import built
+from fluxloom.app.application import Application, Estimate, built
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
-from fluxloom.app.checks import check_directory, check_ranks, missing_packages
 from fluxloom.app.cli.console import (
     CaseArgument,
     DeviceOption,
+    Listening,
     SetOption,
     ThreadsOption,
     facts,
@@ -22,11 +21,11 @@ from fluxloom.app.cli.console import (
     output,
     table,
 )
-from fluxloom.app.cli.listening import Listening
 from fluxloom.app.crew import starts_ranks
 from fluxloom.app.keys import key_tables
 from fluxloom.app.loading import load_application, load_case
 from fluxloom.app.ranks import RankSpec, parse
+from fluxloom.app.request import check_directory, check_ranks, missing_packages
 from fluxloom.app.startup import check_tunable
 from fluxloom.app.system import processor
 from fluxloom.comm import SelfComm

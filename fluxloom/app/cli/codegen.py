@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fluxloom.app.balance import built
+from fluxloom.app.application import built
 from fluxloom.app.case_errors import placed
-from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
-from fluxloom.app.cli.listening import Listening
+from fluxloom.app.cli.console import DeviceOption, Listening, ScheduleOption, ThreadsOption, messages
 from fluxloom.app.loading import load_case
 from fluxloom.codegen.dialect import DIALECTS
 from fluxloom.core.activity import activity

@@ -15,8 +15,7 @@ from rich.text import Text
 
 from fluxloom.app.case import parse_shares
 from fluxloom.app.cli import mesh_cluster
-from fluxloom.app.cli.console import JsonOption, add, facts, messages, output, table
-from fluxloom.app.cli.listening import Listening
+from fluxloom.app.cli.console import JsonOption, Listening, add, facts, messages, output, table
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.checks import check_ranks
 from fluxloom.app.cli.console import (
     CaseArgument,
     CheckLoopsOption,
@@ -21,7 +20,7 @@ from fluxloom.app.crew import require_one, starts_ranks
 from fluxloom.app.job import Job
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
-from fluxloom.app.request import Request
+from fluxloom.app.request import Request, check_ranks
 from fluxloom.comm import detect, ending_together
 
 NAME = "run"

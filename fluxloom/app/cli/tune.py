@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.balance import built
+from fluxloom.app.application import built
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
-from fluxloom.app.cli.console import DeviceOption, SetOption, ThreadsOption, messages, output, table
-from fluxloom.app.cli.listening import Listening
+from fluxloom.app.cli.console import DeviceOption, Listening, SetOption, ThreadsOption, messages, output, table
 from fluxloom.app.loading import load_case
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError

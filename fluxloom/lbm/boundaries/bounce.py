@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries.in_time import AT_LINKS, InTime, Timed, changing, move
 from fluxloom.lbm.boundaries.link_kernels import Momentum, bounce, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site, own_components

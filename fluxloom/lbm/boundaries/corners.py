@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.boundaries.link_kernels import book

@@ -11,7 +11,7 @@ from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.lbm.boundaries.link_kernels import copy
 from fluxloom.lbm.boundaries.part import Part, Site

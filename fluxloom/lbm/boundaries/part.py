@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.lbm.boundaries.in_time import Timed
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.links import HALF_WAY, Links

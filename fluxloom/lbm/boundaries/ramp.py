@@ -7,8 +7,8 @@ from operator import index
 import numpy as np
 
 from fluxloom.core.access import RW, Read, Write
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.core.strategies import require_strategy, strategy_name
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.access import RW, Const, Read
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Read, Write
-from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import Scalar, SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
@@ -84,6 +83,13 @@ class WallSum:
         own = self._sums.read()[self._number].astype(np.float64)
         context = self._sums.context
         return context.comm.reduce(own, "sum") if context.ranked else own
+
+    @value.setter
+    def value(self, found: npt.NDArray[np.float64]) -> None:
+        """Let the sum be another one: that of the first rank."""
+        values = self._sums.read()
+        values[self._number] = found if self._sums.context.comm.rank == 0 else 0.0
+        self._sums.write(values)
 
     def seen_from(self, one: Set) -> Argument:
         """Return the sum of this rank as an argument of a loop over a set of one element."""

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Inc, Read
-from fluxloom.core.layout import SoA
+from fluxloom.core.dtypes import SoA
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop

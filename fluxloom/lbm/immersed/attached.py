@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.sets import Subset
 from fluxloom.lbm.body_force import UniformForce, uniform_force
 from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window, host_report

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.device.base import Buffer
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.device.courier import landing

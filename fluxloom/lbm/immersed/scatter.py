@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from string import Template
 
 from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

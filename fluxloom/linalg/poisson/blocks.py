@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fluxloom.device.base import Call, Device, Enqueued
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 
 __all__ = ["Blocks", "cuts", "helpers", "part"]

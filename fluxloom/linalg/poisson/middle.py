@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Enqueued
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson.decomposition import Cut

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.device.base import Call, Enqueued
-from fluxloom.device.exchange import View, steps
+from fluxloom.device.buffer import View, steps
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson.bases import Basis

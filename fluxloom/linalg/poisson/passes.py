@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.dtypes import scalar
 from fluxloom.device.base import Call, Device
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Operand, Primitive
 from fluxloom.linalg.texts import group_sum, over

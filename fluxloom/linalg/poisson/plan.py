@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.base import Device
-from fluxloom.device.exchange import View, gapless, steps
+from fluxloom.device.buffer import View, gapless, steps
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat

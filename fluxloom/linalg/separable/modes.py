@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Device
-from fluxloom.device.exchange import View
+from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps

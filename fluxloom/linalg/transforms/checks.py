@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.errors import PlanError, did_you_mean
+from fluxloom.device.buffer import View
 from fluxloom.device.dft import REAL_KINDS, Values, pair_type
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 
 __all__ = ["check", "require_kind", "turned", "values_of"]

@@ -16,9 +16,9 @@ from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Call, Device, Enqueued
+from fluxloom.device.buffer import View
 from fluxloom.device.dft import Values
 from fluxloom.device.dft_products import open_products
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Primitive
 from fluxloom.linalg.transforms.lines import blocks_of

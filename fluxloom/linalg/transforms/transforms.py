@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Enqueued
+from fluxloom.device.buffer import View
 from fluxloom.device.dft import INVERSE, Library, pair_type
 from fluxloom.device.dft_libraries import open_library
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray, dense_view
 from fluxloom.linalg.transforms.checks import check, require_kind, turned, values_of
 from fluxloom.linalg.transforms.fourier import MatrixFourier

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import guarded, require
+from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.elements import ELEMENTS, element, face_name
 from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
 from fluxloom.mesh.io.meshio_texts import plain_text

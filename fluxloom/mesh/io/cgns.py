@@ -28,8 +28,7 @@ from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_unstructured import read_unstructured
 from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, families
 from fluxloom.mesh.io.collect import add_faces, mesh_of
-from fluxloom.mesh.mesh import MeshData, MeshSource
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import MeshData, MeshSource, Polyhedra
 
 __all__ = ["open_cgns", "read_cgns"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import guarded, require
+from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.io.cgns_tree import Array, Node, no_array
 
 __all__ = ["is_hdf5", "open_hdf5"]

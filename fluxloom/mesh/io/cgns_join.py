@@ -8,8 +8,8 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.io.cgns_zone import Index, Joint, Zone
-from fluxloom.mesh.linked import linked_parts
 from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.surface import linked_parts
 
 __all__ = ["merge_points"]
 

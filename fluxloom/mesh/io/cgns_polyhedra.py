@@ -14,7 +14,7 @@ from fluxloom.mesh.face_pairs import mixed_rows
 from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, find, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
-from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
+from fluxloom.mesh.mesh import Polyhedra, turned_rows
 from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra"]

@@ -26,7 +26,7 @@ from fluxloom.mesh.io.cgns_zone import (
     location,
 )
 from fluxloom.mesh.io.collect import add_faces, add_rows
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import Polyhedra
 
 __all__ = ["read_unstructured"]
 

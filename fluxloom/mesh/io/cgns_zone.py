@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.cgns_tree import Node
-from fluxloom.mesh.mesh import FloatArray, IntArray
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import FloatArray, IntArray, Polyhedra
 
 __all__ = [
     "Blocks", "Index", "Joint", "NodeSet", "Zone", "conditions", "coordinates", "families", "is_periodic", "location",

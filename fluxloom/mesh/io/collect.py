@@ -15,8 +15,7 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.face_pairs import face_keys
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces, Polyhedra
 from fluxloom.mesh.ragged import narrowed
 
 __all__ = [

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry, load_object
-from fluxloom.mesh.io.collect import first_patches
 from fluxloom.mesh.io.vtk_cells import Fields
 from fluxloom.mesh.mesh import MeshData, no_mask
 
@@ -161,6 +160,7 @@ def read_fields(
     **options: Any,
 ) -> Fields:
     """Read a mesh and the values on its points and cells (cells as they stand in the file), as `read` does it."""
+    from fluxloom.mesh.io.collect import first_patches
     from fluxloom.mesh.whole import check_range, require_whole
 
     if Path(path).is_dir():
@@ -230,8 +230,6 @@ def write(
 
 def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat]:
     """Return the name and the format of a file; meshio is one that no registry lists."""
-    from fluxloom.mesh.io.adapter import meshio_suffixes
-
     registry = formats()
     meshio = MeshFormat((), _late("adapter:read_meshio"), _late("adapter:write_meshio"), data=True)
     if format is not None:
@@ -241,6 +239,8 @@ def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat]:
     for name in _tried(registry):
         if suffix in format_called(name, registry).suffixes:
             return name, registry[name]
+    from fluxloom.mesh.io.adapter import meshio_suffixes
+
     if suffix in meshio_suffixes():
         return "meshio", meshio
     known = sorted({item for name in registry for item in registry[name].suffixes})

@@ -15,9 +15,7 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Polyhedra
 
 __all__ = [
     "PATCH",
@@ -156,6 +154,8 @@ def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
     MeshError
         For cell types that are not linear elements, and arrays that do not fit each other.
     """
+    from fluxloom.mesh.io.collect import cell_dimension, mesh_of, without_unused
+
     require_sound(path, vtk)
     vtk = _without_voxels(vtk)
     known = by_code("vtk")
@@ -273,6 +273,8 @@ def _patches(
     for number in np.unique(patch[patch >= 0]).tolist():
         rows = np.flatnonzero(patch == number)
         for code in dict.fromkeys(codes[rows].tolist()):
+            from fluxloom.mesh.io.collect import add_rows
+
             kind, some = _kind(code), rows[codes[rows] == code]
             name = names.get(number, str(number))
             add_rows(patches.setdefault(name, {}), kind.name, nodes_of(path, vtk, some, kind.n_nodes))

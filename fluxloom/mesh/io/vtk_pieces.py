@@ -12,8 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import Array, VtkCells, require_sound
-from fluxloom.mesh.mesh import FloatArray
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import FloatArray, Polyhedra
 from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["join_pieces"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import VTK_POLYHEDRON
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import Polyhedra
 from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra_of", "polyhedra_of_stream", "read_polyhedra", "write_polyhedra"]

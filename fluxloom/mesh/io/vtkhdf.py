@@ -16,10 +16,8 @@ import numpy.typing as npt
 from fluxloom.comm.disk import Disk
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import guarded, require
+from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
-from fluxloom.mesh.io.vtk_pieces import join_pieces
-from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.ragged import narrowed
 
@@ -67,6 +65,8 @@ def write_vtkhdf(
             root["Offsets"] = vtk.offsets
             root["Types"] = vtk.types
             if vtk.polyhedra is not None:
+                from fluxloom.mesh.io.vtk_polyhedra import write_polyhedra
+
                 root.attrs["Version"] = np.array(_POLYHEDRAL, dtype=np.int64)
                 write_polyhedra(root, vtk.polyhedra, vtk.types)
             for group, data in (("PointData", vtk.point_data), ("CellData", vtk.cell_data)):
@@ -140,6 +140,8 @@ def read_vtkhdf(path: str | Path, *, step: int | None = None) -> Fields:
         When h5py is not installed.
     """
     with open_grid(path) as root:
+        from fluxloom.mesh.io.vtk_pieces import join_pieces
+
         vtk = join_pieces(path, _load(str(path), root, step))
     return from_vtk(str(path), vtk)
 
@@ -229,6 +231,8 @@ def _step(path: str, root: Any, step: int | None) -> _Step:
 
 def _load(path: str, root: Any, wanted: int | None) -> list[VtkCells]:
     """Return the arrays of all parts of a step of an open file."""
+    from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra
+
     text = patch_names(root)
     step = _step(path, root, wanted)
     counts = [np.asarray(root[f"NumberOf{what}"], dtype=np.int64) for what in ("Points", "Cells", "ConnectivityIds")]

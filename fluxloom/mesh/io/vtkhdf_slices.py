@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
+from fluxloom.core.packages import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
 from fluxloom.mesh.io.collect import cell_dimension, finite_box, level_axis
 from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES, VtkCells, nodes_of, padded, to_vtk

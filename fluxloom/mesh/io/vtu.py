@@ -26,7 +26,7 @@ from fluxloom.mesh.io.vtk import VTU_TYPES
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk
 from fluxloom.mesh.io.vtk_pieces import join_pieces
 from fluxloom.mesh.io.vtk_polyhedra import polyhedra_of, polyhedra_of_stream
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import Polyhedra
 from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["read_vtu"]

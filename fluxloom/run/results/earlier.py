@@ -11,7 +11,6 @@ from typing import Any
 
 from fluxloom.core.errors import CaseError
 from fluxloom.core.status import RunStatus
-from fluxloom.run.case_difference import case_differences, output_differences
 from fluxloom.run.results.folder import RECORD, ResultFolder, known_results
 
 __all__ = ["Earlier", "digests_of_inputs", "examine"]
@@ -100,6 +99,8 @@ def examine(
     names += tuple(name for name in record.get("earlier_files", ()) if isinstance(name, str) and name not in names)
     if anew:
         return Earlier(record, goes_on=False, files=(*names, *known_results(path)))
+    from fluxloom.run.case_difference import case_differences, output_differences
+
     before = record["case"] | {"inputs": record.get("inputs", {})}
     differing = case_differences(before, case)
     if differing and allow_changes:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fluxloom.comm.base import SelfComm
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.device.text import TextDevice
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport

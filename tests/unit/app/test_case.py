@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fluxloom.app.case_errors import key_lines, read_toml
 from fluxloom.app.cases.airfoil import AirfoilCase
 from fluxloom.app.loading import load_case
-from fluxloom.app.toml import key_lines, read_toml
 from fluxloom.core.errors import CaseError
 from fluxloom.solvers.airfoil import AirfoilConstants
 

@@ -313,6 +313,18 @@ def test_run_on_two_ranks(stream: Write, tmp_path: Path, fluxloom: Callable[...,
         np.testing.assert_allclose(two, one, rtol=1e-7, atol=1e-7, err_msg=name)
 
 
+def test_forces_of_gas_at_rest(stream: Write) -> None:
+    """They are there without a free stream; coefficients want a speed."""
+    rest, high = ("mach = 0.5\n", ""), '[initial]\npressure = "2e5"\n[forces.ymin]\n'
+    run = build(stream(rest, ("[run]", f"{high}[run]")))
+    force = -2.0 * (2e5 - 101325.0)
+    assert run.columns()["ymin.force_y"] == pytest.approx(force, rel=1e-12)
+    assert "ymin.lift" not in run.columns()
+    given = build(stream(rest, ("[run]", f"{high}speed = 10.0\narea = 2.0\n[run]"))).columns()
+    density, alpha = 101325.0 / (287.05 * 288.15), np.radians(2.0)
+    assert given["ymin.lift"] == pytest.approx(force * np.cos(alpha) / (0.5 * density * 10.0**2 * 2.0), rel=1e-12)
+
+
 def test_mesh_from_a_file(stream: Write, tmp_path: Path) -> None:
     write(tmp_path / "box.su2", box2d(4, 4))
     changes = (("x = [0.0, 2.0]\nnx = 12\nny = 6", f'file = "{tmp_path / "box.su2"}"'),)
@@ -380,7 +392,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([("[run]", "[gas]\nmu = 1.0\n[run]")], 'gas: mu is a number of viscosity, which is none'),
         ([("[run]", "[forces.ymn]\n[run]")], "forces.ymn: no patch 'ymn'; did you mean 'ymin'?"),
         ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces.ymin: point: 2 coordinates are wanted"),
-        ([("mach = 0.5\n", ""), ("[run]", "[forces.ymin]\n[run]")], "forces.ymin: reference: the free stream is at"),
+        ([("mach = 0.5\n", ""), ("[run]", "[forces.ymin]\narea = 2.0\n[run]")], "forces.ymin: the free stream is at"),
         ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface: no patch 'ymn'; did you mean 'ymin'?"),
         ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface: cuts: the mesh has 2 dimensions"),
         ([("[run]", "[surface]\ncuts = [0.1]\n[run]")], "cuts is there but patches is not"),

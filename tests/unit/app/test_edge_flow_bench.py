@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.core.errors import CaseError
-from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop

@@ -20,8 +20,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.mesh.io import read_fields
 from fluxloom.run import session
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import march
 from fluxloom.run.results import folder as folder_module
 from fluxloom.run.results.folder import ResultFolder

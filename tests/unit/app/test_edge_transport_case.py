@@ -20,8 +20,7 @@ from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.flows.transport import Transport
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
-from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.gathering import gathered
+from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import march
 from fluxloom.run.results.folder import ResultFolder
 from fluxloom.run.results.tables import ResidualLog

@@ -15,10 +15,9 @@ from fluxloom.mesh import MeshData, box2d
 from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.guard_rules import Balance, Clipped
 from fluxloom.run.guards import Guards, Violation
 from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.watch import Numbers, Watch
+from fluxloom.run.watch import Balance, Clipped, Numbers, Watch
 
 HEAD = '[case]\nname = "guarded"\nsolver = "{}"\n[run]\niterations = {}\nthreads = 1\n'
 
@@ -446,7 +445,7 @@ class Steady(Flow):
     ],
 )
 def test_a_residual_that_grows_beyond_measure(residuals: list[float], step: int) -> None:
-    from fluxloom.run.guard_limits import GuardLimits
+    from fluxloom.run.watch import GuardLimits
 
     runner = FlowRun(Steady(), "steady", Until())
     guards = Guards(GuardLimits(), runner, Context("reference"))

@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.comm.base import Comm
-from fluxloom.core.layout import AoS, Layout, SoA
+from fluxloom.core.dtypes import AoS, Layout, SoA
 from fluxloom.dsl.decompose import Link
 from fluxloom.dsl.exchange import Exchange
 from fluxloom_lab.bench.host_packing import HostPacking

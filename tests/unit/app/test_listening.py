@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fluxloom.app.cli.listening import Listening
+from fluxloom.app.cli.console import Listening
 from fluxloom.app.loading import load_case
 from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context

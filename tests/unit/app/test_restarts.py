@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.threads import run_threads
 from tests.state_cases import CASES
 from tests.state_runs import Leg, changed, leg, same

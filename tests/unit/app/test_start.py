@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CheckpointError, SolverError

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CheckpointError
 from fluxloom.run.case_difference import case_differences
@@ -46,6 +46,49 @@ def test_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     assert last.resumed is not None
     assert (last.resumed.steps, last.told) == (8, ())
     assert same(whole, last) == []
+
+
+def ended(name: str, time: float | None) -> dict[str, Any]:
+    """Return the changes by which a case of a solver is at its end at a time, or with any residual."""
+    if time is None:
+        return {} if name == "airfoil" else {"time.drop": 0.999999}
+    return {"run.time" if name == "tsunami" else "time.end": time}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_at_its_end_no_step_is_made(name: str, tmp_path: Path) -> None:
+    """Nothing changes: fields, means, the last lines of all tables, and forces, which no step reads."""
+    text, changes, steps = CASES[name]
+    whole = leg(text, tmp_path, steps := min(steps, 9), changes)
+    again = leg(text, tmp_path, steps, changes)
+    assert again.resumed is not None
+    assert (again.resumed.steps, same(whole, again)) == (steps, [])
+    solver, more = tomllib.loads(text)["case"]["solver"], 0 if name == "airfoil" else 5  # it has steps alone
+    last = leg(text, tmp_path, steps + more, changes | ended(solver, again.resumed.time))
+    assert (last.iterations, same(whole, last)) == (steps, [])
+
+
+SPINNING = {"shape": "circle", "diameter": 0.5, "spin": [2.0]}
+PAIR: dict[str, Any] = {
+    "body.cylinder": SPINNING | {"center": [1.0, 1.05]}, "body.other": SPINNING | {"center": [2.0, 0.6]},
+    "forces.cylinder.point": [1.0, 1.0], "forces.other.point": [0.0, 0.0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("lattice list", {}), ("lattice three", PAIR), ("lattice pulse", {}), ("lattice moving", {})],
+)
+def test_forces_over_ranks(name: str, more: dict[str, Any], tmp_path: Path) -> None:
+    """Forces and torques of the last step go on to other ranks, though no step is made there; each rank has a part."""
+    text, changes, _ = CASES[name]
+    tables = [ran(ranks, text, tmp_path, 7, changes | more).tables["history.csv"] for ranks in (2, 1, 3)]
+    rows = [np.array(table.splitlines()[-1].split(","), dtype=np.float64) for table in tables]
+    heading = tables[0].splitlines()[0].split(",")
+    assert rows[0][heading.index("cylinder.force_x")] != 0.0
+    assert not more or rows[0][heading.index("other.moment_z")] != 0.0
+    for other in rows[1:]:
+        np.testing.assert_allclose(other, rows[0], rtol=1e-5, atol=1e-7)
 
 
 def ran(ranks: int, *arguments: Any, **options: Any) -> Leg:

@@ -35,8 +35,8 @@ from typing import Any
 
 import pytest
 
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_rules import call_of
 from fluxloom.dsl.context import Context
@@ -45,7 +45,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.memory import Memory
 from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.state import State
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
 from tests.state_cases import CASES

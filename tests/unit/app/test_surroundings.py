@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.toml import read_toml
+from fluxloom.app.case_errors import read_toml
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.core.processors import default_threads, quota
 from fluxloom.toolchain.compiler import find_compiler

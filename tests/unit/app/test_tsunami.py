@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.tsunami import TsunamiCase
+from fluxloom.app.cli.main import main
 from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
@@ -107,6 +109,21 @@ def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
     assert runner.flow.solver.time == 0.2
 
 
+def test_steps_of_a_given_length(pond: Write, tmp_path: Path) -> None:
+    """All alike; where the water comes to be too fast for them, the run has diverged."""
+    runner = build(pond(("[run]", "[flow]\ndt = 1e-3\n[run]")))
+    for _ in range(2):
+        runner.advance()
+    assert (runner.flow.time, runner.flow.solver.steps) == (0.2, 200)
+    dam = ('"0.1 * exp(-((x - 1) ** 2 + (y - 1) ** 2) / 0.1)"', '"0.4 * (x > 2)"')
+    limit = build(pond(dam)).flow.solver.next_step()
+    path = pond(dam, ("[run]", f"[flow]\ndt = {0.999 * limit:.6g}\n[run]"))
+    assert main(["run", str(path), "-o", str(tmp_path / "lost")]) == 1
+    record = (tmp_path / "lost" / "run.json").read_text()
+    assert json.loads(record)["status"] == "diverged"
+    assert "lower dt" in record
+
+
 def test_events_lift_the_bed_in_order(pond: Write) -> None:
     events = '[[event]]\ntime = 0.1\nexpression = "0.2"\n[[event]]\ntime = 0.05\nexpression = "0.1"\n\n[run]'
     runner = build(pond(("[run]", events)))
@@ -142,6 +159,8 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("[run]", "[flow]\ncfl = 5\n[run]", "flow.cfl: must be at most 1, got 5"),
         ("[run]", "[flow]\ndry = -1e-6\n[run]", "flow.dry: must be greater than 0"),
         ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest: 1e-12 makes 2.0e+11 steps until run.time"),
+        ("[run]", "[flow]\ndt = 1e-12\n[run]", "flow.dt: 1e-12 makes 2.0e+11 steps until run.time"),
+        ("[run]", "[flow]\ndt = 0.1\nlongest = 0.1\n[run]", "flow: give only one of dt and longest"),
         ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
         ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
         ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, surface, every, still, until)"),
@@ -164,6 +183,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ("[boundary.xmin]", "[boundary.xmim]", "boundary: the mesh has no patch 'xmim'; did you mean 'xmin'?"),
         ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
         ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
+        ("[run]", "[flow]\ndt = 0.1\n[run]", "flow.dt: steps of 0.1 s are longer than cfl = 0.5 allows, 0.0"),
         ('"-0.5 + 0.2 * x"', '"1 / 0"', "bathymetry.expression: '1 / 0' is inf at ("),
         ('"-0.5 + 0.2 * x"', '"10 ** 400"', "bathymetry.expression: '10 ** 400' is inf at ("),
         ('"-0.5 + 0.2 * x"', '"-1 + sqrt(x - 2)"', "bathymetry.expression: '-1 + sqrt(x - 2)' is nan at ("),

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import fluxloom as fl
-from fluxloom.codegen.group import Group, WorkShape
-from fluxloom.codegen.member import Member
+from fluxloom.codegen.group import Group, Member, WorkShape
 from fluxloom.codegen.unit import Unit, generate
 from tests.unit.codegen import coop_cases as cases
 from tests.unit.codegen.coop_cases import Case, spec_of

@@ -10,9 +10,8 @@ import pytest
 
 from fluxloom.core import errors
 from fluxloom.core.access import Access, Read
-from fluxloom.core.dtypes import FLOAT32, SCALARS, scalar
+from fluxloom.core.dtypes import FLOAT32, SCALARS, Blocked, padded, scalar
 from fluxloom.core.errors import CompileError, DatError, FluxloomError, KernelError, did_you_mean
-from fluxloom.core.layout import Blocked, padded
 from fluxloom.core.registry import Registry
 
 

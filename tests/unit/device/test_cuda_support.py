@@ -44,7 +44,7 @@ def test_no_cupy(monkeypatch: pytest.MonkeyPatch, driver: int, extra: str) -> No
     def find(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr("fluxloom.core.optional.import_module", find)
+    monkeypatch.setattr("fluxloom.core.packages.import_module", find)
     monkeypatch.setattr(cuda_support, "_driver_version", lambda: driver)
     assert refused() == f"the cuda device needs cupy, which is not installed: pip install 'fluxloom[{extra}]'"
 
@@ -55,11 +55,11 @@ def test_broken_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_name: str) -> None:
         raise ImportError(f"\n====\nFailed to import CuPy.\n\nOriginal error:\n  ImportError: {reason}\n====\n")
 
-    monkeypatch.setattr("fluxloom.core.optional.import_module", fail)
+    monkeypatch.setattr("fluxloom.core.packages.import_module", fail)
     assert f"CuPy is installed but cannot be imported (ImportError: {reason})" in refused()
     reason = "libcuda.so.1: cannot open shared object file"
     assert "no driver is loaded" in refused()
-    monkeypatch.setattr("fluxloom.core.optional.import_module", lambda _name: 1 / 0)
+    monkeypatch.setattr("fluxloom.core.packages.import_module", lambda _name: 1 / 0)
     assert "cannot be imported (division by zero)" in refused()
 
 

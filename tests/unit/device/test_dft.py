@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.device.buffer import Buffer
+from fluxloom.device.buffer import Buffer, View
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.dft import INVERSE, REAL_KINDS, Values, merged, pair_type
 from fluxloom.device.dft_libraries import open_library
-from fluxloom.device.exchange import View
 
 
 def test_axes_are_joined_where_both_allow_it():

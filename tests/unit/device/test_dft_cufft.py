@@ -13,11 +13,10 @@ import pytest
 import scipy.fft
 
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.device.buffer import Buffer
+from fluxloom.device.buffer import Buffer, View
 from fluxloom.device.dft import Values
 from fluxloom.device.dft_cufft import CufftTransforms, layout
 from fluxloom.device.dft_products import CublasProducts, gemm
-from fluxloom.device.exchange import View
 
 TYPES = {
     "R2C": (np.float32, np.complex64), "C2R": (np.complex64, np.float32), "C2C": (np.complex64, np.complex64),

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.device.bandwidth import Bandwidth
-from fluxloom.device.measured import measured_bandwidth
+from fluxloom.device.bandwidth import Bandwidth, measured_bandwidth
 from fluxloom.device.reference import ReferenceDevice
 
 

@@ -16,9 +16,17 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
 from fluxloom.dsl import decompose_owner
 from fluxloom.dsl.decompose import Link, decompose
-from fluxloom.dsl.decompose_directory import by_rank, even_owner, mixed_rows, places_by_rank, stable_order
+from fluxloom.dsl.decompose_directory import (
+    by_rank,
+    even_owner,
+    fetch_pieces,
+    lay_out,
+    mixed_rows,
+    places_by_rank,
+    stable_order,
+    take,
+)
 from fluxloom.dsl.decompose_halo import find_sorted
-from fluxloom.dsl.decompose_rows import fetch_pieces, lay_out, take
 
 LINE = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int64)
 SIZES = {"edges": 3, "nodes": 4}

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.core.dtypes import FLOAT64
+from fluxloom.core.dtypes import FLOAT64, Layout
 from fluxloom.core.errors import DatError, ExportError
-from fluxloom.core.layout import Layout
-from fluxloom.device.exchange import capsule, dense, gapless, steps
+from fluxloom.device.buffer import capsule, dense, gapless, steps
 from fluxloom.dsl.interop import fitting_layout, view_of
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) < "2.3.0"

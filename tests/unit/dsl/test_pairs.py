@@ -11,7 +11,7 @@ from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.pairs import why_not_paired
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Numbering, specialise
-from fluxloom.dsl.pairing import why_single
+from fluxloom.dsl.grouping import why_single
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom.dsl.tuning import schedule_words

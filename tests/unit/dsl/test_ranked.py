@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.access import Access
 from fluxloom.device.base import Call
-from fluxloom.dsl.spans import Limits, Span
+from fluxloom.dsl.plan import Limits, Span
 from fluxloom.dsl.task import Task, counted, exchange_places, next_access
 
 

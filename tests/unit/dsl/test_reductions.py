@@ -14,7 +14,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.parts import Part
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 
 SIZES = (3, 0, 2)
 VALUES = (5.0, 1.0, 3.0, 2.0, 4.0)

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Read, Write
-from fluxloom.core.layout import AoS, Blocked, Layout, SoA
+from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.dsl.report import moved, useful_bytes
 
 POINTS, EDGES = 128, 320

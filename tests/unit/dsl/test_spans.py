@@ -11,8 +11,8 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.dsl.parts import Part
+from fluxloom.dsl.plan import ALIGN, Limits, Span, global_order, limits_of, tiles_of, whole_span
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.spans import ALIGN, Limits, Span, global_order, limits_of, tiles_of, whole_span
 
 
 class Two(Comm):

@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.core.errors import DatError, LoopError, PlanError
-from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Reset
 from fluxloom.dsl.tile_owners import cache_bytes
 from fluxloom.dsl.tile_tune import tune_tiles
 from fluxloom.dsl.tiling import TiledChain

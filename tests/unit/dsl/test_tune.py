@@ -21,7 +21,7 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.tune import tune
 from fluxloom.dsl.tune_runs import Runs, depends_on_itself
 from fluxloom.dsl.tuning import TuningFile
-from fluxloom.kernel.digest import named_digest
+from fluxloom.kernel.lowering import named_digest
 
 N = 3000
 

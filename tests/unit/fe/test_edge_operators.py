@@ -13,8 +13,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.comm.threads import run_threads
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import DatError, MeshError, SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.ragged import SlicedELL
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fe.edge_operators import EdgeOperators

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
+from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.fe.dofs import lagrange_dofs
 from fluxloom.fe.elements import Lagrange

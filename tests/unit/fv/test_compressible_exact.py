@@ -11,9 +11,8 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_fluxes import euler
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.gas import Gas, viscous
 from fluxloom.fv.gas_dynamics import prandtl_meyer, total_pressure_ratio
-from fluxloom.fv.viscous_fluxes import viscous
 from fluxloom_lab.exact.compressible_exact import Corner, Vortex
 from fluxloom_lab.exact.ringleb import LIMIT, ringleb_place, ringleb_speed, ringleb_state
 from fluxloom_lab.exact.viscous_exact import BoundaryLayer, Couette, blasius

@@ -22,8 +22,7 @@ from fluxloom.fv.face_forces import (
 )
 from fluxloom.fv.incompressible_boundary import FlowConditions, Outflow, Symmetry
 from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.slices import as_slice

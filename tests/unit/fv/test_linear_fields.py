@@ -12,8 +12,7 @@ from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow, Symmetry
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import LinearOperators
-from fluxloom.fv.sides import Sides
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Sides
 from tests.unit.fv.oblique_meshes import PLANE, STRAIGHT, THIN, WARPED, oblique_mesh
 
 KINDS = [*PLANE, *THIN, *WARPED]

@@ -9,10 +9,9 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_fluxes import euler
-from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland, sutherland, viscous
 from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity
 from fluxloom.fv.spalart_allmaras import source as production
-from fluxloom.fv.viscous_fluxes import sutherland, viscous
 from fluxloom_lab.exact.manufactured import Manufactured
 from fluxloom_lab.exact.plane_waves import PlaneWaves
 

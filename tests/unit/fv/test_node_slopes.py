@@ -9,8 +9,7 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.sides import Family
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Family
 from fluxloom.mesh import box2d
 from fluxloom_lab.problems.compressible_cases import KINDS, box
 

@@ -14,10 +14,11 @@ from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.sectors import Sector
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 PARTS = 5
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))

@@ -7,8 +7,7 @@ import pytest
 
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, least_squares
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sides import Sides
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.dual import dual

@@ -10,9 +10,8 @@ import pytest
 
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sides import Sides
 from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.mesh import MeshData

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluxloom import graph
-from fluxloom.core import optional
+from fluxloom.core import packages
 from fluxloom.core.errors import DatError, DeviceUnavailable
 from fluxloom.graph import partition
 
@@ -147,7 +147,7 @@ def test_kway_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(optional, "import_module", refuse)
+    monkeypatch.setattr(packages, "import_module", refuse)
     linked = partition.pair_graph(grid(3, 3)[0], 9)
     with pytest.raises(DeviceUnavailable, match=r"k-way partitioning needs pymetis.*fluxloom\[mesh\]"):
         partition.partition_kway(linked.offsets, linked.indices, [1.0, 1.0])

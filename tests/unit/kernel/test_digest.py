@@ -11,7 +11,7 @@ import pytest
 
 from fluxloom.kernel import ir, map_expressions, used_components, walk
 from fluxloom.kernel.analysis import dump
-from fluxloom.kernel.digest import named_digest
+from fluxloom.kernel.lowering import named_digest
 
 from .conftest import HEADER, Loader
 

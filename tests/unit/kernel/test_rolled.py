@@ -9,7 +9,7 @@ import pytest
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.core.errors import AccessError, KernelError
-from fluxloom.kernel import func, ir, kernel, loops, walk
+from fluxloom.kernel import func, ir, kernel, statements, walk
 from fluxloom.kernel.intrinsics import rolled, zeros
 
 from .conftest import Loader
@@ -52,7 +52,7 @@ def symmetric(x: Read, m: Write, *, table: Const[list[list[list[float]]]], n: Co
 @pytest.fixture(autouse=True)
 def nothing_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let loops over few trips stay loops, so that the Python function is quick."""
-    monkeypatch.setattr(loops, "ROLLED_NODES", 0)
+    monkeypatch.setattr(statements, "ROLLED_NODES", 0)
 
 
 def kept_loops(lowered: ir.LoweredKernel) -> list[str]:

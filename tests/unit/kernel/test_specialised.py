@@ -10,9 +10,8 @@ import pytest
 
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.core.errors import KernelError
-from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.frontend import Specialisations, kernel
 from fluxloom.kernel.ir import ArgShape, Kind, LoweredKernel
-from fluxloom.kernel.specialised import Specialisations
 
 REALS = ArgShape(None, (2,), Kind.REAL)
 

@@ -6,9 +6,9 @@ import pytest
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel import kernel
+from fluxloom.kernel.analysis import touched_components
 from fluxloom.kernel.intrinsics import rolled
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind
-from fluxloom.kernel.touched import touched_components
 
 
 def shape(*components: int, legs: int | None = None) -> ArgShape:

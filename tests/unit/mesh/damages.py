@@ -13,9 +13,8 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.connectivity import connectivity, half_faces
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.elements import face_name
-from fluxloom.mesh.mesh import MeshData, PatchFaces
+from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
 from fluxloom.mesh.orient import MIRROR
-from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.ragged import Ragged
 
 Cell = list[Any]

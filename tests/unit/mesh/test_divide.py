@@ -9,8 +9,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.check import check
 from fluxloom.mesh.divide import divided
 from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
 
 
 def boxes() -> list[MeshData]:

@@ -16,9 +16,8 @@ from fluxloom.mesh.bind import bind
 from fluxloom.mesh.connectivity import connectivity, half_faces
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.geometry import closure, geometry
-from fluxloom.mesh.mesh import MeshData, PatchFaces
+from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
 from fluxloom.mesh.orient import orient
-from fluxloom.mesh.polyhedra import Polyhedra
 from fluxloom.mesh.quality import quality
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.refine import refine

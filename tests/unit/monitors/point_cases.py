@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
-from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.folder import ResultFolder
@@ -48,14 +48,14 @@ def table(path: Path) -> Mapping[str, npt.NDArray[np.float64]]:
     return dict(zip(names, rows.T, strict=True))
 
 
-def ring(path: Path, across: int, around: int, triangles: bool = False) -> None:
-    """Write quads or triangles between circles of radius 1 and 2, whose patches are inner and outer."""
+def ring(path: Path, across: int, around: int, triangles: bool = False, shift: float = 0.0) -> None:
+    """Write quads or triangles between circles of radius 1 and 2 round (shift, 0): patches inner and outer."""
 
     def node(i: int, j: int) -> int:
         return j * around + i % around
 
     points = [
-        ((1.0 + j / across) * cos(2 * pi * i / around), (1.0 + j / across) * sin(2 * pi * i / around))
+        (shift + (1.0 + j / across) * cos(2 * pi * i / around), (1.0 + j / across) * sin(2 * pi * i / around))
         for j in range(across + 1)
         for i in range(around)
     ]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import load_case, parse_case
-from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.monitors.averages import Averages

@@ -14,8 +14,13 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.lattice_start import Start
 from fluxloom.flows.lattice_units import Units
+from fluxloom.flows.shallow_water import Plan
+from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.mesh import box2d
+from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.monitors.film import Film
 from fluxloom.run.results.folder import ResultFolder
 
@@ -98,6 +103,63 @@ def test_ranks_make_one_film(tmp_path: Path) -> None:
     assert np.ptp(np.asarray(one[0], dtype=int)) > 20
 
 
+END = {"airfoil": fl.Steps(4), "water": fl.Time(0.4)}
+
+
+def made(kind: str, comm: Comm) -> fl.Airfoil | fl.ShallowWater:
+    """Return a flow whose values at points are those of cells."""
+    context = Context("cpu", threads=1, tuning=False, comm=comm)
+    if kind == "airfoil":
+        return fl.Airfoil((16, 10), context)
+    return fl.ShallowWater(
+        box2d(8, 4, (2.0, 1.0), "triangle", perturb=0.2), context, plan=Plan(0.4, 4), bed=-1.0,
+        velocity=(lambda x, y: np.sin(3 * y), lambda x, y: np.cos(2 * x)),
+        scheme=ShallowScheme(order=1), schedule=Schedule(deterministic="global"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["speed", "vorticity", "velocity_x", "u"])
+@pytest.mark.parametrize("kind", ["airfoil", "water"])
+def test_films_of_cells(kind: str, field: str, tmp_path: Path) -> None:
+    """A pixel is the field in its cell, on any ranks; what is outside of the mesh is hidden."""
+    pytest.importorskip("PIL.Image")
+
+    def filmed(comm: Comm) -> list[np.ndarray]:
+        flow, shown = made(kind, comm), []
+        film = Film(field, 2, most=4.0)
+        fl.run(flow, END[kind], [film], directory=tmp_path / str(comm.size), overwrite=True)
+        assert film._pictures is not None
+        film._pictures.ask(lambda picture: shown.append(picture))
+        if comm.size > 1:
+            return [*shown, *(() if film.movie is None else film.movie.pictures)]
+        fields, mesh = flow.fields(), flow.mesh()
+        known = {"velocity_x": "u"}.get(field, field)
+        values = fields.chosen([known])[known]
+        centres, here = cell_geometry(mesh)[1], shown[0]
+        low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
+        rows, columns = here.shape
+        at = ((centres - low) / (high - low) * (columns, rows)).astype(int)
+        found = here[at[:, 1], at[:, 0]]
+        large = np.isclose(found, values, rtol=1e-9, atol=1e-12)
+        assert large.mean() > (0.9 if kind == "water" else 0.2), "cells much smaller than a pixel are not seen"
+        assert np.ptp(values) > 0.01
+        assert film._pictures.hidden.any() == (kind == "airfoil")
+        assert np.isfinite(here[~film._pictures.hidden]).all()
+        return [here, *(() if film.movie is None else film.movie.pictures)]
+
+    one, two = run_threads(1, filmed)[0], run_threads(2, filmed)[0]
+    assert len(one) == len(two) == 4
+    for mine, theirs in zip(one, two, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_films_of_cells_say_what_there_is(tmp_path: Path) -> None:
+    for kind in ("airfoil", "water"):
+        flow = made(kind, run_threads(1, lambda comm: comm)[0])
+        with pytest.raises(SolverError, match=r"no field 'velocity' at points.*\(there are .*velocity_x, .*vorticity"):
+            fl.run(flow, END[kind], [Film("velocity", 1, most=1.0)], directory=tmp_path / kind)
+
+
 def test_what_films_refuse(tmp_path: Path) -> None:
     """By the table of the case."""
     comm = run_threads(1, lambda comm: comm)[0]
@@ -105,8 +167,10 @@ def test_what_films_refuse(tmp_path: Path) -> None:
         film_of(comm, tmp_path, "spede")
     with pytest.raises(CaseError, match=r"movie: the largest value of 'u' .* is not known"):
         film_of(comm, tmp_path, "u", "")
+    with pytest.raises(SolverError, match="shallow water flows up to a time"):
+        fl.run(made("water", comm), fl.Steps(4))
     with pytest.raises(SolverError, match="every: steps between two pictures"):
         Film("speed", 0)
     flow = fl.Lattice((8, 8), Units.of(0.1, reynolds=20), Context("reference"))
-    with pytest.raises(SolverError, match="pictures of speed and vorticity, not of 'p'"):
-        fl.run(flow, fl.Steps(1), [Film("p", 1)])
+    with pytest.raises(SolverError, match=r"no pictures of 'w'.*there are: speed, vorticity, p, u, v\)"):
+        fl.run(flow, fl.Steps(1), [Film("w", 1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.io.su2 import read_su2
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.wall_distance import wall_faces
 from fluxloom.monitors.forces import Forces, Reference
@@ -21,7 +23,7 @@ from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.measures import Loads
 from fluxloom.run.results.folder import ResultFolder
-from tests.unit.monitors.surface_cases import table
+from tests.unit.monitors.surface_cases import ring, table
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +70,7 @@ class GivenSurface:
     def collect(self) -> Loads:
         force = np.zeros(self.flow.dimension)
         force[:2] = 3.0, np.sin(2 * np.pi * 0.2 * self._time)
-        return Loads(force, 0 * force, np.zeros(3), 0.0, 1.0)
+        return Loads(force, 0 * force, np.array([0.0, 0.0, -0.5]), 0.0, 1.0)
 
     def carried(self) -> Mapping[str, tuple[float, float]]:
         return {}
@@ -101,12 +103,16 @@ def test_means_and_strouhal_number() -> None:
     assert forces.series.time[-1] == pytest.approx(80.1)  # the last step too
     assert forces.series.drag == pytest.approx(3.0)
     rows = dict(run.summary())
-    assert rows["body, mean"].startswith("drag 3,")
+    assert re.match(r"drag 3, lift \S+, pitch 2 \(last half", rows["body, mean"])
+    assert forces.series.moment[-1].tolist() == [0.0, 0.0, -0.5]
+    assert "pitch 2" in rows["body"]  # it lifts the nose, against the torque about z
+    assert rows["body, force"].endswith("; moment -0.5")
     assert forces.strouhal is not None
     assert forces.strouhal[0] == pytest.approx(0.2 * 0.25 / 2.0, rel=1e-3)
     assert "Strouhal number 0.025" in rows["body, lift"]
     quiet = Forces("body", every=2)
-    watched(Given(box2d(2, 2)), quiet, steps=9)
+    rows = dict(watched(Given(box2d(2, 2)), quiet, steps=20).summary())
+    assert re.match(r"force 3, \S+; moment -0\.5 \(last half", rows["body, mean"])
     assert quiet.strouhal is None
     with pytest.raises(SolverError, match="there are no coefficients"):
         _ = quiet.cl
@@ -121,7 +127,7 @@ def test_samples_are_fetched_later() -> None:
 
 
 @pytest.mark.parametrize("nodes", [False, True])
-@pytest.mark.parametrize("cells", [7, 16])
+@pytest.mark.parametrize("cells", [7, 10, 16])
 def test_separation_in_the_plane(nodes: bool, cells: int, tmp_path: Path) -> None:
     """Where a shear that is linear changes its sign, whatever the mesh; the wall beside is none that has a sign."""
     walls = Walls("floor", ["ymin", "xmax"], Reference(2.0), pressure=1.0)
@@ -135,6 +141,47 @@ def test_separation_in_the_plane(nodes: bool, cells: int, tmp_path: Path) -> Non
     found = table(tmp_path / "wall_floor.csv")
     assert found["cp"] == pytest.approx((1.0 - found["x"]) / 2.0)
     assert found["cf_x"] == pytest.approx(found["tau_x"] / 2.0)
+
+
+class Round(Given):
+    """The shear on a circle of radius 1 round (2, 0), in a stream along x, which leaves it at 110 degrees."""
+
+    moving = False
+
+    def surface(self, patches: Sequence[str], about: Sequence[float] = ()) -> GivenSurface:
+        return RoundSurface(self, tuple(patches))
+
+
+class RoundSurface(GivenSurface):
+    """What `Round` says."""
+
+    def faces(self) -> Mapping[str, Array]:
+        faces, nodes = wall_faces(self.flow.grid, self.patches)
+        _, places = face_geometry(nodes, faces)
+        angle = np.arctan2(places[:, 1], 2.0 - places[:, 0])  # from the front
+        shear = np.sin(angle) * (np.cos(angle) - np.cos(np.radians(110.0)))
+        zero, (x, y) = np.zeros(len(places)), places.T
+        found = {"x": x, "y": y, "nx": 2.0 - x, "ny": -y, "area": zero + 1.0, "p": zero}
+        found |= {"tau_x": shear * np.sin(angle), "tau_y": shear * np.cos(angle), "y_plus": zero}
+        return found | ({"moves": zero + 1.0} if isinstance(self.flow, Round) and self.flow.moving else {})
+
+
+def test_separation_of_a_round_body(tmp_path: Path) -> None:
+    """Both places and their angles from the front, the stagnation point, and that behind; nothing where it turns."""
+    ring(tmp_path / "ring.su2", 2, 90, shift=2.0)
+    flow, walls = Round(read_su2(tmp_path / "ring.su2")), Walls("inner")
+    rows = dict(watched(flow, walls).summary())
+    wanted = 2.0 - np.cos(np.radians(110.0))
+    assert walls.separation[:, 0] == pytest.approx(wanted, abs=1e-3)
+    assert sorted(walls.separation[:, 1]) == pytest.approx([-0.9397, 0.9397], abs=1e-3)
+    assert walls.reattachment == pytest.approx(np.array([[1.0, 0.0], [3.0, 0.0]]), abs=2e-3)
+    assert re.fullmatch(r"(\(2\.34\S*, -?0\.93\S*\) at 110\.0 deg(, )?){2}", rows["inner, separation"])
+    assert re.search(r"at 0\.0 deg, .* at 180\.0 deg", rows["inner, reattachment"])
+    flow.moving = True
+    rows = dict(watched(flow, walls).summary())
+    assert not len(walls.separation) + len(walls.reattachment)
+    assert rows["inner, moving wall: separation"].startswith("not told where the wall moves")
+    assert "inner, separation" not in rows
 
 
 @pytest.mark.parametrize("kind", ["hexahedron", "tetra"])

@@ -83,7 +83,8 @@ def test_what_is_no_plateau(values: list[float]) -> None:
     """NaN, and what has had one value since the beginning."""
     end = ended(Numbers(values), Plateau("lift", 1.0, window=4), 30)
     assert (end.steps, end.status) == (30, RunStatus.NOT_CONVERGED)
-    assert end.outcome.reason == "change of lift inf of 1.0e+00 wanted after 30 steps"
+    why = "been no finite number in the window" if np.isnan(values[-1]) else "had one value since the beginning"
+    assert end.outcome.reason == f"change of lift, which has {why}, is not known, 1.0e+00 wanted after 30 steps"
 
 
 def test_a_constant_that_was_computed() -> None:
@@ -137,6 +138,17 @@ def test_of_a_case_across_a_restart(tmp_path: Path) -> None:
     assert parts.iterations == whole.iterations
     with pytest.raises(CaseError, match="stop: no column 'lift'"):
         built("airfoil", {"history.every": 2, "stop.column": "lift", "stop.window": 8})
+
+
+def test_another_case_has_a_plateau_of_its_own(tmp_path: Path) -> None:
+    """A run that is at its plateau makes no step; one that goes on with another case has not come to any."""
+    text, changes, _ = CASES["edge_transport"]
+    stop = {"stop.column": "amount", "stop.tolerance": 1e9, "stop.window": 4, "history.every": 1}
+    done = leg(text, tmp_path, 60, changes | stop).iterations
+    assert 4 <= done < 60
+    assert leg(text, tmp_path, 60, changes | stop).iterations == done
+    other = leg(text, tmp_path, 60, changes | stop | {"time.dt": 1e-3}, allow_changes=True)
+    assert other.iterations == done + 4
 
 
 def test_the_record_has_it() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import CaseError
-from fluxloom.monitors.power_spectra import PowerSpectra, oscillating, signal_of
+from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, signal_of
 from fluxloom.solvers.flow_signals import Signal
 from tests.unit.monitors.point_cases import build, run, table
 
@@ -65,14 +65,42 @@ def test_words() -> None:
     random, time = np.random.default_rng(2), np.linspace(0.0, 40.0, 801)
     phase = np.cumsum(0.1 * random.normal(size=801)) + 2 * np.pi * 0.5 * time
     text = oscillating(signal_of(time, np.sin(phase), 0.0), 2.0, 4.0)
-    assert text == "Strouhal number 0.2398 +- 0.0094, frequency 0.480 +- 0.019, amplitude 1, 17 periods"
+    assert text == "Strouhal number 0.2398 +- 0.0094, frequency 0.480 +- 0.019, amplitude 0.9455, 17 periods"
     two = np.sin(np.pi * time) + 1.8 * np.sin(2 * np.pi * 1.7 * time)
     assert "but the largest power is at" in oscillating(signal_of(time, two, 0.0))
     assert "no oscillation of three periods" in oscillating(signal_of(time, np.exp(-time)))
+    grows = oscillating(Signal(time, np.exp(0.02 * time) * np.sin(np.pi * time)))
+    assert re.search(r"; still growing: amplitude \S+ in the first third of them, \S+ in the last", grows)
+    assert "still growing: range" in oscillating(Signal(time, np.exp(time) * np.sin(np.pi * time)))
+    assert "9 values, time 0 to 0.4: too few for a spectrum, which takes 16" in oscillating(Signal(time[:9], two[:9]))
+    assert oscillating(signal_of(time, two, 50.0)) == "no values: start is behind the end of the run"
     assert PowerSpectra({"a": Signal(time[:9], time[:9])}).table == {}
     assert signal_of(time, two).time[0] == 20.0
     double = signal_of(np.repeat(time, 2), np.repeat(two, 2), 0.0)
     assert double.time.size == time.size
+
+
+class Columns:
+    """A table of a probe in a stream along x."""
+
+    names = ("time", "a.u", "a.v", "a.p")
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column."""
+        return np.array({"a.u": [2.0, -3.0], "a.p": [0.1, np.nan]}.get(name, [0.0, 1e-13]))
+
+
+def test_the_magnitude_is_that_of_the_vector() -> None:
+    """A component across the stream is rounding beside that along it, a pressure beside the square of the velocity."""
+    assert [magnitude_of(name, Columns()) for name in ("a.u", "a.v", "a.p", "time")] == [3.0, 3.0, 9.0, 1e-13]
+
+
+def test_a_stream_at_rest_across_has_no_frequency(tmp_path: Path) -> None:
+    """A velocity and a pressure that are rounding are not told as oscillations."""
+    case = SWING.replace("sin(2 * pi * x)", "1e-13 * sin(2 * pi * x)")
+    rows = dict(run(case, tmp_path, 600).summary())
+    assert rows["here"] == "no value oscillates for three periods or more in 300 values, time 1.204 to 2.4"
+    assert rows["spectrum there"].startswith("no oscillation of three periods or more in 501 values, time 0.4 to 2.4")
 
 
 @pytest.mark.parametrize(
@@ -86,3 +114,24 @@ def test_words() -> None:
 def test_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(CaseError, match=message):
         build(SWING.replace(old, new).replace("every = 1", "every = 0"))
+
+
+def test_a_run_too_short_says_so(tmp_path: Path) -> None:
+    """Probes, spectra, averages and the end by a column, each by what it lacks."""
+    more = """
+[statistics]
+every = 1
+start = 5.0
+profile = "y"
+[stop]
+column = "here.v"
+"""
+    made = run(SWING + more.replace("here.v", "kinetic_energy"), tmp_path, 9)
+    rows = dict(made.summary())
+    assert rows["here"].endswith("in 4 values, time 0.024 to 0.036: too few for a spectrum, which takes 16")
+    assert rows["spectrum there"] == "no values: start is behind the end of the run"
+    assert rows["averages"] == "no samples, and no profile.csv: they start at 5, the run ended at time 0.036"
+    goal = next(goal for goal in made.goals() if goal.key == "stop.column")
+    assert str(goal) == (
+        "change of kinetic_energy in a window of 1000 steps, longer than the run, is not known, 1.0e-04 wanted"
+    )

@@ -99,7 +99,7 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     q = 0.5 * 2.0**2
     assert found["ymax.drag"] == pytest.approx(-0.1 * span / (q * 0.5), rel=1e-9, abs=1e-9)
     assert found["ymax.lift"] == pytest.approx(0.0, abs=1e-9)
-    assert found["ymax.moment"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), rel=1e-9, abs=1e-9)
+    assert found["ymax.pitch"] == pytest.approx(-0.1 * span / (q * 0.5 * 0.25), rel=1e-9, abs=1e-9)
     assert found["out.flow"] == pytest.approx(0.5 * span, rel=1e-9, abs=1e-9)
     assert found["xmin.flow"] == pytest.approx(-0.5 * span, rel=1e-9, abs=1e-9)
     assert found["out.p"] == pytest.approx(0.0, abs=1e-9)
@@ -112,6 +112,7 @@ def test_shear(mesh: str, tmp_path: Path) -> None:
     assert wall["cf"][inside] == pytest.approx(0.05, rel=1e-8)
     assert wall["ny"] == pytest.approx(1.0)
     assert wall["y"] == pytest.approx(1.0)
+    assert (wall["moves"] == 1.0).all()
     assert "mean" in dict(made.summary())["ymax, y+"]
     forces = next(one for one in made.monitors if isinstance(one, Forces) and one.name == "ymax")
     assert forces.cd == pytest.approx(found["ymax.drag"], rel=1e-11)
@@ -156,6 +157,9 @@ velocity_y = "x"
 type = "wall"
 [forces.inner]
 [forces.outer]
+[walls.both]
+patches = ["inner", "outer"]
+{balance}
 [history]
 every = 1
 [run]
@@ -175,8 +179,15 @@ threads = 1
 def test_torque_between_cylinders(solver: str, triangles: bool, steps: int, close: float, tmp_path: Path) -> None:
     """Taylor and Couette's: ``4 pi nu R1^2 R2^2 (w1 - w2) / (R2^2 - R1^2)``, on the inner one against its turning."""
     ring(tmp_path / "ring.su2", 6, 36, triangles)
-    run(RING.format(solver=solver, file=tmp_path / "ring.su2"), tmp_path, steps)
+    balance = '[forces.held]\npatches = ["inner"]\nform = "balance"\n' if solver == "incompressible" else ""
+    made = run(RING.format(solver=solver, file=tmp_path / "ring.su2", balance=balance), tmp_path, steps)
     found = table(tmp_path / "history.csv")
+    wall = table(tmp_path / "wall_both.csv")
+    assert np.array_equal(wall["moves"], np.hypot(wall["x"], wall["y"]) < 1.5)
+    assert "both, moving wall: separation" in dict(made.summary())
+    if balance:  # 5/8 of it without the transposed gradient, which turns the cylinder and pushes it nowhere
+        assert found["held.moment_z"][-1] == pytest.approx(found["inner.moment_z"][-1], rel=0.01)
+        assert found["held.force_x"][-1] == pytest.approx(0.0, abs=1e-6)
     wanted = 4 * np.pi * 0.1 * 4 / 3
     assert found["inner.moment_z"][-1] == pytest.approx(-wanted, rel=close)
     assert found["outer.moment_z"][-1] == pytest.approx(wanted, rel=close)
@@ -307,8 +318,15 @@ def test_scalar_through_walls(mesh: str, tmp_path: Path) -> None:
     assert found["ymin.warmth_flux"][-1] == pytest.approx(0.1, rel=1e-7)
     assert found["ymin.warmth"][-1] == pytest.approx(0.0, abs=1e-9)
     assert found["xmin.warmth"][-1] == pytest.approx(0.5, rel=1e-2)
-    with pytest.raises(CaseError, match=r"walls.ymin: Nusselt number: there is no cold_flux; .* warmth"):
-        built(text + SCALAR + heat.replace('"warmth"', '"cold"'))
+    with pytest.raises(CaseError, match=r"walls\.ymin: scalar: there is no scalar 'warmt'; did you mean 'warmth'"):
+        built(text + SCALAR + heat.replace('"warmth"', '"warmt"'))
+    alone = heat.replace('scalar = "warmth"\n', "")
+    with pytest.raises(CaseError, match=r'walls\.ymin: Nusselt number: .*give scalar = "NAME".*\(scalars: warmth\)'):
+        built(text + SCALAR + alone)
+    with pytest.raises(CaseError, match=r'walls\.ymin: Nusselt number: .*give scalar = "NAME".*\(scalars: none\)'):
+        built(text + alone)
+    run(text + SCALAR.replace("warmth", "temperature") + alone, tmp_path / "named")
+    assert table(tmp_path / "named" / "wall_ymin.csv")["nusselt"] == pytest.approx(1.0, rel=1e-7)
 
 
 AIRFOIL = """
@@ -407,7 +425,7 @@ def test_script(tmp_path: Path) -> None:
     wing = fl.Forces("ymax", reference=fl.Reference(2.0, area=0.5, length=0.25))
     result = fl.run(flow, fl.Steps(2), [fl.History(1), wing, fl.PatchFlow("xmin"), fl.Walls("ymax")])
     assert result.forces["ymax"].cd == pytest.approx(case["ymax.drag"][-1], rel=1e-11)
-    assert result.forces["ymax"].cm == pytest.approx(case["ymax.moment"][-1], rel=1e-11)
+    assert result.forces["ymax"].cm == pytest.approx(case["ymax.pitch"][-1], rel=1e-11)
     assert result.history["xmin.flow"] == pytest.approx(case["xmin.flow"], rel=1e-11)
     assert "ymax, y+" in dict(result.summary)
 

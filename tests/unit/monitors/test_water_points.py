@@ -84,8 +84,8 @@ def test_two_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[0.7, 0.5]\n[probes]", "[2.7, 0.5]\n[probes]", r"gauges: gauge 'a' at \(2\.7, 0\.5\) is not in the mesh"),
-        ("[1.9, 0.1]", "[1.9, 0.1, 0.0]", r"probes: gauge 'b': 2 coordinates are wanted"),
+        ("[0.7, 0.5]\n[probes]", "[2.7, 0.5]\n[probes]", r"gauges: probe 'a' at \(2\.7, 0\.5\) is not in the mesh"),
+        ("[1.9, 0.1]", "[1.9, 0.1, 0.0]", r"probes: probe 'b': 2 finite coordinates are wanted"),
         ("[-0.5, 0.51]", "[2.0, 1.51]", r"lines\.along: none of 26 points is in the mesh"),
     ],
 )

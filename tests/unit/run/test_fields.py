@@ -13,6 +13,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
+from fluxloom.flows.shallow_water import Plan
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
@@ -161,6 +162,25 @@ def staggered(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
     return whole, inner
 
 
+def water(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
+    """Return all wet cells: in corners too, where triangles have one neighbour. Dry ones have a hole in the middle."""
+    g = GRADIENT[:2, :2]
+    flow = fl.ShallowWater(
+        fl.Domain(mesh_in(2), method="rcb"), context(comm), plan=Plan(1.0, 1),
+        bed=lambda x, y: np.where(np.hypot(x - 0.5, y - 0.5) < 0.2, 1.0, -1.0),
+        velocity=tuple(lambda x, y, row=row: row[0] * x + row[1] * y for row in g),
+    )  # fmt: skip
+    return flow, flow.fields()["depth"] > 0.0
+
+
+def airfoil(d: int, comm: Comm) -> tuple[Flow, np.ndarray]:
+    flow = fl.Airfoil((16, 10), context(comm))
+    where, _, _ = flow._primitive()
+    uv = where.read()[:, :2] @ GRADIENT[:2, :2].T
+    flow.solver.q.write(np.column_stack([np.full(len(uv), 2.0), 2.0 * uv, 9.0 + (uv**2).sum(axis=1)]))
+    return flow, np.ones(len(uv), dtype=bool)
+
+
 def expected(d: int, scale: float = 1.0) -> dict[str, float]:
     """Return what is derived of the gradient."""
     g = scale * GRADIENT[:d, :d]
@@ -173,8 +193,10 @@ def expected(d: int, scale: float = 1.0) -> dict[str, float]:
     return found | {f"vorticity_{axis}": float(curl[k]) for k, axis in enumerate("xyz")}
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("make", [incompressible, compressible, edges, staggered])
+@pytest.mark.parametrize(("make", "d"), [
+    *((make, d) for make in (incompressible, compressible, edges, staggered) for d in (2, 3)),
+    (water, 2), (airfoil, 2),
+])  # fmt: skip
 def test_gradients_of_linear_fields(make: Callable[[int, Comm], tuple[Flow, np.ndarray]], d: int) -> None:
     """On triangles and tetrahedra, of the staggered grid on a stretched axis."""
     flow, exact = make(d, SelfComm())
@@ -187,10 +209,10 @@ def test_gradients_of_linear_fields(make: Callable[[int, Comm], tuple[Flow, np.n
         np.testing.assert_allclose(found[name][exact], value, atol=2e-7, err_msg=name)
 
 
-@pytest.mark.parametrize("make", [incompressible, compressible, edges])
+@pytest.mark.parametrize("make", [incompressible, compressible, edges, water, airfoil])
 def test_gradients_on_two_ranks(make: Callable[[int, Comm], tuple[Flow, np.ndarray]]) -> None:
     """Cells at the sides of the ranks are not those of a boundary."""
-    wanted = expected(3, 0.1 if make is compressible else 1.0)
+    wanted = expected(2 if make in (water, airfoil) else 3, 0.1 if make is compressible else 1.0)
 
     def found(comm: Comm) -> list[np.ndarray]:
         """Return what a rank has."""
@@ -202,6 +224,20 @@ def test_gradients_on_two_ranks(make: Callable[[int, Comm], tuple[Flow, np.ndarr
     assert all(len(values[0]) for values in ranks)
     for name, parts in zip(wanted, zip(*ranks, strict=True), strict=True):
         np.testing.assert_allclose(np.concatenate(parts), wanted[name], atol=2e-7, err_msg=name)
+
+
+def test_gradients_along_a_line() -> None:
+    """A channel one cell wide knows what changes along it alone; a cell alone knows nothing, and dry ones have none."""
+    for columns, slope in ((4, 0.5), (1, 0.0)):
+        flow = fl.ShallowWater(
+            box2d(columns, 1, (2.0, 1.0)), context(), plan=Plan(1.0, 1), bed=-1.0,
+            velocity=(lambda x, y: 0.5 * x, lambda x, y: 0.5 * x),
+        )  # fmt: skip
+        found = flow.fields().chosen(["divergence", "vorticity"])
+        assert [values.tolist() for values in found.values()] == [pytest.approx([slope] * columns)] * 2
+    flow, wet = water(2, SelfComm())
+    assert 0 < (~wet).sum() < wet.size
+    assert not np.asarray(flow.fields().chosen(["vorticity"])["vorticity"])[~wet].any()
 
 
 def test_gradients_leave_a_flow_as_it_is() -> None:

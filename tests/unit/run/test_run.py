@@ -139,7 +139,7 @@ def test_the_same_script_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.fields["c"], whole.fields["c"])
     assert (out / "history.csv").read_bytes() == (tmp_path / "whole" / "history.csv").read_bytes()
     before = (out / "run.json").read_bytes()
-    with pytest.raises(CaseError, match=r"run is at its end there already.*overwrite=True"):
+    with pytest.raises(CaseError, match=r"run is at its end there already.*nothing has been changed.*overwrite=True"):
         fl.run(Decay(), fl.Steps(8), directory=tmp_path / "whole")
     for by, text in ((0.25, "flow.by: was 0.5, is 0.25"), (lambda t: 0.25 + t, "flow.by: was 0.5")):
         with pytest.raises(CaseError, match=f"of another case .*{text}"):
@@ -147,6 +147,18 @@ def test_the_same_script_again(tmp_path: Path) -> None:
     assert (out / "run.json").read_bytes() == before
     assert fl.run(Decay(context=fl.Context("cpu", threads=1)), fl.Steps(8), directory=out).end.iterations == 0
     assert fl.run(Decay(0.25), fl.Steps(2), directory=out, overwrite=True).steps == 2
+
+
+@pytest.mark.parametrize("again", [1.0, 0.5])
+def test_a_finished_script_again(again: float, tmp_path: Path) -> None:
+    """With a checkpoint of its end, or behind it, no step is made, and the result is that of before."""
+    every = fl.Every(steps=1)
+    before = fl.run(Decay(), fl.Time(1.0), [fl.History(1)], directory=tmp_path, checkpoint=every)
+    result = fl.run(Decay(), fl.Time(again), [fl.History(1)], directory=tmp_path, checkpoint=every)
+    assert (result.status, result.steps, result.end.iterations) == (RunStatus.END_REACHED, 4, 0)
+    assert np.array_equal(result.fields["c"], before.fields["c"])
+    assert result.history["time"].tolist() == before.history["time"].tolist()
+    assert fl.run(Decay(), fl.Time(1.5), [fl.History(1)], directory=tmp_path, checkpoint=every).steps == 6
 
 
 def test_what_a_flow_is_made_of() -> None:

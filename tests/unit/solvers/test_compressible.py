@@ -15,10 +15,11 @@ from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK2, RK5, SSPRK3
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.exact.riemann import SOD
 
 LONG = pytest.mark.long

@@ -18,9 +18,8 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.monitors.surface_lines import cut_patches
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForce, SurfaceForces
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import patch_values
+from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForce, SurfaceForces, patch_values
 
 STREAM = FreeStream.at_angles(0.5, 1e5, 300.0, 3.0, dimension=2)
 SMOOTH = CompressibleScheme(limiter=None)
@@ -90,6 +89,7 @@ def test_shear() -> None:
     assert list(values.columns) == [
         "x", "y", "nx", "ny", "area", "p", "tau_x", "tau_y", "y_plus", "T", "heat_flux", "conductivity",
     ]  # fmt: skip
+    assert [set(patch_values(flow, name).moves.tolist()) for name in ("ymin", "ymax")] == [{0.0}, {1.0}]
     assert patch_values(flow, "ymax").heat == pytest.approx(0.0, abs=1e-12)  # less the work of the wall that slides
 
 

@@ -13,10 +13,11 @@ from fluxloom.fv.compressible_fluxes import Roe
 from fluxloom.fv.compressible_implicit import lessen
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh import box2d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 Array = np.ndarray
 MEAN = np.array([1.0, 0.4, 0.2, 0.7, 0.3])

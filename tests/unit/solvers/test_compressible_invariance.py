@@ -16,10 +16,11 @@ from fluxloom.fv.compressible_fluxes import AUSM, HLLC
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.strategies.cell_loop import OverCells
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
 

@@ -16,8 +16,8 @@ from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.dual import dual
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_forces import SurfaceForces
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import SurfaceForces
 from fluxloom_lab.bench.compressible_domain import LOOPS
 from tests.conformance.harness import rest_is_long
 from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh, turned, warped

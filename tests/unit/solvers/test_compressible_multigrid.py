@@ -17,6 +17,7 @@ from fluxloom.fv.compressible_multigrid import corrected
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.naca import naca_mesh
@@ -31,7 +32,7 @@ from fluxloom.solvers.compressible_cycles import (
     WCycle,
 )
 from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 STREAM = [1.0, 0.5 * 1.4**0.5, 0.0, 1.0]
 

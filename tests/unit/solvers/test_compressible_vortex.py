@@ -23,10 +23,10 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
 from fluxloom.solvers.compressible_multigrid import MultigridSteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForces
 
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, dimension=2)
 GAS = Gas(constant=1.0)

@@ -10,7 +10,7 @@ from fluxloom.fv.compressible_boundary import FarField
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.sides import Family, spread
+from fluxloom.fv.volumes import Family, spread
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.problems.compressible_cases import box

@@ -169,7 +169,7 @@ def test_signals() -> None:
     found = signal.oscillation()
     assert found is not None
     assert found.frequency == pytest.approx(1.234, rel=1e-3)
-    assert found.amplitude == pytest.approx(0.9, abs=0.05)
+    assert found.amplitude == pytest.approx(0.7, rel=1e-4)
     assert abs(found.frequency - 1.234) < found.uncertainty < 0.02
     assert found.periods == 23
     assert found.strouhal(0.5, 2.0) == pytest.approx((found.frequency * 0.25, found.uncertainty * 0.25))
@@ -208,6 +208,50 @@ def test_oscillations() -> None:
     assert wave.frequency == pytest.approx(0.4, rel=2e-3)
     for still in (np.exp(-time), np.ones_like(time), np.sin(0.2 * time)):
         assert Signal(time, still).oscillation() is None
+
+
+def test_signals_that_change() -> None:
+    """One that still grows says so, with an uncertainty that has the change of its frequency; an even one does not."""
+    time = np.linspace(0.0, 10.0, 501)
+    even = Signal(time, 2.0 + 0.3 * np.sin(2 * np.pi * 1.3 * time)).oscillation()
+    assert even is not None
+    assert even.growth == 1.0
+    assert even.amplitude == pytest.approx(0.3, rel=1e-3)
+    assert even.uncertainty < 1e-5
+    grows = Signal(time, np.exp(0.1 * time) * np.sin(2 * np.pi * 1.3 * time)).oscillation()
+    assert grows is not None
+    assert grows.growth == grows.last / grows.first > 1.3
+    settles = Signal(time, (1.0 + np.exp(-0.4 * time)) * np.sin(2 * np.pi * 1.3 * time)).oscillation()
+    assert settles is not None
+    assert settles.growth < 0.8
+    size = np.tanh(0.25 * time)  # as a wake that begins to shed: the frequency rises with the amplitude
+    phase = 2 * np.pi * np.cumsum(1.0 + 0.3 * size**2) * time[1]
+    shed = Signal(time, size * np.sin(phase)).oscillation()
+    assert shed is not None
+    assert shed.growth > 1.1
+    assert abs(shed.frequency - 1.3) < shed.uncertainty
+    chirp = Signal(time, np.sin(2 * np.pi * 1.3 * time * (1.0 + 0.02 * time))).oscillation()
+    assert chirp is not None
+    assert chirp.growth == 1.0
+    assert chirp.uncertainty > 0.1 * chirp.frequency
+
+
+def test_rounding_noise_and_few_values() -> None:
+    """What is rounding of a magnitude, noise, or shorter than three periods is no oscillation."""
+    random, time = np.random.default_rng(3), np.linspace(0.0, 10.0, 501)
+    wave = np.sin(2 * np.pi * 1.3 * time)
+    for noise in (1e-12 * wave, 1e-16 * random.integers(-3, 4, 501)):
+        still = np.asarray(1.0 + noise, dtype=np.float64)
+        assert Signal(time, still).oscillation() is None
+    assert Signal(time, 1e-12 * wave).oscillation(1.0) is None
+    assert Signal(time, 1e-12 * wave).oscillation(1e-9) is not None
+    assert not any(Signal(time, random.normal(size=501)).oscillation() for _ in range(50))
+    two = Signal(time, wave + 0.5 * np.sin(2 * np.pi * 3.1 * time)).oscillation()
+    assert two is not None
+    assert two.frequency == pytest.approx(1.3, rel=1e-3)
+    assert two.amplitude == pytest.approx(1.0, rel=0.01)
+    for count in (3, 7, 130):
+        assert Signal(time[:count], wave[:count]).oscillation() is None
 
 
 def test_wrong_signals() -> None:

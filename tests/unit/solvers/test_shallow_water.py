@@ -11,13 +11,13 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.core.errors import Divergence, MeshError, SolverError
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
 from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
-from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
@@ -228,12 +228,12 @@ def test_incident_wave_enters_and_leaves() -> None:
     sides: dict[str, Boundary] = {"xmin": Incident(wave), "xmax": Incident()}
     scheme = ShallowScheme(gravity=1.0)
     water = ShallowWater(bind(flat, fl.Context("cpu", threads=1, tuning=False)), -1.0, scheme=scheme, boundaries=sides)
-    gauges = Gauges(water, {"middle": (4.0, 0.1)})
-    rows = []
+    gauges = WaterProbes(water, {"middle": (4.0, 0.1)})
     for time in np.arange(0.5, 14.01, 0.5):
         water.advance_to(float(time))
-        rows.append((time, gauges.read()[0, 1]))
-    series = np.array(rows)
+        gauges.sample()
+    found, values = gauges.records.values()
+    series = np.column_stack([found, values[:, 0, 1]])
     assert series[:, 1].max() == pytest.approx(0.01, rel=0.15)
     assert series[np.argmax(series[:, 1]), 0] == pytest.approx(5.0, abs=0.3)
     assert np.abs(water.surface()).max() < 2e-4
@@ -309,6 +309,48 @@ def test_end_is_met_and_pieces_join() -> None:
     assert np.abs(one.surface() - many.surface()).max() < 2e-3
     with pytest.raises(SolverError, match=r"cannot advance to 0.2 s: it is 0.3 s already"):
         many.advance_to(0.2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("driven", [False, True])
+def test_steps_of_a_given_length(dtype: str, driven: bool) -> None:
+    """As many as it takes, all alike, up to any times; they are those of a run that chooses none longer."""
+    sides: dict[str, Boundary] = {"xmin": Level("0.1 * sin(9 * t)")} if driven else {}
+    for stops, dt, steps in (([1.2], 1e-3, 1200), ([0.4, 0.401, 1.2], 1e-3, 1200), ([0.0105, 0.9], 2e-3, 6 + 445)):
+        water, other = (
+            ShallowWater(mesh(8), bed, hump, scheme=scheme, boundaries=sides, dtype=dtype)
+            for scheme in (ShallowScheme(dt=dt), ShallowScheme(longest=dt))
+        )
+        water.check_step()
+        for stop in stops:
+            for one in (water, other):
+                one.advance_to(stop)
+            assert water.time == stop
+        assert water.steps == steps
+        close = {"float64": 2e-4, "float32": 2e-3}[dtype]
+        np.testing.assert_allclose(water.depth(), other.depth(), atol=close)
+        assert abs(water.survey().defect) < {"float64": 1e-13, "float32": 1e-4}[dtype]
+
+
+def test_steps_that_are_too_long() -> None:
+    """At the start, and where they come to be so."""
+    water = ShallowWater(mesh(), -1.0)
+    limit = water.next_step()
+    for dt, message in ((1.001, "too long"), (0.999, "")):
+        water = ShallowWater(mesh(), -1.0, scheme=ShallowScheme(dt=dt * limit))
+        if message:
+            with pytest.raises(SolverError, match=r"dt: steps of .* s are longer than cfl = 0.5 allows, .*: lower dt"):
+                water.check_step()
+        else:
+            water.check_step()
+        water.u.write(1.1 * water.u.read())  # the first step does not know it
+        with pytest.raises(Divergence, match=r"time .* s: steps of .* s are longer than cfl = 0.5 allows"):
+            water.advance_to(10.0 * dt * limit)
+        assert np.isfinite(water.u.read()).all()
+    with pytest.raises(SolverError, match="only one of dt and longest"):
+        ShallowScheme(dt=0.1, longest=0.2)
+    with pytest.raises(SolverError, match="dt must be a number of at least 0"):
+        ShallowScheme(dt=-0.1)
 
 
 def test_fused_and_plain_agree() -> None:
@@ -490,13 +532,14 @@ def test_highest_surface_and_film() -> None:
 def test_gauges_share_cells() -> None:
     water = ShallowWater(mesh(4), bed, hump)
     centre = water.mesh.centroids.read()[5]
-    gauges = Gauges(water, {"a": tuple(centre), "b": tuple(centre + 1e-6), "c": (0.9, 0.9)})
-    found = gauges.read()
+    gauges = WaterProbes(water, {"a": tuple(centre), "b": tuple(centre + 1e-6), "c": (0.9, 0.9)})
+    gauges.sample()
+    found = gauges.records.values()[1][0]
     assert (found[0] == found[1]).all()
     assert found[0, 1] == pytest.approx(water.surface()[5])
     assert found[0, 0] == pytest.approx(water.depth()[5])
-    with pytest.raises(SolverError, match=r"gauge 'out' at \(3, 0.5\) is not in the mesh"):
-        Gauges(water, {"in": (0.5, 0.5), "out": (3.0, 0.5)})
+    with pytest.raises(SolverError, match=r"probe 'out' at \(3.0, 0.5\) is not in the mesh"):
+        WaterProbes(water, {"in": (0.5, 0.5), "out": (3.0, 0.5)})
 
 
 def test_lost_solution_names_the_cell() -> None:

@@ -17,7 +17,7 @@ import pytest
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.toolchain import find_compiler, load_library, open_cache, vectorised_lines
-from fluxloom.toolchain.nameless import nameless
+from fluxloom.toolchain.build import nameless
 
 ROOT = Path(__file__).resolve().parents[3]
 TWICE = "int twice(int x) { return 2 * x; }\n"

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.fft
 
 from fluxloom.device.base import Device
+from fluxloom.device.buffer import View
 from fluxloom.device.dft import REAL_KINDS
-from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.transforms import Transforms
