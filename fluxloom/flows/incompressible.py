@@ -299,7 +299,7 @@ class Incompressible(FlowInTime):
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
         Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
-        says, the pressure of the fluid at rest, and the eddy viscosity of a model.
+        says, the pressure of the fluid at rest, the eddy viscosity of a model, and a viscosity in space or time.
         """
         solver, d = self.solver, self.solver.dimension
         velocity, pressure, gradient = cache(solver.velocity), cache(solver.pressure), cache(self._gradient.now)
@@ -309,6 +309,8 @@ class Incompressible(FlowInTime):
         derived = turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, "")
         if solver.model is not None:
             derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
+        if (given := solver.given_viscosity) is not None:
+            derived["nu"] = Quantity("", "kinematic viscosity", lambda: given.nu.read()[solver.spaces.inside, 0])
         return Fields(found, derived)
 
     def averaged(self) -> Averaged:

@@ -5,7 +5,8 @@
     du/dt + (u . grad) u = -grad p + div(nu grad u) + f,   div u = 0
 
 with the kinematic pressure ``p``; where the viscosity is given in space, ``grad u`` has its transposed beside it.
-Collocated velocity and pressure; the velocities at faces carry what is convected and have no divergence. A step of Adams and Bashforth's second order (Euler's at the start):
+Collocated velocity and pressure; the velocities at faces carry what is convected and have no divergence. A step of
+Adams and Bashforth's second order (Euler's at the start):
 
 1. ``u_e = u + dt / (2 dt_old) (u - u_old)``, the same for ``u_s``; ``u_p = u + dt (f - Omega^-1 (C(u_s,e) + D) u_e)``
 2. ``-L phi = -M u_p`` by conjugate gradients, ``phi = dt p``
@@ -70,7 +71,7 @@ from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
-from fluxloom.solvers.flow_viscosity import GivenViscosity, check_viscosity
+from fluxloom.solvers.flow_viscosity import GivenViscosity, constant_viscosity
 from fluxloom.values.value import has_values
 
 __all__ = ["Incompressible"]
@@ -148,10 +149,9 @@ class Incompressible:
         require_strategy("pressure", pressure, PressureMethod, optional=True)
         if consistent not in (None, False, True):
             raise SolverError(f"consistent: True, False or None is wanted, not {consistent!r}")
-        check_viscosity(viscosity, model)
-        self.context, self.volumes = context, volumes
-        self.viscosity = float(viscosity) if isinstance(viscosity, int | float) else np.nan
-        self.dimension = volumes.dimension
+        (nu,) = parts_of(viscosity, what="viscosity")
+        self.viscosity = constant_viscosity(nu, model)
+        self.context, self.volumes, self.dimension = context, volumes, volumes.dimension
         moving = callable(force) or has_values(force)
         self.force = finite_vector("force", () if moving else force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
@@ -168,7 +168,7 @@ class Incompressible:
         self._dats()
         with activity("tables of the flow", f"{volumes.cells:,} cells"):
             self._bind()
-        self.given_viscosity = None if np.isfinite(self.viscosity) else GivenViscosity(self, viscosity)
+        self.given_viscosity = None if np.isfinite(self.viscosity) else GivenViscosity(self, nu)
         self.corrections = FlowCorrections(self) if self.matrices.oblique else None
         self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
         check_shares(self.scheme)
@@ -280,7 +280,7 @@ class Incompressible:
             extrapolated, between = [*between, *corrections.fluxes(self.ahead)], []
         self.explicit = [
             *pushes,
-            *(layers.loops() if layers is not None else ()),
+            *(layers.loops(0) if layers is not None else ()),
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
             *extrapolated,
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
@@ -289,7 +289,7 @@ class Incompressible:
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.pushing, self.step_length, self.u, d=d),
             *(corrections.predicted() if corrections is not None else ()),
-            *(layers.stress() if layers is not None else ()),
+            *(layers.predicted() if layers is not None else ()),
             *self.scalars.explicit(),
             *stages,
             *given,
@@ -302,6 +302,7 @@ class Incompressible:
             *self.scalars.cells(),
             *sides,
             *((self.steady.measured(),) if self.steady is not None else ()),
+            *(layers.loops(1) if layers is not None else ()),
             *(last := self._subgrid(self.model) if self.model is not None else []),
         ]
         self._closing = [*sides, *last]
@@ -526,9 +527,10 @@ class Incompressible:
         self.scalars.prepare(rates, end)
         self.scalars.act(acting)
         self.given_velocities.prepare(end)
-        for given in (self.given_forces, self.given_viscosity):
-            if given is not None:
-                given.prepare(rates)
+        if self.given_forces is not None:
+            self.given_forces.prepare(rates)
+        if self.given_viscosity is not None:
+            self.given_viscosity.prepare(rates, end)
         if self.corrections is not None:
             self.corrections.ratio.value = acting / last if last else 0.0
         if self.steady is not None:
