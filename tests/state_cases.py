@@ -598,6 +598,7 @@ CASES: dict[str, Case] = {
     "edge_flow closed aggregation": (EDGE_CAVITY, {"pressure.preconditioner": "smoothed_aggregation"}, 12),
     "edge_transport": (TRANSPORT, {}, 12),
     "compressible in time": (TUBE, {}, 20),
+    "compressible given steps": (TUBE, {"time.dt": 0.0025}, 20),
     "compressible values": (
         TUBE, {
             "gas.viscosity": {"type": "constant", "mu": 0.01},
