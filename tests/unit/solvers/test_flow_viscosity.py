@@ -164,6 +164,36 @@ def test_a_smooth_viscosity_is_of_second_order(ctx: fl.Context, kind: str) -> No
     assert np.log2(coarse / fine) > 1.7
 
 
+@pytest.mark.parametrize(("kind", "near"), [("hexahedron", 1e-4), ("tetra", 3e-3)])
+def test_plates_in_space(ctx: fl.Context, kind: str, near: float) -> None:
+    """Between plates with ``nu = 1 + y`` the velocity is a logarithm."""
+    mesh = box3d(3, 4, 3, (0.5, 1.0, 0.5), kind=kind, perturb=0.0 if kind == "hexahedron" else 0.05)
+    ends = Inflow(("log(1 + y) / log(2)", 0.0, 0.0))
+    sides = {"ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0, 0.0)), "xmin": ends, "xmax": ends}
+    flow = flow_of(ctx, mesh, "1 + y", sides, periodic=(), other=Symmetry())
+    exact = np.zeros((flow.volumes.owned, 3))
+    exact[:, 0] = np.log2(1.0 + flow.volumes.centres[: flow.volumes.owned, 1])
+    flow.initialise(lambda _: exact)
+    while flow.time < 0.1:
+        flow.step(flow.stable_step())
+    assert np.abs(flow.velocity() - exact).max() < near
+    assert Forces(flow, "ymax").now().friction[0] == pytest.approx(-0.25 / np.log(2.0), rel=0.02)
+
+
+def test_dissipation_is_what_energy_loses(ctx: fl.Context) -> None:
+    """The transposed part takes 8 % off it here."""
+    flow = flow_of(ctx, box2d(16, 16), "0.1 + 0.09 * sin(5 * x)", {}, periodic=())
+    a, b = np.pi * flow.volumes.centres[: flow.volumes.owned].T
+    vortex = np.stack([np.sin(a) ** 2 * np.sin(2 * b), -np.sin(2 * a) * np.sin(b) ** 2], axis=1)
+    flow.initialise(lambda _: vortex)
+    found = []
+    for _ in range(12):
+        flow.step(2e-4)
+        found.append((flow.state().kinetic_energy, EnergyBudget(flow).now().dissipation))
+    (before, _), (_, lost), (after, _) = found[-3:]
+    assert lost == pytest.approx((before - after) / 4e-4, rel=1e-3)
+
+
 # ------------------------------------------------------------------------------------------- what must not differ
 @pytest.mark.parametrize("scheme", [AdamsBashforth(), RungeKutta()], ids=str)
 @pytest.mark.parametrize("kind", ["quads", "triangles", "tetrahedra"])
