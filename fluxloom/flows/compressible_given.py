@@ -149,6 +149,7 @@ def start_states(start: Start | None, stream: FreeStream | None, gas: Gas, dimen
     nut = None if stream is None else stream.turbulence(gas)
 
     def with_turbulence(values: npt.ArrayLike) -> Array:
+        """Return states ``(n, d + 2)`` with the variable of the model of turbulence, ``(n, d + 3)``."""
         states = np.asarray(values, dtype=np.float64)
         if states.shape[-1:] != (dimension + 2,):
             return states
@@ -175,6 +176,7 @@ def _by_name(
     uniform = np.ones(d + 2) if stream is None else stream.state(gas, d)
 
     def states(places: Array) -> Array:
+        """Return density, velocity and pressure at places ``(n, d)``, ``(n, d + 2)``; `SolverError` unless above 0."""
         found = np.tile(uniform, (len(places), 1))
         for k, name in enumerate(names):
             if name in given:

@@ -77,6 +77,7 @@ def conserving(gas: Gas, d: int) -> Correction:
     names = state_names(d)
 
     def correct(found: Found) -> Fields:
+        """Return the values with the means of mass, momentum and energy that the source has over its volumes."""
         theirs = found.source_volumes
         if theirs is None:
             return found.values

@@ -99,6 +99,7 @@ class Diffusion(ScalarOnPoints):
         lengths = StepLengths(dt)
 
         def check() -> None:
+            """Raise `SolverError` for what is not finite, or too small, in the cells, at the points or on a patch."""
             cells, places = points.mesh.centroids.read(), points.coordinates[: points.points.size]
             for key, given in (("conductivity", conductivity), ("capacity", capacity), ("source", source)):
                 check_value(key, given, cells)

@@ -101,6 +101,7 @@ def _slopes(velocity: Array, dx: float, pieces: Pieces) -> Callable[[int, int], 
     around, d = pieces.beyond(velocity), velocity.ndim - 1
 
     def slope(component: int, axis: int) -> Array:
+        """Return ``d u_component / d x_axis`` in the cells, 1/s."""
         along = d - 1 - axis
         layers = tuple(layer[..., component] for layer in around[along]) if along in around else None
         return slope_of(velocity[..., component], along, dx, pieces.beside(along), layers)

@@ -117,6 +117,7 @@ class LayerPicture:
         velocity = velocity_of(found[1], units)
 
         def slope(component: int, axis: int) -> Array:
+            """Return ``d u_component / d x_axis`` in the plane, 1/s."""
             along, (low, here, high) = 2 - axis, velocity[:, None, ..., component]
             before, behind = self._beside[along]
             return slope_of(here, along, units.dx, (before, behind), None if along else (low, high))[0]

@@ -33,6 +33,7 @@ from fluxloom.fv.shallow_water import primitive
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.once import Once
+from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.flow_run import gathered
@@ -252,12 +253,13 @@ class ShallowWater(Flow):
         return list(self.solver.mesh.part.patches)
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for no time, or one behind that of the plan; and for steps that are too long."""
+        """Raise `SolverError` for no time, one behind that of the plan or of a series, and steps that are too long."""
         self.solver.check_step()
         if not until.time:
             raise SolverError("until: shallow water flows up to a time: give Time(seconds)")
         if until.time > self.plan.end:
             raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
+        together(self.context.comm, lambda: self.solver.check_given(until.time))
 
     # ------------------------------------------------------------------------------------------ state
     @property

@@ -172,6 +172,7 @@ class Transport(ScalarOnPoints):
         }  # fmt: skip
 
         def check() -> None:
+            """Raise `SolverError` for what is not finite, or too small, at the points or on a patch."""
             places, d = points.coordinates[: points.points.size], points.dimension
             check_value("velocity", velocity, places, d)
             check_value("diffusivity", diffusivity, places, least=0.0)

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.shallow_outside import GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
+from fluxloom.fv.shallow_outside import GivenDischarge, GivenLevel, IncidentWave, Mirrored, SameWater, WaterState
 from fluxloom.fv.shallow_water import WALL
 from fluxloom.mesh.bind import Mesh
-from fluxloom.values.value import Constant, Value, value_of
+from fluxloom.values.value import Given, Value, value_of
 
-__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Wall", "boundary_tables"]
+__all__ = [
+    "WINDOW", "Boundary", "BoundaryTables", "Discharge", "Incident", "Level", "Outflow", "Wall", "boundary_tables",
+]  # fmt: skip
 
 WINDOW = 32
 """Samples of each series that the kernels have at a time."""
@@ -29,7 +31,7 @@ class Boundary:
         raise NotImplementedError(f"{type(self).__name__} has no formula: give it the property")
 
     @property
-    def driven(self) -> tuple[float | str | Value, float, float] | None:
+    def driven(self) -> tuple[Given, float, float] | None:
         """The level and the surface at rest that the formula is given, and when the boundary turns into a wall."""
         return None
 
@@ -61,12 +63,13 @@ class Level(Boundary):
     Attributes
     ----------
     series
-        Surface elevation, the same along the patch: a number, a formula in t, a `fluxloom.values.tables.TimeSeries`.
+        Surface elevation: a number, a formula in x, y and t, a function of places and the time, or another
+        `fluxloom.values.value.Value`, as `fluxloom.values.tables.TimeSeries`.
     until
         Time from which on the boundary is a wall.
     """
 
-    series: float | str | Value
+    series: Given
     until: float = float("inf")
 
     @property
@@ -75,7 +78,34 @@ class Level(Boundary):
         return GivenLevel()
 
     @property
-    def driven(self) -> tuple[float | str | Value, float, float]:
+    def driven(self) -> tuple[Given, float, float]:
+        """The series."""
+        return self.series, 0.0, self.until
+
+
+@dataclass(frozen=True)
+class Discharge(Boundary):
+    """What comes in is prescribed, the depth follows from the invariant ``u + 2 c`` that leaves.
+
+    Attributes
+    ----------
+    series
+        Discharge into the water through a metre of the patch, m^2/s, below 0 out of it; as of a `Level`. Out of it
+        comes no more than at Froude number 1.
+    until
+        Time from which on the boundary is a wall.
+    """
+
+    series: Given
+    until: float = float("inf")
+
+    @property
+    def formula(self) -> WaterState:
+        """The discharge."""
+        return GivenDischarge()
+
+    @property
+    def driven(self) -> tuple[Given, float, float]:
         """The series."""
         return self.series, 0.0, self.until
 
@@ -96,7 +126,7 @@ class Incident(Boundary):
         Time from which on the boundary is a wall.
     """
 
-    series: float | str | Value = 0.0
+    series: Given = 0.0
     still: float = 0.0
     until: float = float("inf")
 
@@ -106,7 +136,7 @@ class Incident(Boundary):
         return IncidentWave()
 
     @property
-    def driven(self) -> tuple[float | str | Value, float, float]:
+    def driven(self) -> tuple[Given, float, float]:
         """The series and the surface at rest."""
         return self.series, self.still, self.until
 
@@ -122,7 +152,9 @@ class BoundaryTables:
     kinds, rows : (n_boundary,) int32
         Place of the formula of each face that the rank owns, and its row in the tables.
     series
-        Of each row what gives the surface over time.
+        Of each row that has one: the patch, what gives the surface there, and the faces.
+    places : (n_boundary, 2)
+        Centres of the faces.
     ends : (2 * rows,) float64
         Of each row: when it turns into a wall, and the surface at rest.
     """
@@ -130,23 +162,40 @@ class BoundaryTables:
     formulas: tuple[WaterState, ...]
     kinds: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
-    series: tuple[Value, ...]
+    series: tuple[tuple[str, Value, npt.NDArray[np.int32]], ...]
+    places: npt.NDArray[np.float64]
     ends: npt.NDArray[np.float64]
 
-    @property
-    def finest(self) -> float:
-        """Shortest interval of all series, seconds; 0 where there is a formula, infinite when none changes."""
-        return min(one.finest for one in self.series)
+    def entering(
+        self, most: npt.NDArray[np.float64], bed: npt.NDArray[np.float64], gravity: float
+    ) -> npt.NDArray[np.float64]:
+        """Return what may come in through faces, m^2/s: the discharge, or below a level ``sqrt(g) h^(3/2)``.
+
+        Parameters
+        ----------
+        most, bed : (n_boundary,)
+            Largest discharge or level, and the bed in the cell behind.
+        gravity
+            m/s^2.
+        """
+        height, found = np.maximum(most - bed, 0.0), np.zeros(len(most))
+        given = np.array([one.imposed for one in self.formulas])[self.kinds]
+        amount = np.where(given, np.maximum(most, 0.0), np.sqrt(gravity * height) * height)
+        for _, _, faces in self.series:
+            found[faces] = amount[faces]
+        return found
 
     def check(self, time: float) -> None:
         """Raise `SolverError` if a series has no value at a time."""
-        for one in self.series:
-            one.at(np.zeros((1, 2)), time, "boundary")
+        for name, one, faces in self.series:
+            one.at(self.places[faces] if one.in_space else np.zeros((1, 2)), time, f"boundaries.{name}")
 
     def window(self, begin: float, spacing: float) -> npt.NDArray[np.float64]:
-        """Return the values of every row at `WINDOW` times from ``begin`` on, row after row."""
-        times = begin + spacing * np.arange(WINDOW)
-        return np.concatenate([one.over_time(times) for one in self.series])
+        """Return the values at each face at `WINDOW` times from ``begin`` on, ``(n_boundary, WINDOW)``."""
+        times, found = begin + spacing * np.arange(WINDOW), np.zeros((len(self.rows), WINDOW))
+        for name, one, faces in self.series:
+            found[faces] = one.course(self.places[faces], times, f"boundaries.{name}")
+        return found
 
 
 def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryTables:
@@ -162,10 +211,12 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     kinds = np.full(mesh.boundary.size, WALL, dtype=np.int32)
     rows = np.zeros(mesh.boundary.size, dtype=np.int32)
     formulas: list[WaterState] = [Mirrored()]
-    driven: list[tuple[Value, float, float]] = []
+    driven: list[tuple[str, Value, npt.NDArray[np.int32]]] = []
+    ends: list[tuple[float, float]] = []
     for name, boundary in boundaries.items():
         if not isinstance(boundary, Boundary):
-            raise SolverError(f"boundaries: {name}: Wall(), Outflow(), Level(...) or Incident(...), not {boundary!r}")
+            known = "Wall(), Outflow(), Level(...), Discharge(...) or Incident(...)"
+            raise SolverError(f"boundaries: {name}: {known}, not {boundary!r}")
         patch = mesh.patches[name]
         faces = patch.indices[: patch.size]  # those of the halo follow
         if boundary.formula not in formulas:
@@ -174,10 +225,9 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
         if boundary.driven is not None:
             rows[faces] = len(driven)
             given, still, until = boundary.driven
-            value = value_of(given, f"boundaries: {name}")
-            if value.in_space:
-                raise SolverError(f"boundaries: {name}: {value}: the surface is the same along a patch: a formula in t")
-            driven.append((value, still, until))
-    ends = [(until, still) for _, still, until in driven] or [(np.inf, 0.0)]
-    series = tuple(one for one, _, _ in driven) or (Constant(0.0),)
-    return BoundaryTables(tuple(formulas), kinds, rows, series, np.array(ends).reshape(-1))
+            driven.append((name, value_of(given, f"boundaries.{name}"), faces))
+            ends.append((until, still))
+    places = mesh.boundary_centres.read().astype(np.float64)
+    return BoundaryTables(
+        tuple(formulas), kinds, rows, tuple(driven), places, np.array(ends or [(np.inf, 0.0)]).reshape(-1)
+    )

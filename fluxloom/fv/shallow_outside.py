@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluxloom.kernel.frontend import func
-from fluxloom.kernel.intrinsics import max, sqrt
+from fluxloom.kernel.intrinsics import cbrt, max, sqrt
 
-__all__ = ["GivenLevel", "IncidentWave", "Mirrored", "SameWater", "WaterState"]
+__all__ = ["GivenDischarge", "GivenLevel", "IncidentWave", "Mirrored", "SameWater", "WaterState"]
+
+_NEWTON, _TINY = 12, 1.0e-30
 
 
 class WaterState:
@@ -26,6 +28,8 @@ class WaterState:
     """Whether nothing passes: slopes of the cell reach the face then."""
     unbounded: ClassVar[bool] = False
     """Whether nothing says how much water may come in."""
+    imposed: ClassVar[bool] = False
+    """Whether the flux is that of this state alone; the level of the series is the discharge then."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,28 @@ class IncidentWave(WaterState):
         coming = 2.0 * rest - 4.0 * wave
         cb = max(0.0, 0.25 * (leaving - coming))
         return cb * cb / g, 0.5 * (leaving + coming)
+
+
+@dataclass(frozen=True)
+class GivenDischarge(WaterState):
+    """The discharge ``q`` into the water, m^2/s, is prescribed; the invariant ``u + 2 c`` passes.
+
+    With ``R = un + 2 sqrt(g h)`` of the inside the celerity ``c = sqrt(g h)`` is the largest root of ``2 c^3 - R c^2 =
+    g q``, by Newton's method from above, where the cubic is convex. Water comes in at Froude number 1 where this would
+    be above it, as onto dry ground, and leaves at most at 1: then less does than was asked for.
+    """
+
+    imposed = True
+
+    @func
+    def __call__(self, h, z, un, level, still, g):
+        """Return depth and outward velocity that carry the discharge."""
+        leaving = un + 2.0 * sqrt(g * h)
+        critical = cbrt(g * max(0.0, level))
+        c = max(0.0, 0.5 * leaving) + cbrt(0.5 * g * max(0.0, level))
+        for _ in range(_NEWTON):
+            rise = 2.0 * c * (3.0 * c - leaving)
+            c -= (c * c * (2.0 * c - leaving) - g * level) / rise if rise > 0.0 else 0.0
+        c = max(max(c, critical), max(0.0, leaving) / 3.0)
+        speed = -g * level / max(c * c, _TINY) if level > 0.0 else leaving - 2.0 * c
+        return c * c / g, speed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fluxloom.core.errors import SolverError
+from fluxloom.values.value import Value, value_of, vector_of
 
 __all__ = ["FOREVER", "ShallowScheme", "Survey"]
 
@@ -28,6 +30,15 @@ class ShallowScheme:
         Metres per second squared.
     manning
         Manning's coefficient of friction, seconds per metre to the 1/3; 0: none.
+    rain
+        Rain, metres of water a second, at least 0: a value in x, y and t (docs/guide/values.md). It falls without
+        momentum, on dry ground too; 3.6 mm an hour are 1e-6.
+    wind_stress
+        Stress of the wind on the water along x and y, N/m^2: values in x, y and t; of a wind ``W``, m/s, about ``1.2 C
+        |W| W`` with ``C`` from 1e-3 to 3e-3. Empty: none. On water of less than a hundred times the depth of thin
+        water it falls with the depth.
+    density
+        Of the water, kg/m^3, for the stress of the wind.
     dry
         Depth of thin water, as a part of the largest depth at the start: cells below it carry no waves, and
         their velocity is damped.
@@ -48,6 +59,9 @@ class ShallowScheme:
     cfl: float = 0.5
     gravity: float = 9.81
     manning: float = 0.0
+    rain: Any = 0.0
+    wind_stress: tuple[Any, ...] = ()
+    density: float = 1000.0
     dry: float = 1e-6
     longest: float = FOREVER
     dt: float = 0.0
@@ -55,7 +69,7 @@ class ShallowScheme:
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise SolverError(f"order must be 1 or 2, not {self.order}")
-        for name in ("cfl", "gravity", "dry", "longest"):
+        for name in ("cfl", "gravity", "density", "dry", "longest"):
             if not getattr(self, name) > 0.0:
                 raise SolverError(f"{name} must be positive, not {getattr(self, name)}")
         for name in ("manning", "dt"):
@@ -63,6 +77,15 @@ class ShallowScheme:
                 raise SolverError(f"{name} must be a number of at least 0, not {getattr(self, name)}")
         if self.dt and self.longest < FOREVER:
             raise SolverError("give only one of dt and longest: with dt all steps have one length")
+        _ = self.sources
+
+    @property
+    def sources(self) -> dict[str, Value]:
+        """Rain, m/s, and the parts of the wind's stress, N/m^2; nothing where there is neither."""
+        if self.rain == 0.0 and not self.wind_stress:
+            return {}
+        stress = vector_of(self.wind_stress, 2, "wind_stress")
+        return {"rain": value_of(self.rain, "rain")} | {f"wind_stress.{k}": one for k, one in enumerate(stress)}
 
 
 @dataclass(frozen=True)

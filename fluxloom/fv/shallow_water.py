@@ -44,6 +44,7 @@ __all__ = [
     "flux_linear",
     "highest",
     "hll",
+    "pour",
     "predict",
     "primitive",
     "sample_water",
@@ -60,6 +61,9 @@ DRY = -1.0e30
 
 _NOTHING, _FILM = 1.0e-12, 1.0e-3
 """Parts of the depth of thin water below which there is none, and below which it rests: no ever smaller numbers."""
+
+_RUFFLED = 100.0
+"""Depths of thin water from which on the wind has its whole stress."""
 
 _STILL = 1.0e-18
 """Speed that counts as none, metres per second."""
@@ -222,23 +226,28 @@ def flux_linear(
 
 
 @func
-def sample(series, row, samples, spacing, t):
+def sample(series, begin, samples, spacing, t):
     """Value of a series, given at equal intervals, at a time since the first; the last value holds for ever."""
     place = min(max(t / spacing, 0.0), samples - 1.0)
     k = min(int(place), samples - 2)
-    first = series[row * samples + k]
-    return first + (place - k) * (series[row * samples + k + 1] - first)
+    first = series[begin + k]
+    return first + (place - k) * (series[begin + k + 1] - first)
 
 
 @func
 def outside(kind, h, z, un, level, still, states, g):
-    """Return depth and outward velocity beyond a boundary face."""
+    """Return depth and outward velocity beyond a boundary face, and those that the flux takes for the inside."""
     depth = h
     speed = un
+    near = h
+    along = un
     for k in range(len(states)):
         if kind == k:
             depth, speed = states[k](h, z, un, level, still, g)
-    return depth, speed
+            if states[k].imposed:
+                near = depth
+                along = speed
+    return depth, speed, near, along
 
 
 @func
@@ -246,8 +255,9 @@ def boundary_flux(h, e, a, b, nx, ny, kind, level, still, states, g):
     """Mass and momentum less the pressure of the cell, out of a boundary face, a unit of length."""
     un = a * nx + b * ny
     z = e - h
-    depth, speed = outside(kind, h, z, un, level, still, states, g)
-    mass, push, _ = hll(h, un, depth, speed, g)
+    depth, speed, near, along = outside(kind, h, z, un, level, still, states, g)
+    mass, push, _ = hll(near, along, depth, speed, g)
+    push += 0.5 * g * (near - h) * (near + h)
     carried = mass * (b * nx - a * ny)
     return mass, push * nx - carried * ny, push * ny + carried * nx
 
@@ -260,7 +270,7 @@ def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacin
     """
     t = -clock[stage]
     now = select(start + t > ends[2 * row], WALL, kind)
-    return now, sample(series, row, samples, spacing, t), ends[2 * row + 1]
+    return now, sample(series, 0, samples, spacing, t), ends[2 * row + 1]
 
 
 @kernel
@@ -316,6 +326,26 @@ def boundary_linear(
     res[1] += length * (fx + g * p * face[0])
     res[2] += length * (fy + g * p * face[1])
     res[3] += length * mass
+
+
+@kernel
+def pour(
+    u: Read, shape: Read, given: Read, clock: Read, res: Inc,
+    *, eps: float, spacing: float, samples: Const[int], stage: Const[int],
+):  # fmt: skip
+    """Add rain, m/s, and the stress of the wind over the density of the water, m^2/s^2, each a series of a cell.
+
+    Rain has no momentum, and is noted a second time, for the balance. On water below ``100 eps`` the stress falls with
+    the depth.
+    """
+    t = -clock[stage]
+    area = 1.0 / shape[0]
+    rain = area * sample(given, 0, samples, spacing, t)
+    part = area * min(u[0] / (_RUFFLED * eps), 1.0)
+    res[0] -= rain
+    res[1] -= part * sample(given, samples, samples, spacing, t)
+    res[2] -= part * sample(given, 2 * samples, samples, spacing, t)
+    res[3] -= rain
 
 
 @func

@@ -52,6 +52,7 @@ def magnitude_of(column: str, table: Table) -> float:
     kin = next((alike for alike in _ALIKE if word in alike), (word,))
 
     def largest(kin: Sequence[str]) -> float:
+        """Return the largest finite value, by its amount, of all columns of these kinds; 0 where there is none."""
         found = (table.column(name) for name in table.names if words[name] in kin)
         return max((float(np.abs(one[np.isfinite(one)]).max(initial=0.0)) for one in found), default=0.0)
 

@@ -199,6 +199,7 @@ def gradient_quantities(gradient: Callable[[], Array], unit: str) -> dict[str, Q
     """Return ``q_criterion`` and ``divergence`` of what finds gradients ``(n, d, d)``, with ``"1/s"`` or no unit."""
 
     def q() -> Array:
+        """Return ``(|W|^2 - |S|^2) / 2`` of the parts ``(G - G^T) / 2`` and ``(G + G^T) / 2``, ``(n,)``."""
         g = gradient()
         strain, turn = 0.5 * (g + g.transpose(0, 2, 1)), 0.5 * (g - g.transpose(0, 2, 1))
         return 0.5 * ((turn**2).sum(axis=(1, 2)) - (strain**2).sum(axis=(1, 2)))

@@ -270,6 +270,7 @@ class Start:
         """Return numbers and whole arrays that a checkpoint has by these names; None where it has not all of them."""
 
         def look() -> dict[str, Any] | None:
+            """Return them from what this rank has read."""
             state = self._state
             if state is None or not self._fresh:
                 return None

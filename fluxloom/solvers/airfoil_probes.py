@@ -91,6 +91,7 @@ class AirfoilProbes:
         own = context.map(places.set, flow.cells, places.cells[:, None], "probes.cell")[0]
 
         def states(found: Dat) -> Loop:
+            """Return the loop that finds the state of the cell of each point."""
             return Loop(sample_cell, places.set, flow.q[own], found, gamma=gamma, gm1=gamma - 1.0)
 
         self.records = ProbeRecords(places, (Source("state", len(self.columns), states),), capacity)

@@ -156,6 +156,7 @@ class _Vortex:
 
     @property
     def speed(self) -> float:
+        """``sqrt(u^2 + v^2)``, m/s."""
         return float(np.hypot(self.u, self.v))
 
 

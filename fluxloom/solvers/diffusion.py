@@ -165,6 +165,7 @@ class Diffusion:
         centres = self.mesh.mesh.centroids.read()
 
         def on_cells(name: str, given: Given, least: float, out: Dat | None = None) -> GivenOn:
+            """Return what gives a value in the cells, at least ``least``; `SolverError` names it."""
             return GivenOn(ctx, cells, centres, parts_of(given), name, out=out, least=[least])
 
         k = on_cells("conductivity", conductivity, 0.0, ctx.dat(cells, name="conductivity"))
@@ -217,6 +218,7 @@ class Diffusion:
         )  # fmt: skip
 
         def lacking(name: str, *targets: Dat | None) -> Loop:
+            """Return the loop that finds ``r = b - h c - K c`` of the points, and ``tau r``, 0 of others."""
             return Loop(kernels.defect, points, stiffness[rows], self.c[pattern], self.c, self.whole, self.load,
                         self.free, self.weights, *targets, name=name)  # fmt: skip
 

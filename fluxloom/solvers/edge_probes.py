@@ -163,6 +163,7 @@ class EdgeProbes:
         self.columns: tuple[str, ...] = (*"uvw"[: flow.dimension], "p")
 
         def states(values: Dat) -> Loop:
+            """Return the loop that interpolates velocity and pressure linearly to the points."""
             return places.loop(sample_edges, values, flow.u, flow.p)
 
         self.records = ProbeRecords(places.found, (Source("flow", flow.dimension + 1, states),), capacity)

@@ -64,6 +64,7 @@ class TransportProbes:
         self.names, self.points = places.found.names, places.found.places
 
         def scalars(values: Dat) -> Loop:
+            """Return the loop that interpolates the scalar linearly to the points."""
             return places.loop(sample_scalar, values, transport.c)
 
         self.records = ProbeRecords(places.found, (Source("scalar", 1, scalars),), capacity)

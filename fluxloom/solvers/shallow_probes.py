@@ -64,6 +64,7 @@ class WaterProbes:
         own = flow.context.map(places.set, mesh.cells, places.cells[:, None], "probes.cell")[0]
 
         def water(found: Dat) -> Loop:
+            """Return the loop that finds depth, surface and velocity of the cell of each point, ``(n, 4)``."""
             return Loop(sample_water, places.set, flow.u[own], flow.zb[own], found, eps=flow.thin)
 
         self.records = ProbeRecords(places, (Source("water", len(self.columns), water),), capacity)

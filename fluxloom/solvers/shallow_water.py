@@ -34,6 +34,7 @@ from fluxloom.fv.shallow_water import (
     flux_flat,
     flux_linear,
     highest,
+    pour,
     predict,
     survey,
     time_scale,
@@ -129,6 +130,7 @@ class ShallowWater:
         self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
         self._declare(dtype, layout)
         self.zb.write(self._values(bed, "bed"))
+        self._give(0.0, 0.0)
         self._start(elevation, velocity)
         self._build()
         self._begin()
@@ -139,6 +141,7 @@ class ShallowWater:
         centre = self.mesh.centroids.read().astype(np.float64)
 
         def evaluated() -> npt.ArrayLike:
+            """Return the values at the centroids: ``(n,)``, or one for all."""
             return field(centre[:, 0], centre[:, 1]) if callable(field) else field
 
         found = np.asarray(together(self.context.comm, evaluated), dtype=np.float64)
@@ -166,8 +169,49 @@ class ShallowWater:
         self._tables = tables = boundary_tables(self.mesh, self.boundaries)
         self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
         self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
-        self._series = ctx.scalar(tables.window(0.0, 1.0), "series", dtype=real)
+        self._series = ctx.dat(self.mesh.boundary, self._levels(0.0, 0.0), "series", dtype=real)
         self._ends = ctx.scalar(np.minimum(tables.ends, FOREVER), "ends", dtype=real)
+        self._sources = self.scheme.sources
+        self._samples = WINDOW if any(one.in_time for one in self._sources.values()) else 2
+        self._poured = ctx.dat(cells, name="poured", shape=(3 * self._samples,), dtype=real) if self._sources else None
+        self._given = [*self._sources.values(), *(one for _, one, _ in tables.series)]
+
+    def _levels(self, begin: float, spacing: float) -> FloatArray:
+        """Return what is given at boundary faces from a time on, ``(n_boundary, WINDOW)``. Collective."""
+        return together(self.context.comm, lambda: self._tables.window(begin, spacing))
+
+    def _give(self, begin: float, spacing: float) -> None:
+        """Give the device what changes in time, from a time on. Collective.
+
+        It bounds steps also where it is dry yet: a wave on what comes in, ``R`` metres a second, crosses no more than
+        `cfl` of a cell of the length ``L = 2 A / P``, ``dt^3 g R = (cfl L)^2``.
+        """
+        levels, rain = self._levels(begin, spacing), np.zeros(self.mesh.cells.size)
+        self._series.write(levels)
+        self._filling = FOREVER
+        if self._poured is not None:
+            rain = self._pour(begin + spacing * np.arange(self._samples))
+        elif not self._tables.series:
+            return
+        n, edge = len(rain), self.mesh.boundary_cell.table[: len(levels), 0]
+        shape, bed = self.geometry.shape.read()[:n].astype(np.float64), self.zb.read().astype(np.float64)
+        entering = self._tables.entering(levels.max(axis=1), bed[edge], self.scheme.gravity)
+        rate = rain + np.bincount(edge, entering * self.geometry.boundary.read()[:, 2], n)[:n] * shape[:, 0]
+        most = (rate / shape[:, 1] ** 2).max(initial=0.0)
+        if most := float(self.context.comm.reduce(np.array([most]), "max")[0]):
+            self._filling = float(np.cbrt(self.scheme.cfl**2 / (self.scheme.gravity * most)))
+
+    def _pour(self, times: npt.NDArray[np.floating[Any]]) -> FloatArray:
+        """Give rain and wind at times to the device; return the heaviest rain on each cell, m/s. Collective."""
+        assert self._poured is not None
+        at = self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64)
+        rain, *stress = together(
+            self.context.comm, lambda: [one.course(at, times, name) for name, one in self._sources.items()]
+        )
+        if (bad := first_cell(self.mesh, np.any(rain < 0.0, axis=1))) is not None:
+            raise SolverError(f"rain: {self._sources['rain']} is below 0 in {bad[0]}: at least 0 is wanted")
+        self._poured.write(np.concatenate([rain, *(one / self.scheme.density for one in stress)], axis=1))
+        return rain.max(axis=1)
 
     def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
         """Set the state."""
@@ -197,7 +241,7 @@ class ShallowWater:
             predict, cells, self.u, shape, self._ahead, self.res, self.mid, self._now, self._inflow,
             **stepping, **friction, **common,
         )  # fmt: skip
-        self._spanned = (first[-2], first[-1], self._predict)
+        self._spanned = [loop for loop in (*first, self._predict) if "span" in loop.constants]
         self._correct = Loop(
             correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow,
             **friction, **common,
@@ -208,7 +252,7 @@ class ShallowWater:
         self._time_scale = Loop(time_scale, cells, self.u, shape, self._ahead, **common)
         self._survey = Loop(survey, cells, self.u, self.zb, shape, self._before, self._sums, self._most, **bare)
         last = [self._highest] if self.peak else []
-        self._boundary_loops = (first[-1], second[-1])
+        self._timed = [loop for loop in (*first, *second) if "spacing" in loop.constants]
         # A call ends one step and begins the next: then only one global has to be reset, and at the start of the chain.
         self.loops: tuple[Loop, ...] = (*second, self._correct, *last, *first, self._predict)
         """The loops of the chain, in order: the second stage of a step, then the first stage of the next."""
@@ -224,14 +268,19 @@ class ShallowWater:
         mesh, shape, inner = self.mesh, self.geometry, self.mesh.face_cells
         common = {"stage": stage, **common}
         zb, res = self.zb, self.res
-        at_boundary = self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)
+        last = [self._at_boundary(u, clock, self._series, res[mesh.boundary_cell[0]], common)]
+        if self._poured is not None:
+            last.append(Loop(
+                pour, mesh.cells, u, shape.shape, self._poured, clock, res, stage=stage, samples=self._samples,
+                spacing=1.0, eps=self.thin, schedule=self._schedule,
+            ))  # fmt: skip
         if self.slope is None:
             return [
                 Loop(
                     flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
                     **common,
                 ),
-                at_boundary,
+                *last,
             ]  # fmt: skip
         slope = self.slope
         return [
@@ -240,7 +289,7 @@ class ShallowWater:
                 flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
                 shape.shape[inner], clock, res[inner], **common,
             ),
-            at_boundary,
+            *last,
         ]  # fmt: skip
 
     def _slopes(self, u: Dat) -> Loop:
@@ -251,7 +300,7 @@ class ShallowWater:
             shape.points, self.slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
         )  # fmt: skip
 
-    def _at_boundary(self, u: Dat, clock: Global, series: Global, res: Any, common: dict[str, Any]) -> Loop:
+    def _at_boundary(self, u: Dat, clock: Global, series: Dat, res: Any, common: dict[str, Any]) -> Loop:
         """Return the loop that adds the fluxes through the boundary to what is given."""
         mesh, shape, zb, edge = self.mesh, self.geometry, self.zb, self.mesh.boundary_cell[0]
         timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
@@ -276,17 +325,18 @@ class ShallowWater:
         """
         scheme, ctx = self.scheme, self.context
         clock = ctx.scalar(np.zeros(2), "passing.clock", dtype=self._ahead.scalar.numpy)
-        series = ctx.scalar(self._series.value, "passing.series", dtype=self._series.scalar.numpy)
+        series = ctx.dat(self.mesh.boundary, self._levels(self.time, 0.0), "passing", dtype=self._series.scalar.numpy)
         found = self._at_boundary(
             self.u, clock, series, load,
             {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule, "stage": 0, "cfl": scheme.cfl,
-             "longest": scheme.dt or scheme.longest, "span": FOREVER},
+             "longest": FOREVER, "span": FOREVER},
         )  # fmt: skip
 
         def prepare() -> None:
+            """Set the time, what is given then, and the step, which bounds what leaves a cell."""
             clock.value = np.array([0.0, self._ahead.value[1]])
-            series.value = self._tables.window(self.time, 1.0)
-            found.set(start=self.time)
+            series.write(self._levels(self.time, 0.0))
+            found.set(start=self.time, longest=self.next_step())
 
         return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
 
@@ -355,29 +405,40 @@ class ShallowWater:
         """
         if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
-        finest = self._tables.finest
+        finest = min((one.finest for one in self._given), default=np.inf)
         for moment in (self.time, time):
-            self._tables.check(moment)
+            together(self.context.comm, lambda moment=moment: self.check_given(moment))
         while self.time < time:
             spacing, stop = 1.0, time
             step = self.next_step()
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
-                stop = min(time, self.time + (WINDOW - 1) * spacing)
+                if not finest or any(one.in_space for one in self._given):  # formulas may have no value beyond
+                    spacing = min(spacing, (time - self.time) * (1.0 - _ROUNDING) / (WINDOW - 1))
+                far = (WINDOW - 1) * spacing >= (time - self.time) * (1.0 - 2.0 * _ROUNDING)
+                stop = time if far else self.time + (WINDOW - 1) * spacing
             count = 0
             if self.scheme.dt:
                 whole = max(1, ceil((time - self.time) / step * (1.0 - _CLOSE)))
                 step = (time - self.time) / whole
                 count = min(whole, _BATCH, max(1, int((stop - self.time) / step * (1.0 + _CLOSE))))
                 stop = time if count == whole else self.time + count * step
-            self._series.value = self._tables.window(self.time, spacing)
-            for loop in self._boundary_loops:
-                loop.set(start=self.time, spacing=spacing)
+            if self._given:
+                self._give(self.time, spacing)
+            for loop in self._timed:
+                loop.set(spacing=spacing, **({"start": self.time} if "start" in loop.constants else {}))
             self._advance(stop, count)
+
+    def check_given(self, time: float) -> None:
+        """Raise `SolverError` if what is given has no value at a time."""
+        self._tables.check(time)
+        for name, one in self._sources.items():
+            if one.in_time:
+                one.at(self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64), time, name)
 
     def check_step(self) -> None:
         """Raise `SolverError` if steps of a given length are longer than the state of now allows."""
-        dt, limit = self.scheme.dt, self.scheme.cfl * float(self._ahead.value[1])
+        dt, limit = self.scheme.dt, self._limit()
         if dt > limit * (1.0 + _CLOSE):
             raise SolverError(f"dt: {self._too_long(limit)}")
 
@@ -392,21 +453,20 @@ class ShallowWater:
     def _advance(self, time: float, steps: int) -> None:
         """Advance to a time within the windows of the series, by so many equal steps; 0: by those that are chosen."""
         span = time - self.time
+        longest = min(self.scheme.longest, self._filling)
         if steps:
             longest = span / steps * (1.0 + _SLACK[self.u.scalar.size] / steps)
-            for loop in self._spanned:
-                loop.set(longest=longest)
         # The device counts from the start of this call, which keeps its digits in single precision.
         self._ahead.value = np.array([0.0, self._ahead.value[1]])
         self._now.value = np.zeros(2)
         for loop in self._spanned:
-            loop.set(span=span)
+            loop.set(span=span, longest=longest)
         single = self.u.scalar.size == 4
         span = float(np.float32(span)) if single else span  # as the device compares it
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
-            step, limit = self.next_step(), self.scheme.cfl * float(self._ahead.value[1])
+            step, limit = self.next_step(), self._limit()
             if not (limit if steps else step) > smallest:
                 raise Divergence(self._lost(self.time + passed, limit), step=self.steps, time=self.time + passed)
             if steps and (calls >= steps or span / steps > limit * (1.0 + _CLOSE)):
@@ -433,7 +493,11 @@ class ShallowWater:
 
     def next_step(self) -> float:
         """Return the length of the next time step, seconds, if nothing has to be met exactly."""
-        return self.scheme.dt or min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+        return self.scheme.dt or min(self._limit(), self.scheme.longest)
+
+    def _limit(self) -> float:
+        """Return the longest step that `cfl` allows for the water that is there and for what comes in."""
+        return min(self.scheme.cfl * float(self._ahead.value[1]), self._filling)
 
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""

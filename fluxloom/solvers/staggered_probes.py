@@ -100,6 +100,7 @@ class StaggeredProbes:
         self._before = Chain([Reset(self._total), mean], name="mean pressure")
 
         def states(found: Dat) -> Loop:
+            """Return the loop that interpolates velocity and pressure, this less its mean, to the points."""
             return Loop(
                 sample_faces, over, weight, f.u[faces], share, potential[around], self._total, self._scale, found, d=d,
                 corners=2**d, volume=flow.grid.volume,
@@ -156,6 +157,7 @@ def _complete(
     last = [n + 1 for n in grid.counts]
 
     def beyond(axis: int, end: int) -> npt.NDArray[np.bool_]:
+        """Return which places are beyond an end of an axis, in the layer of ghost cells."""
         at = places[axis][end]
         return (at == 0) | (at == last[axis]) if not grid.periodic[axis] else np.zeros(at.shape, dtype=bool)
 

@@ -119,6 +119,7 @@ def formula(
         raise CaseError(f"{key}: {error}") from None
 
     def values(*places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the formula at places, ``(n,)`` each; `CaseError` where it is not finite or below ``least``."""
         found = expression(*places)
         for k in np.flatnonzero(~(np.isfinite(found) & (found >= least)))[:1].tolist():
             where = ", ".join(f"{along[k]:g}" for along in places)

@@ -96,6 +96,14 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
         nowhere = np.zeros((1, _AXES))
         return np.array([self.at(nowhere, float(time))[0] for time in times])
 
+    def course(self, places: Array, times: npt.NDArray[np.floating[Any]], what: str = "") -> Array:
+        """Return it at places ``(n, d)`` at times ``(m,)``, ``(n, m)``; see `at` and `over_time`."""
+        if not self.in_space:
+            return np.broadcast_to(self.over_time(times), (len(places), len(times)))
+        moments = times if self.in_time else times[:1]
+        found = np.stack([self.at(places, float(time), what) for time in moments], axis=1)
+        return np.broadcast_to(found, (len(places), len(times)))
+
     def where(self, place: Array, time: float) -> str:
         """Return a place and a time, as far as the value depends on them."""
         at = [f"at ({', '.join(f'{x:g}' for x in place)})"] if self.in_space else []

@@ -19,7 +19,7 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.shallow_boundary import Incident, Level, Outflow
+from fluxloom.fv.shallow_boundary import Discharge, Incident, Level, Outflow
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.io import write as write_data
@@ -97,15 +97,16 @@ def test_island_at_rest_stays_at_rest(ranks: int) -> None:
 
 
 def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
-    """Return what becomes of water that is held back, with all kinds of boundaries, friction, a dry island, gauges."""
+    """Return what becomes of water that is held back: all boundaries, friction, rain, wind, an island, gauges."""
     times = np.linspace(0.0, 0.5, 60)
     flow = water(
         comm, data, lambda x, y: island(x, y) + 0.05 * x, lambda x, y: np.where(x < 0.5, 0.4, 0.0),
-        scheme=ShallowScheme(order=order, manning=0.03), schedule=SCHEDULE, fused=fused,
+        schedule=SCHEDULE, fused=fused,
+        scheme=ShallowScheme(order=order, manning=0.03, rain="0.01 * x * t", wind_stress=("y", 2.0)),
         boundaries={
             "xmin": Level(TimeSeries(times=times, outside="hold", numbers=0.4 + 0.1 * np.sin(20.0 * times)), until=0.4),
             "xmax": Outflow(),
-            "ymin": Incident(TimeSeries(times=times, outside="hold", numbers=0.05 * times)),
+            "ymin": Incident("0.05 * t * (1 + 0.1 * x)"), "ymax": Discharge("0.01 * x * t"),
         },
     )  # fmt: skip
     gauges = WaterProbes(flow, {"a": (0.3, 0.5), "b": (1.75, 0.5), "same as b": (1.75, 0.5), "on a node": (1.0, 0.5)})

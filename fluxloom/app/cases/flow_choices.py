@@ -26,6 +26,7 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
     parts, noise = velocity_values(table, "initial", d), velocity_noise(table, d)
 
     def smooth(places: Array) -> Array:
+        """Return the velocity at places ``(n, d)``, ``(n, d)``, without noise; `CaseError` where it is not finite."""
         try:
             check_value("initial.velocity", parts, places, d)
         except SolverError as error:

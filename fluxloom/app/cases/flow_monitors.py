@@ -472,6 +472,7 @@ def reference_in(dimension: int) -> References:
     """Return what coefficients refer to where the tables alone say it: lengths are areas in two dimensions."""
 
     def found(table: ForcesTable) -> Reference | None:
+        """Return what the table says, None without a speed; `SolverError` for a direction of other dimensions."""
         from fluxloom.monitors.forces import Reference
 
         if not table.speed:

@@ -25,6 +25,7 @@ def references_in(units: Units) -> References:
     """Return what coefficients refer to: by default velocity and length of the case, in space a circle's area."""
 
     def found(table: ForcesTable) -> Reference:
+        """Return what the table says, the rest from the units of the case: m/s, m^2, m, kg/m^3."""
         length = table.length or units.length
         area = table.area or (length if units.dimension == 2 else 0.25 * np.pi * length**2)
         drag, lift = table.drag or Reference.drag, table.lift or Reference.lift

@@ -18,7 +18,7 @@ from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.flows.shallow_water import Event, Plan, ShallowWater, WaterDomain, water_mesh
 from fluxloom.flows.volumes import Domain
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
+from fluxloom.fv.shallow_boundary import Boundary, Discharge, Incident, Level, Outflow, Wall
 from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -35,6 +35,8 @@ from fluxloom.values.value import Formula
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
+_VELOCITY = ("velocity_x", "velocity_y")
+_SOURCES = {"rain": "flow.rain", "wind_stress": "flow.wind_stress"}
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
@@ -85,12 +87,13 @@ class TsunamiApplication:
         initial = case.initial
         of_result = initial.of_result
         elevation = formula("0", "initial.expression") if of_result else _surface(initial, "0", "initial")
-        flow = ShallowWater(
-            domain, context, plan=plan, bed=bed, elevation=elevation,
-            velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in ("velocity_x", "velocity_y")),
-            boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
-            fused=case.run.fused, dtype=case.flow.precision,
-        )  # fmt: skip
+        with by_key(**_SOURCES):
+            flow = ShallowWater(
+                domain, context, plan=plan, bed=bed, elevation=elevation,
+                velocity=tuple(formula(getattr(initial, key), f"initial.{key}") for key in _VELOCITY),
+                boundaries=boundaries, scheme=case.flow.value, schedule=parse_schedule(case.run.schedule),
+                fused=case.run.fused, dtype=case.flow.precision,
+            )  # fmt: skip
         if of_result:
             started(case, case.initial, flow)
         monitors: list[Monitor] = []
@@ -99,7 +102,7 @@ class TsunamiApplication:
             monitors[-1].table = "gauges"
         if count := case.output.snapshots:
             monitors.append(Snapshots(period=plan.end / count, fields=case.output.fields))
-        with by_key(dt="flow.dt"):
+        with by_key(dt="flow.dt", **_SOURCES):
             return run_of(case, flow, Until(plan.end), monitors)
 
 
@@ -174,10 +177,13 @@ def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
     if table.type == "outflow":
         return Outflow()
     until = table.until if table.until is not None else float("inf")
-    surface = table.still if table.surface is None else table.surface
-    if isinstance(surface, Formula):
-        surface = _sampled(surface, f"boundary.{name}.surface", table.every or end / 1000, end)
-    return Level(surface, until) if table.type == "level" else Incident(surface, table.still, until)
+    given = table.still if table.given is None else table.given
+    if isinstance(given, Formula) and not given.in_space:
+        key = "discharge" if table.type == "discharge" else "surface"
+        given = _sampled(given, f"boundary.{name}.{key}", table.every or end / 1000, end)
+    if table.type == "incident":
+        return Incident(given, table.still, until)
+    return Discharge(given, until) if table.type == "discharge" else Level(given, until)
 
 
 def _sampled(formula: Formula, key: str, every: float, end: float) -> TimeSeries:

@@ -20,6 +20,8 @@ __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "Ts
 _MOST_SAMPLES, _MOST_STEPS = 1e6, 1e9
 
 
+_PLANE = ("x", "y", "t")
+
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y"))]
 
 
@@ -166,8 +168,18 @@ class TsunamiFlowTable(strategy_table(ShallowScheme)):
     order: Literal[1, 2] = 2
     cfl: Annotated[float, Field(gt=0, le=1)] = ShallowScheme.cfl
     manning: Annotated[float, Field(ge=0, le=1)] = ShallowScheme.manning
+    rain: Annotated[Any, ValueKey(ge=0, variables=_PLANE)] = 0.0
+    wind_stress: Annotated[list[Annotated[Any, ValueKey(variables=_PLANE)]], Field(max_length=2)] = Field(default=[])
     dry: Annotated[float, Field(gt=0, lt=0.1)] = ShallowScheme.dry
     precision: Literal["float64", "float32"] = "float64"
+
+
+_OF_TYPES = {
+    "level": ("surface", "every", "until"),
+    "discharge": ("discharge", "every", "until"),
+    "incident": ("surface", "every", "still", "until"),
+}
+"""Keys of the types of boundaries that have some, first what is given."""
 
 
 class BoundaryTable(Table):
@@ -176,13 +188,15 @@ class BoundaryTable(Table):
     Attributes
     ----------
     type
-        ``"wall"``, ``"outflow"`` (transmissive), ``"level"`` (the surface is given) or ``"incident"`` (a wave comes in,
-        others leave).
+        ``"wall"``, ``"outflow"`` (transmissive), ``"level"`` (the surface is given), ``"discharge"`` (what comes in is
+        given) or ``"incident"`` (a wave comes in, others leave).
     surface
-        The surface over time, of a level, or of the incident wave alone: a number, a formula in t, or a table, as
+        The surface, of a level, or of the incident wave alone: a number, a formula in x, y and t, or a table, as
         ``{ type = "series", file = "wave.csv" }`` (docs/guide/values.md).
+    discharge
+        What comes in through a metre of the patch, m^2/s, below 0 what goes out: a value as ``surface`` takes it.
     every
-        Interval at which a formula is sampled, seconds; by default a thousandth of ``run.time``.
+        Interval at which a formula in t alone is sampled, seconds; by default a thousandth of ``run.time``.
     still
         Surface of the water at rest, for an incident wave.
     until
@@ -190,23 +204,29 @@ class BoundaryTable(Table):
     """
 
     renamed = MappingProxyType({"expression": "surface"})
-    type: Literal["wall", "outflow", "level", "incident"]
-    surface: Annotated[Any, ValueKey(variables=("t",), optional=True)] = None
+    type: Literal["wall", "outflow", "level", "discharge", "incident"]
+    surface: Annotated[Any, ValueKey(variables=_PLANE, optional=True)] = None
+    discharge: Annotated[Any, ValueKey(variables=_PLANE, optional=True)] = None
     every: Annotated[float, Field(gt=0)] | None = None
     still: float = 0.0
     until: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
-        driven = self.type in ("level", "incident")
-        extra = self.changed(("surface", "every", "still", "until"))
-        if extra and not driven:
-            raise ValueError(f"type = \"{self.type}\" has no {extra[0]}")
-        if self.type == "level" and self.surface is None:
-            raise ValueError('type = "level" needs surface')
-        if self.every is not None and not isinstance(self.surface, Formula):
-            raise ValueError("every is of a surface that is a formula: give one, or leave every out")
+        allowed = _OF_TYPES.get(self.type, ())
+        for key in self.changed(("surface", "discharge", "every", "still", "until")):
+            if key not in allowed:
+                raise ValueError(f"type = \"{self.type}\" has no {key}")
+        if self.type in ("level", "discharge") and self.given is None:
+            raise ValueError(f"type = \"{self.type}\" needs {allowed[0]}")
+        if self.every is not None and not (isinstance(self.given, Formula) and not self.given.in_space):
+            raise ValueError(f"every is of a {allowed[0]} that is a formula in t alone: give one, or leave every out")
         return self
+
+    @property
+    def given(self) -> Any:
+        """The surface, m, or the discharge, m^2/s."""
+        return self.discharge if self.type == "discharge" else self.surface
 
     @model_validator(mode="before")
     @classmethod

@@ -321,8 +321,8 @@ REFUSED = [
     *(("tsunami", *rest) for rest in NO_SURFACE if "patch_flow" not in rest[0]),
     ("diffusion", "forces.ymin", "[forces.ymin]\n"), ("diffusion", "walls.ymin", "[walls.ymin]\nspeed = 1.0\n"),
     *(("airfoil", *rest) for rest in PERIODS),
-    ("lattice", "walls.xmin", "[walls.xmin]\n"), ("lattice", "movie", FILM.format(film="spede")),
-    *((solver, "movie", FILM.format(film="spede")) for solver in ("tsunami", "airfoil")),
+    ("lattice", "walls.xmin", "[walls.xmin]\n"),
+    *((solver, "movie", FILM.format(film="spede")) for solver in ("lattice", "tsunami", "airfoil")),
 ]  # fmt: skip
 
 

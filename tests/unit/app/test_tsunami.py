@@ -124,6 +124,20 @@ def test_steps_of_a_given_length(pond: Write, tmp_path: Path) -> None:
     assert "lower dt" in record
 
 
+def test_rain_wind_and_discharge(pond: Write) -> None:
+    """A number, a formula and a table; the volume is that of all, and the history counts them."""
+    path = pond(("[run]", '[flow]\nrain = "1e-2 * t"\nwind_stress = ["5 * y", 0]\n[run]'),
+                ('type = "outflow"', 'type = "discharge"\ndischarge = "0.1 * (1 + y)"'),
+                ("-0.5 + 0.2 * x", "-0.5"))  # fmt: skip
+    runner = build(path)
+    first = runner.flow.columns()["volume"]
+    for _ in range(2):
+        runner.advance()
+    found, wanted = runner.flow.columns(), 0.5e-2 * 0.2**2 * 8.0 + 0.1 * 4.0 * 0.2
+    assert found["inflow"] == pytest.approx(wanted, rel=1e-11)
+    assert found["volume"] - first == pytest.approx(wanted, rel=1e-11)
+
+
 def test_events_lift_the_bed_in_order(pond: Write) -> None:
     events = '[[event]]\ntime = 0.1\nexpression = "0.2"\n[[event]]\ntime = 0.05\nexpression = "0.1"\n\n[run]'
     runner = build(pond(("[run]", events)))
@@ -151,7 +165,14 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ('type = "outflow"', 'type = "outlow"', "boundary.xmin.type: unknown value \"outlow\"; did you mean 'outflow'"),
         ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
         ('type = "outflow"', 'type = "level"', 'boundary.xmin: type = "level" needs surface'),
-        ('type = "outflow"', 'type = "level"\nexpression = "sin(x)"', "unknown name 'x'"),
+        ('type = "outflow"', 'type = "level"\nexpression = "sin(z)"', "unknown name 'z'"),
+        ('type = "outflow"', 'type = "level"\nsurface = "y"\nevery = 1', "every is of a surface that is a formula"),
+        ('type = "outflow"', 'type = "level"\nsurface = 1\nstill = 0.5', 'boundary.xmin: type = "level" has no still'),
+        ('type = "outflow"', 'type = "discharge"\nsurface = 1', 'boundary.xmin: type = "discharge" has no surface'),
+        ('type = "outflow"', 'type = "discharge"', 'boundary.xmin: type = "discharge" needs discharge'),
+        ("[run]", "[flow]\nrain = -1e-6\n[run]", "flow.rain: must be at least 0, got -1e-06"),
+        ("[run]", "[flow]\nwind_stress = [1.0]\n[run]", "flow.wind_stress: a vector of 2 components is wanted"),
+        ("[run]", '[flow]\nrain = "z"\n[run]', "flow.rain: 'z': unknown name 'z' (allowed: x, y, t)"),
         ("a = [1.0, 1.0]", "a = [1.0]", "gauges.points.a"),
         ("time = 0.2", "time = 0", "run.time: must be greater than 0, got 0"),
         ("[run]", "[flow]\norder = 3\n[run]", "flow.order: unknown value 3"),
@@ -163,7 +184,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("[run]", "[flow]\ndt = 0.1\nlongest = 0.1\n[run]", "flow: give only one of dt and longest"),
         ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
         ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
-        ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, surface, every, still, until)"),
+        ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, surface, discharge, every, still, until)"),
         ("a = [1.0, 1.0]", '"a,b" = [1.0, 1.0]', "gauges.points: a gauge cannot be called 'a,b'"),
         ("a = [1.0, 1.0]", "a = [1.0, 1.0, 1.0]", "gauges.points.a: must have at most 2 values, got 3"),
         ("[run]", '[[event]]\ntime = -1.0\nexpression = "1"\n[run]', "event.0.time: must be at least 0, got -1.0"),
@@ -189,6 +210,10 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ('"-0.5 + 0.2 * x"', '"-1 + sqrt(x - 2)"', "bathymetry.expression: '-1 + sqrt(x - 2)' is nan at ("),
         ("[boundary.xmin]", 'velocity_x = "0 / 0"\n[boundary.xmin]', "initial.velocity_x: '0 / 0' is nan at ("),
         ("[run]", '[[event]]\nexpression = "log(x - 9)"\n[run]', "event.0.expression: 'log(x - 9)' is nan at ("),
+        ("[run]", '[flow]\nrain = "1 - x"\n[run]', "flow.rain: '1 - x' is below 0 in cell "),
+        ("[run]", '[flow]\nwind_stress = [0, "1 / (x > 1)"]\n[run]', "flow.wind_stress.1: '1 / (x > 1)' is inf at ("),
+        ("[run]", '[flow]\nrain = "sqrt(0.1 - t)"\n[run]', "flow.rain: 'sqrt(0.1 - t)' is nan at t = 0.2"),
+        ('type = "outflow"', 'type = "level"\nsurface = "1 / (y > 1)"', "boundary.xmin: '1 / (y > 1)' is inf at (0, "),
         ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.surface: '1 / (t"),
     ],
 )

@@ -15,11 +15,14 @@ from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.flows.shallow_water import Plan
-from fluxloom.fv.shallow_boundary import Incident, Level, Outflow
+from fluxloom.fv.shallow_boundary import Discharge, Incident, Level, Outflow
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import box2d
 
-SIDES = {"xmin": Level("0.1 * sin(4 * t)", until=0.35), "xmax": Outflow(), "ymin": Incident("0.02 * t")}
+SIDES = {
+    "xmin": Level("0.1 * sin(4 * t)", until=0.35), "xmax": Outflow(), "ymin": Incident("0.02 * t"),
+    "ymax": Discharge("0.03 * x * t"),
+}  # fmt: skip
 
 
 def water(comm: Comm, order: int = 2, **given: Any) -> fl.ShallowWater:
@@ -56,7 +59,7 @@ def test_what_passed_is_what_came_in(order: int, tmp_path: Path) -> None:
     """The integral of the discharge is the inflow of the history; of ranks too; a level that has ended is a wall."""
 
     def run(comm: Comm) -> np.ndarray:
-        history, sides = fl.History(1), [fl.PatchFlow(name) for name in ("xmin", "xmax", "ymin")]
+        history, sides = fl.History(1), [fl.PatchFlow(name) for name in SIDES]
         fl.run(
             water(comm, order), fl.Time(0.4), [history, *sides], directory=tmp_path / f"{comm.size}", overwrite=True
         )
@@ -66,7 +69,8 @@ def test_what_passed_is_what_came_in(order: int, tmp_path: Path) -> None:
     whole, *parts = run_threads(1, run)[0], *run_threads(2, run)
     for part in parts:
         np.testing.assert_allclose(part, whole, rtol=1e-12, atol=1e-14)
-    flows, time, inflow = whole[:3].sum(axis=0), whole[3], whole[4]
+    flows, time, inflow = whole[:4].sum(axis=0), whole[4], whole[5]
+    np.testing.assert_allclose(whole[3], -0.06 * time, rtol=1e-11, atol=1e-15)
     assert (np.abs(whole[0, 1:170]) > 0.0).all()
     assert (whole[0, 176:] == 0.0).all()
     before = time < 0.349

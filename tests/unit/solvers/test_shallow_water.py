@@ -17,6 +17,7 @@ from fluxloom.fv.shallow_outside import WaterState
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.mesh.dual import dual
+from fluxloom.mesh.mesh import PatchFaces
 from fluxloom.solvers.shallow_probes import WaterProbes
 from fluxloom.solvers.shallow_water import ShallowWater
 from fluxloom.values.tables import TimeSeries
@@ -253,8 +254,40 @@ def test_what_gives_a_level_over_time() -> None:
     assert found[0] == pytest.approx(found[1], abs=2e-4)
     with pytest.raises(SolverError, match=r"a series: it goes from 0 to 1 and has no value at t = 1\.5"):
         water.advance_to(1.5)
-    with pytest.raises(SolverError, match="boundaries: xmin: 'x': the surface is the same along a patch"):
-        ShallowWater(mesh, -1.0, boundaries={"xmin": Level("x")})
+
+
+def test_levels_in_place_and_time() -> None:
+    """Of two halves of a side as of two sides; formulas as functions; what is the same everywhere as one in time."""
+    data = box2d(12, 8, (1.5, 1.0), "triangle")
+    context = fl.Context("cpu", threads=1, tuning=False)
+    rest = dict(data.patches)
+    ((kind, left),) = rest.pop("xmin").blocks.items()
+    low = data.points[left, 1].mean(axis=1) < 0.5
+    parts = {name: PatchFaces({kind: left[chosen]}) for name, chosen in (("low", low), ("high", ~low))}
+    halves = bind(MeshData(data.points, data.cells, rest | parts), context)
+    given: list[tuple[Mesh, dict[str, Boundary]]] = [
+        (halves, {"low": Level(0.05), "high": Level(-0.02)}),
+        (bind(data, context), {"xmin": Level("0.05 if y < 0.5 else -0.02")}),
+        (bind(data, context), {"xmin": Level("0.1 * sin(3 * t)**2")}),
+        (bind(data, context), {"xmin": Level("0.1 * sin(3 * t)**2 + 0 * y * sqrt(0.7 - t)")}),
+        (bind(data, context), {"xmin": Level(lambda at, t: 0.1 * np.sin(3 * t) ** 2 + 0.0 * at[:, 1])}),
+    ]
+    found = []
+    for plane, sides in given:
+        water = ShallowWater(plane, -1.0, boundaries=sides)
+        water.advance_to(0.3)
+        water.advance_to(0.7)
+        found.append(water.u.read())
+        assert water.steps < 190
+        assert abs(water.survey().defect) < 1e-14
+    np.testing.assert_array_equal(found[1], found[0])
+    assert np.abs(found[0][:, 2]).max() > 0.01
+    np.testing.assert_allclose(found[3], found[2], atol=1e-5)
+    np.testing.assert_allclose(found[4], found[3], atol=1e-12)
+    assert np.abs(found[2][:, 0] - 1.0).max() > 0.02
+    water = ShallowWater(given[1][0], -1.0, boundaries={"xmin": Level("0.05 / (t < 0.2 or y > 0.2)")})
+    with pytest.raises(SolverError, match=r"boundaries.xmin: .* is inf at \(0, 0.0625\), at t = "):
+        water.advance_to(0.4)
 
 
 def test_an_incident_wave_brings_what_a_simple_wave_brings() -> None:
@@ -330,6 +363,21 @@ def test_steps_of_a_given_length(dtype: str, driven: bool) -> None:
         close = {"float64": 2e-4, "float32": 2e-3}[dtype]
         np.testing.assert_allclose(water.depth(), other.depth(), atol=close)
         assert abs(water.survey().defect) < {"float64": 1e-13, "float32": 1e-4}[dtype]
+
+
+def test_steps_of_a_given_length_are_of_second_order() -> None:
+    """Towards those that are chosen and much shorter."""
+
+    def after(**steps: float) -> np.ndarray:
+        plane = bind(box2d(16, 2, (4.0, 0.5)), fl.Context("cpu", threads=1, tuning=False))
+        water = ShallowWater(plane, -1.0, lambda x, y: 0.05 * np.cos(np.pi * x / 4.0), scheme=ShallowScheme(
+            order=1, cfl=1.0, **steps))  # type: ignore[arg-type]  # fmt: skip
+        water.advance_to(0.6)
+        return water.depth()
+
+    fine = after(longest=1e-3)
+    errors = [np.abs(after(dt=dt) - fine).max() for dt in (0.02, 0.01)]
+    assert 1.7 < np.log2(errors[0] / errors[1]) < 2.3
 
 
 def test_steps_that_are_too_long() -> None:
