@@ -578,6 +578,7 @@ CASES: dict[str, Case] = {
     "incompressible end": (CHANNEL, {"time.end": 0.4}, 100),
     "incompressible runge-kutta": (CHANNEL, {"time.scheme": "runge-kutta"}, 12),
     "incompressible in time": (CHANNEL, IN_TIME, 12),
+    "incompressible viscosity": (CHANNEL, IN_TIME | {"fluid.viscosity": "0.01 + 0.005 * sin(3 * x + 9 * t)"}, 12),
     "incompressible stages in time": (CHANNEL, IN_TIME | {"time.scheme": "runge-kutta", "mesh.perturb": 0.0}, 12),
     "incompressible closed": (CAVITY, {}, 12),
     "incompressible jacobi": (CAVITY, {"pressure.preconditioner": "jacobi"}, 12),
@@ -597,6 +598,7 @@ CASES: dict[str, Case] = {
     "edge_flow closed aggregation": (EDGE_CAVITY, {"pressure.preconditioner": "smoothed_aggregation"}, 12),
     "edge_transport": (TRANSPORT, {}, 12),
     "compressible in time": (TUBE, {}, 20),
+    "compressible given steps": (TUBE, {"time.dt": 0.0025}, 20),
     "compressible values": (
         TUBE, {
             "gas.viscosity": {"type": "constant", "mu": 0.01},

@@ -151,6 +151,7 @@ class Compressible(Flow):
         warn_of_slow_flow(solver, found, 0.0 if stream is None else stream.mach)
         solver.start(found)
         self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
+        self._dt = steps.dt if isinstance(steps, Explicit) else 0.0
         if self.steps_of.steady:
             solver.given.require_steady()
         self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
@@ -192,11 +193,13 @@ class Compressible(Flow):
         return self._source.whole()
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for a time as the end of steps without one."""
+        """Raise `SolverError` for a time as the end of steps without one, and for steps that are too long."""
         if until.time and self.steps_of.steady:
             raise SolverError(
                 "until: these steps lead towards a steady flow, which has no time: give steps=Explicit(...), not local"
             )
+        if self._dt:
+            self.solver.check_step(self._dt)
 
     # ------------------------------------------------------------------------------------- advance
     @property
@@ -228,7 +231,7 @@ class Compressible(Flow):
         if not self._begun:
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
-        found = self.steps_of.step(until.next)
+        found = self.steps_of.step(until)
         self._fixed += found.fixed
         self._bad += found.bad
         self._last = flow.limits - before + found.bad

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import inf, nan
+from math import ceil, inf, nan
 from typing import Any, Protocol
 
 from fluxloom.core.errors import MeshError, SolverError
@@ -12,6 +12,7 @@ from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.run.flow import Until
 from fluxloom.run.reports import executables
 from fluxloom.solvers.compressible import FOREVER, CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
@@ -19,7 +20,7 @@ from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitSte
 
 __all__ = ["Explicit", "ImplicitRun", "LocalRun", "MultigridRun", "Steps", "Taken", "TimeRun", "steps_of"]
 
-_CLOSE = 1e-12
+_CLOSE, _WHOLE = 1e-12, 1e-9
 
 Rows = Sequence[tuple[str, str]]
 
@@ -53,6 +54,9 @@ class Explicit:
         Whether each cell has a step of its own, towards a steady flow; else all have the same, in time.
     cfl_start, ramp
         The CFL number grows by equal amounts, from ``cfl_start`` to ``cfl`` in ``ramp`` steps; 0: it is ``cfl``.
+    dt
+        Length of all steps in time; 0: ``cfl`` chooses them. The way to the end has equal steps, no longer than this.
+        One that is longer than ``cfl`` allows is refused, and ends the run where it comes to be so.
 
     Raises
     ------
@@ -64,8 +68,14 @@ class Explicit:
     local: bool = False
     cfl_start: float = 0.0
     ramp: int = 0
+    dt: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.dt < inf:
+            raise SolverError(f"dt: a number of at least 0 is wanted, not {self.dt!r}")
+        if self.dt and (self.local or self.ramp):
+            what = "ramp: their CFL number does not grow" if self.ramp else "local: each cell has a step of its own"
+            raise SolverError(f"dt is the length of all steps in time, and there is {what}; give only one of them")
         if not 0.0 < self.cfl < inf:
             raise SolverError(f"cfl: a number above 0 is wanted, not {self.cfl!r}")
         if self.ramp < 0 or self.cfl_start < 0.0:
@@ -102,8 +112,8 @@ class Steps(Protocol):
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
         ...
 
-    def step(self, end: float) -> Taken:
-        """Make a step, in time not beyond an end.
+    def step(self, until: Until) -> Taken:
+        """Make a step, in time not beyond an end; of a length that is free not beyond a stop either.
 
         Raises
         ------
@@ -152,7 +162,7 @@ class LocalRun:
         """Return 0: the norm is that of the last stage of a step."""
         return 0.0
 
-    def step(self, end: float) -> Taken:
+    def step(self, until: Until) -> Taken:
         """Make a step."""
         _pace(self.flow, self.how)
         self.flow.iterate()
@@ -201,16 +211,25 @@ class TimeRun(LocalRun):
         super().__init__(flow, how)
         self.length = 0.0
 
-    def step(self, end: float) -> Taken:
+    def step(self, until: Until) -> Taken:
         """Make a step."""
-        flow, last = self.flow, self.length
+        flow, last, dt = self.flow, self.length, self.how.dt
+        end = until.time if dt else until.next
         left = end - flow.time if 0.0 < end < inf else FOREVER
         _pace(flow, self.how)
-        whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
-        self.length = flow.advance(left if whole else 0.5 * left)
+        if dt:
+            count = max(1, ceil(left / dt * (1.0 - _WHOLE))) if left < FOREVER else 0
+            self.length = flow.advance(left / count if count else dt, given=True)
+        else:
+            whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
+            self.length = flow.advance(left if whole else 0.5 * left)
         if 0.0 < end < inf and abs(end - flow.time) <= _CLOSE * end:
             flow.time = end
         return _taken(flow)
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return f"lower time.dt (now {self.how.dt:g})" if self.how.dt else super().advice()
 
     def summary(self) -> Rows:
         """Return the length of the last step."""
@@ -251,7 +270,7 @@ class ImplicitRun:
         """Return the norm of the residual at the start, of all components over their sizes."""
         return self.steps.begin().total
 
-    def step(self, end: float) -> Taken:
+    def step(self, until: Until) -> Taken:
         """Make a step, or try one."""
         last = self._last = self.steps.step()
         self._products += last.products
@@ -325,7 +344,7 @@ class MultigridRun:
         self.steps.start()
         return found
 
-    def step(self, end: float) -> Taken:
+    def step(self, until: Until) -> Taken:
         """Make a cycle."""
         total = self.steps.step()
         self._lessened += self.steps.lessened()

@@ -113,7 +113,7 @@ class Incompressible(FlowInTime):
     context
         Where it runs; by default the CPU.
     viscosity
-        Kinematic.
+        Kinematic: a number, or what is given in space and time (`fluxloom.values.value.value_of`), beside no model.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch that is not joined to
         another needs one.
@@ -155,7 +155,7 @@ class Incompressible(FlowInTime):
         mesh: MeshLike | FlowDomain,
         context: Context | None = None,
         *,
-        viscosity: float,
+        viscosity: Given,
         boundaries: Mapping[str, Boundary],
         start: Given = (),
         force: Given = (),
@@ -173,7 +173,7 @@ class Incompressible(FlowInTime):
         if len(mean_velocity) and (callable(force) or np.size(force)):  # pyright: ignore[reportArgumentType]
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
-        together(context.comm, lambda: _check_values(cv, force, scalars))
+        together(context.comm, lambda: _check_values(cv, viscosity, force, scalars))
         self.solver = solver = Solver(
             context, cv, viscosity, boundaries, force=force, stop=solving.stop, preconditioner=solving.preconditioner,
             scheme=how.time, model=model, pressure=solving.method, scalars=scalars, consistent=how.consistent,
@@ -185,7 +185,7 @@ class Incompressible(FlowInTime):
         volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
         super().__init__(solver, Change(solver.u, solver.weight, volume), lengths)
         self.partition, self._source, self._steady = domain.partition, domain.kept(), how.steady
-        self._viscous = viscosity > 0.0
+        self._viscous = solver.viscosity != 0.0
         self._mean_velocity = mean_velocity
         self._drive = MeanVelocity(solver, mean_velocity) if len(mean_velocity) else None
         self._gradient, self._budget = VelocityGradient(solver), None
@@ -299,7 +299,7 @@ class Incompressible(FlowInTime):
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
         Of a flow in three dimensions the vorticity is its magnitude. Derived ones are what the gradient of the velocity
-        says, the pressure of the fluid at rest, and the eddy viscosity of a model.
+        says, the pressure of the fluid at rest, the eddy viscosity of a model, and a viscosity in space or time.
         """
         solver, d = self.solver, self.solver.dimension
         velocity, pressure, gradient = cache(solver.velocity), cache(solver.pressure), cache(self._gradient.now)
@@ -309,6 +309,8 @@ class Incompressible(FlowInTime):
         derived = turning | gradient_quantities(gradient, "") | total_pressure(pressure, velocity, "")
         if solver.model is not None:
             derived["nu_t"] = Quantity("", "kinematic eddy viscosity", solver.nut.read)
+        if (given := solver.given_viscosity) is not None:
+            derived["nu"] = Quantity("", "kinematic viscosity", lambda: given.nu.read()[solver.spaces.inside, 0])
         return Fields(found, derived)
 
     def averaged(self) -> Averaged:
@@ -349,9 +351,10 @@ class Incompressible(FlowInTime):
         return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"
 
 
-def _check_values(volumes: ControlVolumes, force: Given, scalars: Sequence[Scalar]) -> None:
-    """Raise `SolverError` where a force, or what scalars are given, does not fit the mesh at the start."""
+def _check_values(volumes: ControlVolumes, viscosity: Given, force: Given, scalars: Sequence[Scalar]) -> None:
+    """Raise `SolverError` where viscosity or force, or what scalars are given, does not fit the mesh at the start."""
     cells = volumes.centres[: volumes.owned]
+    check_value("viscosity", viscosity, cells)
     check_value("force", force, cells, volumes.dimension)
     for scalar in scalars:
         what = f"scalars.{scalar.name}"

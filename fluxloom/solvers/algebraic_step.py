@@ -137,6 +137,8 @@ class AlgebraicStep:
             raise SolverError("AlgebraicStep: velocities at boundaries stay as they are, and those of the flow change")
         if flow.given_forces is not None:
             raise SolverError("AlgebraicStep: a force is one vector, and that of the flow changes in space or time")
+        if flow.given_viscosity is not None:
+            raise SolverError("AlgebraicStep: the viscosity is a number, and that of the flow is given in space")
         if flow.scalars.buoyancy is not None:
             raise SolverError("AlgebraicStep: no forces through faces, and that of the flow acts on walls or outflows")
         if flow.steady is not None:

@@ -50,6 +50,8 @@ Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
 Source = Field | Sequence[Given] | Function
 
 FOREVER = 1.0e300
+_CLOSE = 1e-9
+"""Part of a step of given length that is rounding."""
 
 _STILL = 1e-9
 """Part of the velocity of a mesh that turns, along the normal of a plane of symmetry that stands still."""
@@ -449,15 +451,35 @@ class CompressibleFlow:
             (self.positivity.iterate if self.positivity.guarding else self.iteration)()
         self.steps += count
 
-    def advance(self, longest: float = FOREVER) -> float:
+    def _too_long(self, dt: float) -> str:
+        """Return what to say of a step that is longer than the states of `before` allow; nothing of another one."""
+        limit = self.cfl * float(self.least.value)
+        if dt <= limit * (1.0 + _CLOSE):
+            return ""
+        return (
+            f"steps of {dt:g} are longer than cfl = {self.cfl:g} allows, {limit:.3g}: lower dt, or leave it out for "
+            "steps that are chosen"
+        )
+
+    def check_step(self, dt: float) -> None:
+        """Raise `SolverError` if a step is longer than the states of now allow. Collective."""
+        self._require_start()
+        self.given.prepare(self.time)
+        self.before()
+        if text := self._too_long(dt):
+            raise SolverError(f"dt: {text}")
+
+    def advance(self, longest: float = FOREVER, *, given: bool = False) -> float:
         """Make one step, equal for all cells, of at most a length; return its length.
+
+        Where it is ``given``, the step has this length, but for one that is made anew.
 
         A step that would leave a cell without density or pressure is made anew (`Positivity`): nothing is lost.
 
         Raises
         ------
         SolverError
-            If there is none: a state is not finite. Before `start`.
+            If there is none: a state is not finite; if a given one is longer than the CFL number allows; before `start`
         """
         self._require_start()
         self.given.prepare(self.time)
@@ -468,6 +490,8 @@ class CompressibleFlow:
             self.check()
             text = f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})"
             raise Divergence(text, step=self.steps, time=self.time)
+        if given and (text := self._too_long(longest)):
+            raise Divergence(f"time {self.time:g}: {text}", step=self.steps, time=self.time)
         if self.positivity.guarding:
             dt = self.positivity.advance(dt)
         else:

@@ -11,6 +11,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
 from fluxloom.fv.dissipation import dissipation
 from fluxloom.fv.linear_kernels import oblique_dissipation
+from fluxloom.fv.viscosity_kernels import stress_work
 from fluxloom.solvers.flow_corrections import MeanGradients
 from fluxloom.solvers.incompressible import Incompressible
 
@@ -59,7 +60,11 @@ class EnergyBudget:
         spread = spaces.faces.dat(cv.area / cv.spacing, "spread")
         self._total = context.scalar(0.0, "dissipation")
         loop = Loop(dissipation, flow.faces, flow.u[ends], spread, flow.nus, self._total, d=flow.dimension)
-        self.chain = Chain([Reset(self._total), loop, *self._oblique(ends)], name="dissipation")
+        more, given = self._oblique(ends), flow.given_viscosity
+        if given is not None and given.in_space:
+            more += [*given.stress(flow.u), Loop(stress_work, flow.faces, flow.u[ends], given.flux, self._total,
+                                                 d=flow.dimension)]  # fmt: skip
+        self.chain = Chain([Reset(self._total), loop, *more], name="dissipation")
 
     def _oblique(self, ends: TableMap) -> list[Loop]:
         """Return the loops to what two-point derivatives lack."""

@@ -185,6 +185,9 @@ class Forces:
         if balance and flow.given_forces is not None and flow.given_forces.in_space:
             raise SolverError("forces: the terms of the discrete equations are none where a force differs from place "
                               "to place: leave balance (form = \"balance\") out")  # fmt: skip
+        if balance and flow.given_viscosity is not None and flow.given_viscosity.in_space:
+            raise SolverError("forces: the terms of the discrete equations are those of a viscosity that is the same "
+                              "everywhere: leave balance (form = \"balance\") out")  # fmt: skip
         self._against = np.zeros((1, 2, 3))
         if balance and flow.corrections is not None:
             self._against = self._mirrored(reach)

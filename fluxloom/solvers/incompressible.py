@@ -4,8 +4,9 @@
 
     du/dt + (u . grad) u = -grad p + div(nu grad u) + f,   div u = 0
 
-with the kinematic pressure ``p``. Collocated velocity and pressure; the velocities at faces carry what is convected and
-have no divergence. A step of Adams and Bashforth's second order (Euler's at the start):
+with the kinematic pressure ``p``; where the viscosity is given in space, ``grad u`` has its transposed beside it.
+Collocated velocity and pressure; the velocities at faces carry what is convected and have no divergence. A step of
+Adams and Bashforth's second order (Euler's at the start):
 
 1. ``u_e = u + dt / (2 dt_old) (u - u_old)``, the same for ``u_s``; ``u_p = u + dt (f - Omega^-1 (C(u_s,e) + D) u_e)``
 2. ``-L phi = -M u_p`` by conjugate gradients, ``phi = dt p``
@@ -70,6 +71,7 @@ from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
+from fluxloom.solvers.flow_viscosity import GivenViscosity, constant_viscosity
 from fluxloom.values.value import has_values
 
 __all__ = ["Incompressible"]
@@ -85,7 +87,7 @@ _ALONG = 0.03
 
 
 class Incompressible:
-    """Incompressible flow with constant viscosity, or with an eddy viscosity beside it.
+    """Incompressible flow with a viscosity that is a number or given in space and time, or an eddy viscosity beside it.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ class Incompressible:
         Of the mesh, from `fluxloom.fv.control_volumes.control_volumes`; on several ranks those of this one, from
         `fluxloom.fv.control_volumes.shared_volumes`.
     viscosity
-        Kinematic.
+        Kinematic: a number, or a value in space and time (`fluxloom.solvers.flow_viscosity`), which no model is beside.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` or another `Boundary`; each patch needs one.
     force
@@ -129,7 +131,7 @@ class Incompressible:
         self,
         context: Context,
         volumes: ControlVolumes,
-        viscosity: float,
+        viscosity: Given,
         boundaries: Mapping[str, Boundary] | None = None,
         *,
         force: Given = (),
@@ -147,10 +149,9 @@ class Incompressible:
         require_strategy("pressure", pressure, PressureMethod, optional=True)
         if consistent not in (None, False, True):
             raise SolverError(f"consistent: True, False or None is wanted, not {consistent!r}")
-        if not np.isfinite(viscosity) or viscosity < 0:
-            raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
-        self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
-        self.dimension = volumes.dimension
+        (nu,) = parts_of(viscosity, what="viscosity")
+        self.viscosity = constant_viscosity(nu, model)
+        self.context, self.volumes, self.dimension = context, volumes, volumes.dimension
         moving = callable(force) or has_values(force)
         self.force = finite_vector("force", () if moving else force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
@@ -167,6 +168,7 @@ class Incompressible:
         self._dats()
         with activity("tables of the flow", f"{volumes.cells:,} cells"):
             self._bind()
+        self.given_viscosity = None if np.isfinite(self.viscosity) else GivenViscosity(self, nu)
         self.corrections = FlowCorrections(self) if self.matrices.oblique else None
         self.scheme, self.model = scheme if scheme is not None else AdamsBashforth(), model
         check_shares(self.scheme)
@@ -271,12 +273,14 @@ class Incompressible:
         rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
         nus = self.nus if corrections is None else corrections.raised
         pushes = [] if self.given_forces is None else self.given_forces.cells()
+        layers = self.given_viscosity
         between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]
         extrapolated: list[Loop] = []
         if corrections is not None:
             extrapolated, between = [*between, *corrections.fluxes(self.ahead)], []
         self.explicit = [
             *pushes,
+            *(layers.loops(0) if layers is not None else ()),
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
             *extrapolated,
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
@@ -285,6 +289,7 @@ class Incompressible:
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.pushing, self.step_length, self.u, d=d),
             *(corrections.predicted() if corrections is not None else ()),
+            *(layers.predicted() if layers is not None else ()),
             *self.scalars.explicit(),
             *stages,
             *given,
@@ -297,6 +302,7 @@ class Incompressible:
             *self.scalars.cells(),
             *sides,
             *((self.steady.measured(),) if self.steady is not None else ()),
+            *(layers.loops(1) if layers is not None else ()),
             *(last := self._subgrid(self.model) if self.model is not None else []),
         ]
         self._closing = [*sides, *last]
@@ -419,6 +425,8 @@ class Incompressible:
     def _begin(self, inside: Array, scalars: Mapping[str, Array] | None, time: float) -> None:
         """Set velocity and scalars of the cells, and all that is given to that of a time. Collective."""
         self.given_velocities.update(time)
+        if self.given_viscosity is not None:
+            self.given_viscosity.update(time)
         if self.given_forces is not None:
             self.given_forces.prepare(time)
         values = self.given.read()
@@ -521,6 +529,8 @@ class Incompressible:
         self.given_velocities.prepare(end)
         if self.given_forces is not None:
             self.given_forces.prepare(rates)
+        if self.given_viscosity is not None:
+            self.given_viscosity.prepare(rates, end)
         if self.corrections is not None:
             self.corrections.ratio.value = acting / last if last else 0.0
         if self.steady is not None:
@@ -528,8 +538,9 @@ class Incompressible:
         self.before()
         self.given_velocities.check(end)
         self.scalars.check()
-        if self.given_forces is not None:
-            self.given_forces.check()
+        for given in (self.given_forces, self.given_viscosity):
+            if given is not None:
+                given.check()
         status = self._solved(first=not last)
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"

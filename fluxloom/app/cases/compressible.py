@@ -211,7 +211,8 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     if case.surface.patches:
         monitors.append(surface_of(case.surface, stream, references))
     until = Until(case.time.end, case.time.drop)
-    return run_of(case, flow, until, monitors, references, stream.pressure)
+    with by_key(dt="time.dt"):
+        return run_of(case, flow, until, monitors, references, stream.pressure)
 
 
 def _monitors(case: CompressibleCase, run: Compressible) -> list[Monitor]:

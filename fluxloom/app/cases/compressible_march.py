@@ -33,6 +33,9 @@ class MarchTable(Table):
     integrator
         ``"explicit"``: stages of Runge and Kutta; towards a steady flow also ``"implicit"``, with ``[implicit]``, and
         ``"multigrid"``, explicit steps on coarser cells too, with ``[multigrid]``.
+    dt
+        Length of all steps in time; 0: ``cfl`` chooses them. The way to the end has equal steps, no longer than this.
+        One that is longer than ``cfl`` allows is refused, and ends the run where it comes to be so.
     ramp, cfl_start
         Explicit steps in which the CFL number grows, by equal amounts, from ``cfl_start`` to ``cfl``; 0: none.
     """
@@ -43,11 +46,12 @@ class MarchTable(Table):
     integrator: Literal["explicit", "implicit", "multigrid"] = "explicit"
     ramp: Annotated[int, Field(ge=0, le=10**9)] = 0
     cfl_start: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    dt: Annotated[float, Field(ge=0)] = 0.0
 
     @property
     def explicit(self) -> Explicit:
         """Explicit steps, in time where there is an end."""
-        return Explicit(self.cfl, not self.end, self.cfl_start, self.ramp)
+        return Explicit(self.cfl, not self.end, self.cfl_start, self.ramp, self.dt)
 
     @model_validator(mode="after")
     def _consistent(self) -> MarchTable:
@@ -58,6 +62,9 @@ class MarchTable(Table):
                 f'end: integrator = "{self.integrator}" makes steps towards a steady flow alone: leave end out, or '
                 'take integrator = "explicit"'
             )
+        if self.dt and not self.end:
+            raise ValueError("dt is of steps in time: give end, or leave dt out: towards a steady flow each cell has "
+                             "a step of its own")  # fmt: skip
         for key in self.changed(("ramp", "cfl_start")):
             if self.integrator != "explicit":
                 raise ValueError(f'{key} is of integrator = "explicit", not "{self.integrator}"')

@@ -75,7 +75,7 @@ def _run(case: IncompressibleCase, context: Context, shares: Sequence[float] | N
         check_length(f"fluid.{name}", len(getattr(fluid, name)), d)
     keys = {
         "force": "fluid.force", "scalars": "scalar", "start": "initial", "iterations": "pressure.iterations",
-        "dt": "time.dt",
+        "dt": "time.dt", "viscosity": "fluid.viscosity",
     }  # fmt: skip
     with by_key(other=pressure.named, of_mesh=f'pressure.solver = "{pressure.kind}"', **keys):
         flow = Incompressible(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,7 @@ from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.incompressible_extras import ScalarTable
 from fluxloom.app.cases.wall_motion import StartVelocityTable, WallVelocityTable
-from fluxloom.app.strategy_tables import Chosen, Given, GivenVector, OrOthers, Table, Vector, strategy_table
+from fluxloom.app.strategy_tables import Chosen, Given, GivenVector, OrOthers, Table, ValueKey, Vector, strategy_table
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -36,7 +36,7 @@ class FluidTable(Table):
     Attributes
     ----------
     viscosity
-        Kinematic.
+        Kinematic: a number, or above 0 a formula in x, y, z and t, or a table; beside no model.
     force
         Acceleration, a value a dimension: numbers, formulas in x, y, z and t, or tables; empty: none.
     mean_velocity
@@ -46,7 +46,7 @@ class FluidTable(Table):
         Acceleration, a number a dimension, of what scalars make lighter or heavier.
     """
 
-    viscosity: Annotated[float, Field(ge=0)]
+    viscosity: Annotated[Any, ValueKey(ge=0)]
     force: GivenVector = Field(default=[])
     mean_velocity: Vector = Field(default=[])
     gravity: Vector = Field(default=[])

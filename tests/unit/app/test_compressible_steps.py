@@ -199,6 +199,8 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
         (CASE, "drop = 1e-9", "ramp = 3", "time: ramp is there but cfl_start is not"),
         (CASE, "drop = 1e-9", "cfl_start = 0.1", "time: cfl_start is there but ramp is not"),
         (CASE, "drop = 1e-9", "ramp = 3\ncfl_start = 1.0", "time: cfl_start (1) is more than cfl (0.8)"),
+        (CASE, "drop = 1e-9", "dt = 0.1", "time: dt is of steps in time: give end"),
+        (CASE, "drop = 1e-9", "end = 1.0\ndt = 5.0", "time.dt: steps of 5 are longer than cfl = 0.8 allows, 0.0"),
         (CASE, '"slip"', '"slip"\nvelocity = "mesh"', 'boundary.ymin.velocity = "mesh": the mesh does not turn'),
         (CASE, '"slip"', '"slip"\nvelocity = "mash"', "boundary.ymin.velocity: must be a number, a formula or a table"),
         (CASE, '"far-field"', '"velocity-inlet"\ndensity = 1.0\nvelocity = "mesh"', 'velocity = "mesh" is of walls'),

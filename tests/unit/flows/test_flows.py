@@ -239,12 +239,45 @@ def test_the_water_goes_no_further_than_its_plan() -> None:
     [
         ({"cfl": 0.0}, "cfl: a number above 0 is wanted, not 0.0"),
         ({"ramp": 3}, "ramp is there but cfl_start is not"),
+        ({"dt": -1.0}, "dt: a number of at least 0 is wanted, not -1.0"),
+        ({"dt": 0.1, "local": True}, "dt is the length of all steps in time, and there is local"),
+        ({"dt": 0.1, "ramp": 3, "cfl_start": 0.1}, "dt is the length of all steps in time, and there is ramp"),
         ({"cfl_start": 2.0, "ramp": 3}, "cfl_start (2) is more than cfl (0.8)"),
     ],
 )
 def test_explicit_steps_that_do_not_fit(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SolverError, match=re.escape(message)):
         fl.Explicit(**given)
+
+
+def given_steps(dt: float, **given: Any) -> fl.Compressible:
+    smooth = {"scheme": fl.CompressibleScheme(limiter=None)}
+    return gas(tetrahedra(), context(), steps=fl.Explicit(0.8, dt=dt), **smooth | given)
+
+
+def test_explicit_steps_of_a_given_length() -> None:
+    """Equal steps hit the end, no longer than what is given; errors fall with the order of the stages, the third."""
+    found = []
+    for dt in (0.016, 0.008, 0.004):
+        flow = given_steps(dt)
+        assert fl.run(flow, fl.Time(0.16)).status == "end reached"
+        assert (flow.steps, flow.time) == (round(0.16 / dt), 0.16)
+        found.append(flow.solver.states())
+    coarse, middle, fine = found
+    assert np.log2(np.abs(coarse - middle).max() / np.abs(middle - fine).max()) > 2.6
+    flow = given_steps(0.012)
+    fl.run(flow, fl.Time(0.16))
+    assert (flow.steps, flow.time) == (14, 0.16)
+
+
+def test_explicit_steps_that_are_too_long() -> None:
+    """They are refused; where the gas heats up until they are, the run ends there."""
+    with pytest.raises(SolverError, match=r"dt: steps of 0.5 are longer than cfl = 0.8 allows, 0\.0"):
+        fl.run(given_steps(0.5), fl.Time(1.0))
+    flow = given_steps(0.01, source=[0.0, 0.0, 0.0, 0.0, "2000 * t"])
+    with pytest.raises(SolverError, match=r"diverged: at step \d+.*: steps of 0.01 are longer than cfl = 0.8"):
+        fl.run(flow, fl.Time(1.0))
+    assert 0.05 < flow.solver.time < 0.9
 
 
 @pytest.mark.parametrize(
