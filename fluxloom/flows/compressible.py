@@ -39,7 +39,6 @@ from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
 from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.stall import Stall
 from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.compressible import CompressibleFlow, Source
 from fluxloom.solvers.compressible_cycles import Multigrid
@@ -49,6 +48,7 @@ from fluxloom.solvers.compressible_values import owned_numbers
 
 if TYPE_CHECKING:
     from fluxloom.fv.node_slopes import NodeSlopes
+    from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start as OtherResult
     from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
 

@@ -12,11 +12,11 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy, require_strategy
 from fluxloom.fv.time_schemes import RK5First
 from fluxloom.graph.agglomerate import Grouping
-from fluxloom.solvers.compressible_shares import Following
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
     from fluxloom.solvers.compressible_scheme import CompressibleScheme
+    from fluxloom.solvers.compressible_shares import Following
 
 __all__ = [
     "Cycle", "ExplicitSmoother", "ImplicitSmoother", "LevelSmoother", "LevelSteps", "Multigrid", "VCycle", "WCycle",
@@ -231,4 +231,6 @@ class Multigrid:
     @property
     def following(self) -> Following:
         """When shares of slopes follow the states slowly, and when they stay."""
+        from fluxloom.solvers.compressible_shares import Following
+
         return Following(self.settle, self.follow, self.freeze, self.patience)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.solvers.compressible_shares import Following
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.compressible_shares import Following
 
 __all__ = ["Implicit", "ImplicitStep"]
 
@@ -89,6 +92,8 @@ class Implicit:
     @property
     def following(self) -> Following:
         """When shares of slopes follow the states slowly, and when they stay."""
+        from fluxloom.solvers.compressible_shares import Following
+
         return Following(self.settle, self.follow, self.freeze, self.patience)
 
 

@@ -14,13 +14,12 @@ from fluxloom.app.cases.compressible_tables import (
     STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
-    FluctuationTable,
     FreeStreamTable,
     InitialTable,
 )
 from fluxloom.app.cases.flow_mesh import check_length
 from fluxloom.app.cases.wall_motion import velocity_values
-from fluxloom.app.strategy_tables import member_of
+from fluxloom.app.strategy_tables import StrategyTable, member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.flows.compressible_given import START_NAMES, Start, normals_of
@@ -189,7 +188,7 @@ def _beyond(
     return (state[0], *_fluctuating(table.fluctuation, key, state[1:-1], d), state[-1])
 
 
-def _fluctuating(table: FluctuationTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
+def _fluctuating(table: StrategyTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
     """Return velocities with what fluctuates about them."""
     about = table.value
     if not about.mean:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from fluxloom.app.case_errors import LateTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable, SurfaceTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import FlowCase
 from fluxloom.app.cases.start_tables import StartTable
 from fluxloom.app.cases.wall_motion import MotionTable
-from fluxloom.app.strategy_tables import OrOthers, Table, ValueKey, strategy_table
+from fluxloom.app.strategy_tables import OrOthers, StrategyTable, Table, ValueKey, strategy_table
 from fluxloom.core.errors import did_you_mean
 from fluxloom.flows.compressible_given import START_NAMES
 from fluxloom.fv.compressible_boundary import BoundaryCondition
 from fluxloom.fv.gas import Gas
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.values.fluctuation import Fluctuation
 from fluxloom.values.value import Value, value_of
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "STREAM_KEYS",
     "BoundaryTable",
     "CompressibleCase",
-    "FluctuationTable",
     "FreeStreamTable",
     "GasTable",
     "InitialTable",
@@ -210,8 +210,15 @@ class InitialTable(StartTable):
         return self
 
 
-class FluctuationTable(strategy_table(Fluctuation)):
-    """``fluctuation = { intensity = 2.0, length = 0.01 }``; see `fluxloom.values.fluctuation.Fluctuation`."""
+@cache
+def _fluctuation_table() -> type[StrategyTable]:
+    """Return the table of what fluctuates about a velocity."""
+    from fluxloom.values.fluctuation import Fluctuation
+
+    class FluctuationTable(strategy_table(Fluctuation)):
+        """``fluctuation = { intensity = 2.0, length = 0.01 }``; see `fluxloom.values.fluctuation.Fluctuation`."""
+
+    return FluctuationTable
 
 
 class BoundaryTable(MotionTable):
@@ -256,7 +263,7 @@ class BoundaryTable(MotionTable):
     direction: Vector = Field(default=[])
     mass_flux: Given = None
     heat_flux: Heat = None
-    fluctuation: FluctuationTable | None = None
+    fluctuation: Annotated[Any, LateTable(_fluctuation_table)] = None
     vortex: list[str] = Field(default=[])
     centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
