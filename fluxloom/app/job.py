@@ -18,8 +18,8 @@ from fluxloom.app.application import built
 from fluxloom.app.case import parse_schedule
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import Advance, Listening, facts, messages, output, say, show_error, table
-from fluxloom.app.crew import Crew, crew_of, place_of
 from fluxloom.app.loading import rebuilt
+from fluxloom.app.ranks import Crew, crew_of, place_of
 from fluxloom.app.request import Request
 from fluxloom.app.summary import (
     EXCHANGE_HEADINGS,

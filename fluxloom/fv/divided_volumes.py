@@ -12,8 +12,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
-from fluxloom.fv.control_volumes import check_spacing
-from fluxloom.fv.volume_tables import (
+from fluxloom.fv.control_volumes import (
     Beyond,
     CellTable,
     FaceShapes,
@@ -23,6 +22,7 @@ from fluxloom.fv.volume_tables import (
     Table,
     Totals,
     assemble,
+    check_spacing,
 )
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.partition import as_shares, kway_available, pair_graph, partition_kway, partition_rcb

@@ -20,7 +20,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 
-__all__ = ["ELEMENTS", "FOLDABLE", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+__all__ = [
+    "ELEMENTS", "FOLDABLE", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order",
+]  # fmt: skip
 
 VTK_POLYGON = 7
 """VTK's code of a polygon with any number of nodes."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.core.advice import warn
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.errors import CaseError, SolverError, warn
 from fluxloom.core.status import RunStatus
 from fluxloom.mesh.rows import together
 from fluxloom.run.checkpoint import Every

@@ -38,10 +38,9 @@ from fluxloom.fv.compressible_boundary import (
 )
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.compressible_patches import State
-from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime, PointVortex
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.limiters import Venkatakrishnan
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.values.value import Value, value_of

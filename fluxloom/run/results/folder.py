@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, OtherRankFailed
-from fluxloom.run.files import FULL, reason_of, write_json
-from fluxloom.run.results.tables import PART, Lines
+from fluxloom.run.files import FULL, PART, Lines, reason_of, write_json
 
 __all__ = ["CHECKPOINT", "LOCK", "RECORD", "FolderLock", "ResultFolder", "known_results"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
+from fluxloom.run.files import Lines, ResidualLog, read_residuals
 from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.run.results.folder import LOCK, FolderLock, ResultFolder
-from fluxloom.run.results.tables import Lines, ResidualLog, read_residuals
 
 CASE = {
     "case": {"name": "a"}, "run": {"iterations": 10}, "fluid": {"viscosity": 0.1}, "time": {"end": 2.0, "steady": 0.0},
