@@ -31,13 +31,7 @@ __all__ = [
     "total_of_ranks", "view_of",
 ]  # fmt: skip
 
-class Total(Reduced, Protocol):
-    """A global, whose value is one of all ranks."""
-
-    context: Runtime
-
-
-def open_partial(target: Total, access: Access) -> None:
+def open_partial(target: Global, access: Access) -> None:
     """Let a global wait: loops are going to reduce into it."""
     context = target.context
     if not context.ranked or target.waiting is access:
@@ -51,19 +45,19 @@ def open_partial(target: Total, access: Access) -> None:
     context.waiting.append(target)
 
 
-def require_total(target: Total) -> None:
+def require_total(target: Global) -> None:
     """Make a global hold the result of all ranks, and with it all others that wait; collective when it waits."""
     if target.waiting is not None:
         form_totals(target.context, target.context.waiting)
 
 
-def require_totals(targets: Sequence[Total]) -> None:
+def require_totals(targets: Sequence[Global]) -> None:
     """Make some globals hold the result of all ranks; the others wait on. Collective when one of them waits."""
     if targets:
         form_totals(targets[0].context, targets)
 
 
-def forget(target: Total) -> None:
+def forget(target: Global) -> None:
     """Let a global wait no longer: it is given a new value, the same on every rank."""
     if target.waiting is not None:
         target.waiting = None
@@ -88,7 +82,7 @@ def form_totals(context: Runtime, targets: Sequence[Reduced]) -> None:
         target.waiting = None
 
 
-def note_waiting(target: Total, access: Access | None) -> None:
+def note_waiting(target: Global, access: Access | None) -> None:
     """Note how a global waits after a sequence that has reduced into it, or that it does not."""
     if target.waiting is access:
         return
@@ -147,19 +141,7 @@ def total_of_ranks(
     return exact_total(context.comm, rows)
 
 
-class Stored(Protocol):
-    """How values are stored: a dat."""
-
-    name: str
-    set: Set
-    shape: tuple[int, ...]
-    scalar: Scalar
-    dim: int
-    layout: Layout
-    stride: int
-
-
-def view_of(dat: Stored, *, ghosts: bool = False) -> View:
+def view_of(dat: Dat, *, ghosts: bool = False) -> View:
     """Return where the values of an AoS or SoA dat are in its buffer: an array ``(*set.shape, *shape)``.
 
     Parameters
@@ -179,12 +161,12 @@ def view_of(dat: Stored, *, ghosts: bool = False) -> View:
     return View((*lead, *dat.shape), dat.scalar.numpy, (*outer, *inner), skipped)
 
 
-def is_ordered(dat: Stored) -> bool:
+def is_ordered(dat: Dat) -> bool:
     """Whether the values of a dat are in an order that an array can have."""
     return not isinstance(dat.layout, Blocked) and (dat.set.position is None or isinstance(dat.set, Grid))
 
 
-def require_view(dat: Stored) -> None:
+def require_view(dat: Dat) -> None:
     """Raise `ExportError` when the values of a dat are in an order that no array has."""
     if not is_ordered(dat):
         raise ExportError(

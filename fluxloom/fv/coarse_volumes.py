@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.control_volumes import CellTable, FaceTable, OuterTable, Places, Totals, assemble, taken
 from fluxloom.fv.fused_faces import FusedFaces, FusedPatches, fused_faces, fused_patches
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, Places, Totals, assemble, taken
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.rows import fetch, owner_of, together
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
-from fluxloom.fv.control_volumes import (
+from fluxloom.fv.control_volumes import check_spacing
+from fluxloom.fv.volume_tables import (
     Beyond,
     CellTable,
     FaceShapes,
@@ -22,7 +23,6 @@ from fluxloom.fv.control_volumes import (
     Table,
     Totals,
     assemble,
-    check_spacing,
 )
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.graph.partition import as_shares, kway_available, pair_graph, partition_kway, partition_rcb

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.fv.control_volumes import Places
+from fluxloom.fv.volume_tables import Places
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import Ragged

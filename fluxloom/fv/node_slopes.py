@@ -38,8 +38,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.fv.compressible_geometry import least_squares
-from fluxloom.fv.control_volumes import Places
 from fluxloom.fv.node_rows import NodeRows
+from fluxloom.fv.volume_tables import Places
 from fluxloom.fv.volumes import ControlVolumes, Family, SharedVolumes, Sides
 from fluxloom.mesh.connectivity import connectivity
 from fluxloom.mesh.mesh import MeshData, Ragged

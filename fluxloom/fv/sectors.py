@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.fv.control_volumes import Beyond, CellTable, ImageTable, OuterTable, chain_tables, taken
+from fluxloom.fv.volume_tables import Beyond, CellTable, ImageTable, OuterTable, chain_tables, taken
 from fluxloom.mesh.rows import together
 
 __all__ = ["Images", "Sector", "Side", "check_sectors", "joined", "joined_sectors", "turn"]

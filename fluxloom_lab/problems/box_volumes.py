@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import CellTable, FaceTable, OuterTable, Totals, assemble
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, Totals, assemble
 from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["periodic_box_volumes"]
