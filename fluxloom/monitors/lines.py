@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.point_samples import PointSamples, line_of
+from fluxloom.monitors.point_samples import PointSamples, lines_of
 from fluxloom.run.files import Lines, write_table
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.moments import Moments
@@ -93,18 +93,15 @@ class Line(PointSamples):
         """Open the file of all samples, and write what there is."""
         super().begin(folder)
         if self.moments:
-            before = [line for row in self.rows() for line in self._texts(row)]
             heading = ",".join([self.names[0], *self._heading])
-            self._lines = folder.lines(f"{self.name}_series.csv", heading, before)
+            self._lines = folder.lines(f"{self.name}_series.csv", heading, self._texts(self.rows()))
 
-    def _texts(self, row: Array) -> list[str]:
-        return [line_of(np.array([row[0], *line])) for line in self.profile(row)]
+    def _texts(self, rows: Array) -> list[str]:
+        return [line for row in rows for line in lines_of(np.insert(self.profile(row), 0, row[0], axis=1))]
 
     def _came(self, rows: Array) -> None:
         if self._lines is not None:
-            for row in rows:
-                for text in self._texts(row):
-                    self._lines.add(text)
+            self._lines.add(*self._texts(rows))
 
     def finish(self) -> None:
         """Take the profile of the last step, and write it."""

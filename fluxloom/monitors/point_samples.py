@@ -18,7 +18,7 @@ from fluxloom.run.results.folder import ResultFolder
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["BLOCK", "PointSamples", "Points", "line_of", "named"]
+__all__ = ["BLOCK", "PointSamples", "Points", "lines_of", "named"]
 
 Array = npt.NDArray[np.float64]
 Points = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
@@ -173,6 +173,7 @@ def named(points: Points) -> dict[str, Sequence[float]]:
     return {f"{k}": point for k, point in enumerate(points, 1)}
 
 
-def line_of(row: Array) -> str:
-    """Return a row as a line of a table."""
-    return ",".join(f"{value:.9g}" for value in row)
+def lines_of(rows: Array) -> list[str]:
+    """Return rows, ``(n, columns)``, as lines of a table."""
+    form = ",".join(["%.9g"] * rows.shape[1])
+    return [form % tuple(row) for row in rows.tolist()]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.monitors.point_samples import Points, PointSamples, line_of, named
+from fluxloom.monitors.point_samples import Points, PointSamples, lines_of, named
 from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, seen, signal_of
 from fluxloom.run.files import Lines
 from fluxloom.run.moments import Moments
@@ -64,13 +64,11 @@ class Probes(PointSamples):
     def begin(self, folder: ResultFolder) -> None:
         """Open the file, and write what there is."""
         super().begin(folder)
-        before = [line_of(row) for row in self.rows()]
-        self._lines = folder.lines(self.file, ",".join(self.names), before)
+        self._lines = folder.lines(self.file, ",".join(self.names), lines_of(self.rows()))
 
     def _came(self, rows: Array) -> None:
         if self._lines is not None:
-            for row in rows:
-                self._lines.add(line_of(row))
+            self._lines.add(*lines_of(rows))
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write what is left."""

@@ -200,9 +200,9 @@ class Lines:
         """Whether every line so far is in the file."""
         return self._path is not None and self._file is not None
 
-    def add(self, line: str) -> None:
-        """Append a line; it is on disk when this returns, or the file is given up and `lose` was told."""
-        self._put(line + "\n")
+    def add(self, *lines: str) -> None:
+        """Append lines; they are on disk when this returns, or the file is given up and `lose` was told."""
+        self._put("".join(f"{line}\n" for line in lines))
 
     def _put(self, text: str) -> None:
         if self._file is None:

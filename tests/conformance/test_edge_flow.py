@@ -44,12 +44,12 @@ def found(device: str, dimension: int, threads: int = 2) -> dict[str, np.ndarray
     loops.fill()
     kept = {name: getattr(loops, name).read().copy() for name in ("hat", "xi", "slope", "load", "b", "diagonal")}
     kept["matrix"] = loops.matrix.values.read().copy()
-    chain, force = loops.reaction(("ymin", "ymax"))
+    reaction = loops.reaction(("ymin", "ymax"))
     loops.survey()
     loops.correction()
-    chain()
+    reaction.chain()
     numbers = {name: getattr(loops, name).value for name in ("rate", "worst", "energy", "total")} | {
-        "force": force.value
+        "force": reaction.total.value
     }
     return kept | {"u": loops.u.read(), "p": loops.p.read()} | {key: np.array(value) for key, value in numbers.items()}
 

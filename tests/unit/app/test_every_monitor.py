@@ -246,6 +246,35 @@ def test_every_monitor(solver: str, tmp_path: Path, case: Callable[[str], Path],
         assert np.isfinite(numbers).all()
 
 
+GPUS = [pytest.param("opencl", marks=pytest.mark.opencl), pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@pytest.mark.parametrize("device", GPUS)
+@pytest.mark.parametrize("solver", TRIED)
+def test_devices_measure_the_same(
+    solver: str, device: str, tmp_path: Path, case: Callable[[str], Path], fluxloom: Call
+) -> None:
+    """Each table of numbers is that of the processor to rounding, of a lattice in single precision."""
+    path = case(text_of(solver, TRIED[solver].tables()))
+    found: list[dict[str, tuple[list[str], list[list[float]]]]] = []
+    for name in ("cpu", device):
+        done = fluxloom("run", path, "--device", name, "--output", tmp_path / name)
+        assert done.code == 0, done.text
+        found.append({file.name: table(file) for file in sorted((tmp_path / name).glob("*.csv"))})
+    first, second = found
+    assert len(first) >= 4
+    assert list(first) == list(second)
+    for file, (columns, lines) in first.items():
+        assert columns == second[file][0], file
+        ours, theirs = (np.array(lines).reshape(-1, len(columns)) for lines in (lines, second[file][1]))
+        assert ours.shape == theirs.shape, file
+        size = np.abs(ours).max(axis=0, initial=0.01)
+        for k, column in enumerate(columns):
+            if column != "seconds":
+                pair = (side[:, k] / size[k] for side in (ours, theirs))
+                np.testing.assert_allclose(*pair, rtol=0.0, atol=1e-5, err_msg=f"{file} {column}")
+
+
 WALLS_OF_SPACE = {
     "compressible": "slip", "incompressible": "wall", "edge_flow": "wall", "staggered": "wall",
     "edge_transport": "free", "diffusion": "insulated", "lattice": "",
