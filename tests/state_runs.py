@@ -22,7 +22,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.run.checkpoint import Resumed, RunCheckpoint
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Leg", "changed", "leg", "same"]
 

@@ -47,8 +47,7 @@ from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import March
-from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import CHECKPOINT, RECORD, ResultFolder
+from fluxloom.run.results import CHECKPOINT, RECORD, Earlier, ResultFolder, digests_of_inputs, examine
 from fluxloom.run.session import Output, Session, Settings
 
 if TYPE_CHECKING:

@@ -1,27 +1,36 @@
-"""The error tree: every error the package raises on purpose says what happened and what to do; and warnings.
-
-Warnings point at the line of the user's program; those of the command line are one line.
-"""
+"""The error tree: every error the package raises on purpose says what happened and what to do."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "AccessError", "CaseError", "CheckpointError", "CommError", "CompileError", "DatError", "DeviceUnavailable",
-    "Divergence", "ExportError", "FluxloomError", "KernelError", "LoopCheckError", "LoopError", "MeshError",
-    "OtherRankFailed", "OutOfMemory", "PlanError", "PreconditionerError", "SolverError", "did_you_mean",
-    "one_line_warnings", "warn",
-]  # fmt: skip
+    "AccessError",
+    "CaseError",
+    "CheckpointError",
+    "CommError",
+    "CompileError",
+    "DatError",
+    "DeviceUnavailable",
+    "Divergence",
+    "ExportError",
+    "FluxloomError",
+    "KernelError",
+    "LoopCheckError",
+    "LoopError",
+    "MeshError",
+    "OtherRankFailed",
+    "OutOfMemory",
+    "PlanError",
+    "PreconditionerError",
+    "SolverError",
+    "did_you_mean",
+]
+
 
 class FluxloomError(Exception):
     """Base of every error raised on purpose by this package.
@@ -228,46 +237,3 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
     close = get_close_matches(word, list(allowed), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-_ROOT = str(Path(__file__).resolve().parents[1])
-_OF_NUMBERS = "(overflow|underflow|divide by zero|invalid value) encountered"
-
-
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package from which it was called, however deep inside it that is.
-
-    Parameters
-    ----------
-    message, category
-        As for `warnings.warn`.
-    """
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_ROOT):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
-
-
-@contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Print warnings as ``warning: TEXT`` in one line, without file and code; those of arithmetic not at all.
-
-    What NumPy says of overflows within a diverging run is no news: that the run diverges is told by its status.
-    ``python -W`` and ``PYTHONWARNINGS`` keep their meaning.
-    """
-    usual = warnings.formatwarning
-
-    def formatted(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-    ) -> str:
-        """Return a warning in one line."""
-        return f"warning: {' '.join(str(message).split())}\n"
-
-    with warnings.catch_warnings():
-        if not sys.warnoptions:
-            warnings.filterwarnings("ignore", _OF_NUMBERS, RuntimeWarning)
-        warnings.formatwarning = formatted
-        try:
-            yield
-        finally:
-            warnings.formatwarning = usual

@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from fluxloom.core.errors import warn
+from fluxloom.core.advice import warn
 
 __all__ = ["available_processors", "default_threads", "quota"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from fluxloom.comm.store import check_place
-from fluxloom.core.errors import CheckpointError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_file import Entry, Restored, numbers_of, write_end
 from fluxloom.dsl.checkpoint_log import GlobalLog

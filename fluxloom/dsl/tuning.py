@@ -11,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fluxloom.core.errors import FluxloomError, PlanError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
 

@@ -37,7 +37,7 @@ from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradien
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.measures import Averaged, AveragedValue, Loads, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.compressible import CompressibleFlow, Source
 from fluxloom.solvers.compressible_cycles import Implicit, Multigrid

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import SolverError, did_you_mean, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import (

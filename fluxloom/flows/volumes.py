@@ -13,7 +13,8 @@ import numpy.typing as npt
 from fluxloom.comm import detect
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import MeshError, did_you_mean, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.volumes import ControlVolumes, Family

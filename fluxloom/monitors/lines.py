@@ -13,7 +13,7 @@ from fluxloom.run.files import Lines, write_table
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Line"]
 

@@ -13,7 +13,7 @@ from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillat
 from fluxloom.run.files import Lines
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Probes"]

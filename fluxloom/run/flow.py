@@ -32,7 +32,7 @@ from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose_report import PartitionReport
-    from fluxloom.run.results.folder import ResultFolder
+    from fluxloom.run.results import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
     from fluxloom.run.watch import GuardLimits, Watch

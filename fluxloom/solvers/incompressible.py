@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import Divergence, SolverError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import is_ours, require_strategy
 from fluxloom.lbm.boundaries import Body, Sponge
 from fluxloom.lbm.box import AXES, Box, side_names

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from fluxloom.core.errors import FluxloomError, OutOfMemory, one_line_warnings
+from fluxloom.core.advice import one_line_warnings
+from fluxloom.core.errors import FluxloomError, OutOfMemory
 
 __all__ = ["Printed", "main"]
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.elements import ELEMENTS, element, face_name
 from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused

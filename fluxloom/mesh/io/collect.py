@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import face_keys
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces, Polyhedra

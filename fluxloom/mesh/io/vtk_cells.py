@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Polyhedra
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import Array, VtkCells, require_sound
 from fluxloom.mesh.mesh import FloatArray, Polyhedra
 from fluxloom.mesh.ragged import Ragged, narrowed

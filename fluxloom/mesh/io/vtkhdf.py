@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.disk import Disk
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import guarded, require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
 from fluxloom.mesh.mesh import MeshData

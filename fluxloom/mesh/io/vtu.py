@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, warn
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.scan import read_bytes
 from fluxloom.mesh.io.vtk import VTU_TYPES
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk

@@ -17,7 +17,7 @@ from fluxloom.flows.compressible import Compressible
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 CASE = """
 [case]

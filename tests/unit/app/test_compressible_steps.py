@@ -20,7 +20,7 @@ from fluxloom.fv.agglomeration import Grouping
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.compressible_cycles import ExplicitSmoother, ImplicitSmoother, Multigrid, WCycle
 from fluxloom.solvers.compressible_implicit import Implicit
 

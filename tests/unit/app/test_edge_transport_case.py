@@ -23,7 +23,7 @@ from fluxloom.mesh.io import read_fields
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from tests.unit.app.flow_cases import Change, Write, advanced, built, writer

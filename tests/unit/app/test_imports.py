@@ -206,7 +206,7 @@ VERB = """
 import sys, typer, warnings
 import numpy as np
 from fluxloom.app.cli import doctor
-from fluxloom.core.errors import warn
+from fluxloom.core.advice import warn
 from fluxloom.dsl.checkpoint import CheckpointWarning
 
 def command() -> None:

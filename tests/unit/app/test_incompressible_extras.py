@@ -15,7 +15,7 @@ from fluxloom.fv.place_noise import place_noise
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 BASE = """
 [case]

@@ -45,7 +45,7 @@ from fluxloom.run.flow import Picture, Until
 from fluxloom.run.flow_run import find_lost, gathered
 from fluxloom.run.march import march
 from fluxloom.run.pictures import draw_field, draw_residual
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom_lab.verify.base import Check
 
 PNG = b"\x89PNG"

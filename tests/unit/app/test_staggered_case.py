@@ -20,7 +20,7 @@ from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.unit.app.flow_cases import CHANNEL, XMAX, XMIN, YMAX, Write, advanced, built, writer
 
 CASE = f"""

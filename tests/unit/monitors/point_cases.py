@@ -16,7 +16,7 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["build", "run", "table"]
 

@@ -17,7 +17,7 @@ from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
 from fluxloom.run.march import March, march
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.state_cases import CASES
 from tests.state_runs import leg
 from tests.unit.monitors.test_averages import built
