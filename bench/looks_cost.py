@@ -37,7 +37,8 @@ JOINED = 'periodic = [["xmin", "xmax"], ["ymin", "ymax"]]\n'
 def cases(small: bool) -> dict[str, str]:
     """Return the case files by name."""
     n = 128 if small else 1000
-    plane, edges, points, cube = (96, 96, 96, 64) if small else (512, 256, 1000, 256)
+    plane, edges, cube = (96, 96, 64) if small else (512, 256, 256)
+    many = 96 if small else 2000
 
     def box(n: int, more: str = "") -> str:
         return f"[mesh]\nnx = {n}\nny = {n}\n{more}"
@@ -50,14 +51,14 @@ def cases(small: bool) -> dict[str, str]:
         + '[boundary.zmin]\ntype = "wall"\n[boundary.zmax]\ntype = "wall"\n[output]\nimage = false\npicture = false\n',
         "incompressible": HEAD.format(solver="incompressible") + box(plane, JOINED) + "[fluid]\nviscosity = 1e-3\n"
         + "[initial]\n" + VORTICES,
-        "staggered": HEAD.format(solver="staggered") + box(plane) + "[fluid]\nviscosity = 1e-3\n" + LID,
+        "staggered": HEAD.format(solver="staggered") + box(many) + "[fluid]\nviscosity = 1e-3\n" + LID,
         "edge_flow": HEAD.format(solver="edge_flow") + box(edges, 'kind = "triangle"\n') + "[fluid]\nviscosity = 1e-3\n"
         + LID,
-        "edge_transport": HEAD.format(solver="edge_transport") + box(points, 'kind = "triangle"\n')
+        "edge_transport": HEAD.format(solver="edge_transport") + box(many, 'kind = "triangle"\n')
         + '[transport]\nvelocity_x = "0.5 - y"\nvelocity_y = "x - 0.5"\ndiffusivity = 1e-3\n'
         + '[initial]\nscalar = "exp(-40 * ((x - 0.7)**2 + (y - 0.5)**2))"\n'
         + "".join(f'[boundary.{s}]\ntype = "given"\nvalue = 0.0\n' for s in ("xmin", "xmax", "ymin", "ymax")),
-        "airfoil": HEAD.format(solver="airfoil") + f"[mesh]\ni = {n}\nj = {n}\n",
+        "airfoil": HEAD.format(solver="airfoil") + f"[mesh]\ni = {many}\nj = {many}\n",
         "tsunami": HEAD.format(solver="tsunami").replace("100000000", "100000\ntime = 1e6") + TSUNAMI.format(n=n // 2),
     }  # fmt: skip
 

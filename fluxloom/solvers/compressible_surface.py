@@ -26,6 +26,7 @@ import numpy.typing as npt
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.task import Reset
 from fluxloom.fv.compressible_boundary import NoSlipWall
@@ -373,7 +374,8 @@ class SurfaceForces:
 
     def collect(self) -> dict[str, SurfaceForce]:
         """Return what `take` asked for last, as `now` does."""
-        return {name: self._of(name, np.asarray(total.value)) for name, total in self._sums.items()}
+        found = Global.read_all(list(self._sums.values()))
+        return {name: self._of(name, np.asarray(sums)) for name, sums in zip(self._sums, found, strict=True)}
 
     def _of(self, name: str, sums: Array) -> SurfaceForce:
         if not np.isfinite(sums).all():

@@ -28,7 +28,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import Divergence, MeshError, SolverError, did_you_mean
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.fe.edge_operators import EdgeOperators, operators_on
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity
@@ -367,10 +367,8 @@ class EdgeFlow:
         """Return time, energy, momentum, and what the pressure solver left of continuity (1/s, at most in a point)."""
         loops = self.loops
         loops.survey()
-        return FlowState(
-            self.time, self.steps, self.dt, float(loops.energy.value), np.asarray(loops.total.value).copy(),
-            float(loops.worst.value),
-        )  # fmt: skip
+        energy, momentum, worst = Global.read_all([loops.energy, loops.total, loops.worst])
+        return FlowState(self.time, self.steps, self.dt, float(energy), momentum, float(worst))
 
     def force(self, *patches: str) -> Array:
         """Return the force of the fluid on patches, over the density: ``(d,)``, m^4/s^2 (m^3/s^2 in the plane).

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
 from fluxloom.fe import edge_bounded as bounded
@@ -214,7 +214,7 @@ class ScalarSums:
     def now(self, time: float, steps: int, hint: str = "") -> TransportState:
         """Return them; raise `Divergence` with a hint if they are not finite. Collective."""
         self.chain()
-        found = [float(item.value) for item in self._sums]
+        found = [float(value) for value in Global.read_all(self._sums)]
         if not np.isfinite(found).all():
             text = f"step {steps}, time {time:.6g}: the scalar is not finite{hint}"
             raise Divergence(text, field="scalar", element="point", step=steps, time=time)

@@ -550,10 +550,8 @@ class Incompressible:
         """Return time, energy, momentum and imbalance of mass now."""
         self.limit()
         self.survey()
-        return FlowState(
-            self.time, self.steps, self.dt, float(self._energy.value), np.asarray(self._momentum.value),
-            float(self._worst.value),
-        )  # fmt: skip
+        energy, momentum, worst = Global.read_all([self._energy, self._momentum, self._worst])
+        return FlowState(self.time, self.steps, self.dt, float(energy), momentum, float(worst))
 
     @property
     def impulse(self) -> float:

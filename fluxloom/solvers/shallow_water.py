@@ -447,9 +447,9 @@ class ShallowWater:
         self._sums.value = np.zeros(3)
         self._most.value = np.array([DRY, 0.0])
         self._survey()
-        volume, square, bad = (float(v) for v in self._sums.value)
-        surface, speed = (float(v) for v in self._most.value)
-        inflow = float(self._inflow.value)
+        sums, most, inflow = Global.read_all([self._sums, self._most, self._inflow])
+        volume, square, bad = sums.tolist()
+        (surface, speed), inflow = most.tolist(), float(inflow)
         first = getattr(self, "_first_volume", volume)
         defect = (volume - first - inflow) / first if first else volume - inflow
         change = sqrt(square / self.geometry.total_area) if square >= 0.0 else float("nan")

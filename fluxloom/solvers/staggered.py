@@ -17,7 +17,7 @@ from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.core.strategies import require_strategy
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Steps
 from fluxloom.dsl.task import Reset
@@ -204,8 +204,9 @@ class Staggered(SolvedDirectly):
         """
         limits = self.scheme.limits
         self._look()
+        speed, _ = Global.read_all([self.fields.speed, self.fields.sides.fastest])
         along = sum(v / self.grid.widths(k).min() for k, v in enumerate(self.fields.fastest.tolist()))
-        fast = max(float(self.fields.speed.value), float(along))
+        fast = max(float(speed), float(along))
         finest = sum(float((1.0 / self.grid.widths(k).min()) ** 2) for k in range(self.dimension))
         bounds = [(courant or limits[0], fast), (diffusion or limits[1], self.viscosity * finest)]
         return min((limit / value for limit, value in bounds if value > 0.0), default=float("inf"))
@@ -285,8 +286,9 @@ class Staggered(SolvedDirectly):
         """Return what the flow does now."""
         f = self.fields
         self._look()
-        momentum = np.array(f.bulk.value, dtype=np.float64)
-        return FlowState(self.time, self.steps, self.dt, float(f.energy.value), momentum, float(f.imbalance.value))
+        energy, bulk, imbalance = Global.read_all([f.energy, f.bulk, f.imbalance])
+        momentum = np.array(bulk, dtype=np.float64)
+        return FlowState(self.time, self.steps, self.dt, float(energy), momentum, float(imbalance))
 
     @property
     def residual(self) -> float:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.task import Reset
 from fluxloom.fv import staggered as kernels
@@ -136,8 +136,8 @@ class StaggeredForces:
 
     def collect(self) -> SideForce:
         """Return what `take` asked for last."""
-        d, total = self.flow.dimension, np.array(self._total.value, dtype=np.float64)
-        sums = np.array(self._sums.value, dtype=np.float64)
+        d, found = self.flow.dimension, Global.read_all([self._total, self._sums])
+        total, sums = (np.array(values, dtype=np.float64) for values in found)
         flow, mean, square, area = sums[6:].tolist()
         return SideForce(
             sums[:d], total - sums[:d], sums[3:6], flow, area, mean / area, (mean + square) / area

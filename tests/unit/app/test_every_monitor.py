@@ -157,7 +157,7 @@ TRIED: Mapping[str, Tried] = MappingProxyType({
         passes=("scalar", "scalar_flux"), mean="scalar", scalar=True, more=HEAT + 'scalar = "scalar"\n',
     ),
     "staggered": Tried(),
-    "lattice": Tried(faces=(), passes=("flow",), changes={
+    "lattice": Tried(faces=("p", "tau", "y_plus", "cp", "cf"), passes=("flow",), changes={
         "[history]": '[boundary.ymax]\ntype = "wall"\n[boundary.ymin]\ntype = "wall"\n[history]',
     }),
     "tsunami": Tried(
@@ -321,7 +321,7 @@ REFUSED = [
     *(("tsunami", *rest) for rest in NO_SURFACE if "patch_flow" not in rest[0]),
     ("diffusion", "forces.ymin", "[forces.ymin]\n"), ("diffusion", "walls.ymin", "[walls.ymin]\nspeed = 1.0\n"),
     *(("airfoil", *rest) for rest in PERIODS),
-    ("lattice", "walls.ymax", "[walls.ymax]\n"), ("lattice", "movie", FILM.format(film="p")),
+    ("lattice", "walls.xmin", "[walls.xmin]\n"), ("lattice", "movie", FILM.format(film="spede")),
     *((solver, "movie", FILM.format(film="spede")) for solver in ("tsunami", "airfoil")),
 ]  # fmt: skip
 
