@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from fluxloom.fv.compressible_fluxes import Flux as Flux
     from fluxloom.fv.compressible_fluxes import Roe as Roe
     from fluxloom.fv.compressible_fluxes import Rusanov as Rusanov
+    from fluxloom.fv.compressible_friction import TurbulenceModel as TurbulenceModel
     from fluxloom.fv.compressible_geometry import Rotation as Rotation
     from fluxloom.fv.eddy_viscosity import EddyViscosity as EddyViscosity
     from fluxloom.fv.eddy_viscosity import Qr as Qr
@@ -116,7 +117,6 @@ if TYPE_CHECKING:
     from fluxloom.fv.time_schemes import RK5 as RK5
     from fluxloom.fv.time_schemes import SSPRK3 as SSPRK3
     from fluxloom.fv.time_schemes import TimeScheme as TimeScheme
-    from fluxloom.fv.turbulence import TurbulenceModel as TurbulenceModel
     from fluxloom.kernel.intrinsics import acos as acos
     from fluxloom.kernel.intrinsics import asin as asin
     from fluxloom.kernel.intrinsics import atan as atan
@@ -193,8 +193,8 @@ if TYPE_CHECKING:
     from fluxloom.run.start import Start as Start
     from fluxloom.run.watch import GuardLimits as GuardLimits
     from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
+    from fluxloom.solvers.compressible_cycles import Implicit as Implicit
     from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
-    from fluxloom.solvers.compressible_implicit_choices import Implicit as Implicit
     from fluxloom.solvers.compressible_scheme import CompressibleScheme as CompressibleScheme
     from fluxloom.solvers.diffusion import Convective as Convective
     from fluxloom.solvers.edge_boundary import WallLaw as WallLaw
@@ -258,7 +258,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
         "fluxloom.fv.staggered_grid": "StaggeredGrid",
         "fluxloom.fv.time_schemes": "RK2 RK5 SSPRK3 TimeScheme",
-        "fluxloom.fv.turbulence": "TurbulenceModel",
+        "fluxloom.fv.compressible_friction": "TurbulenceModel",
         "fluxloom.kernel.intrinsics": (
             "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf isnan log "
             "log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
@@ -295,8 +295,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.run.snapshots": "Snapshots",
         "fluxloom.run.start": "Start",
         "fluxloom.solvers.airfoil": "AirfoilConstants",
-        "fluxloom.solvers.compressible_cycles": "Multigrid",
-        "fluxloom.solvers.compressible_implicit_choices": "Implicit",
+        "fluxloom.solvers.compressible_cycles": "Implicit Multigrid",
         "fluxloom.solvers.compressible_scheme": "CompressibleScheme",
         "fluxloom.solvers.diffusion": "Convective",
         "fluxloom.solvers.edge_boundary": "WallLaw",

@@ -20,9 +20,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.run.checkpoint import Resumed, RunCheckpoint
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Leg", "changed", "leg", "same"]
 

@@ -22,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import fluxloom as fl
 from fluxloom.fv.compressible_boundary import NoSlipWall, PressureOutlet, TotalInlet
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio, total_pressure_ratio
+from fluxloom.fv.gas import Gas, Sutherland, mach_of_pressure_ratio, total_pressure_ratio
 from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh import MeshData, read_data

@@ -6,20 +6,23 @@ import copy
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, GetCoreSchemaHandler, PlainValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.text import without_mark
 
-__all__ = ["Document", "describe_errors", "key_lines", "mistakes_of", "placed", "read_toml", "with_settings"]
+__all__ = [
+    "Document", "LateTable", "describe_errors", "key_lines", "late_table", "mistakes_of", "placed", "read_toml",
+    "with_settings",
+]  # fmt: skip
 
 _HEADER = re.compile(r"^\s*\[{1,2}\s*(?P<keys>[^\[\]]+?)\s*\]{1,2}\s*(#.*)?$")
 _ASSIGNMENT = re.compile(r"""^\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -401,7 +404,7 @@ def _table(model: type[BaseModel], path: tuple[str, ...]) -> type[BaseModel] | N
     rest = iter(path)
     for key in rest:
         field = model.model_fields.get(key)
-        annotation = field.annotation if field is not None else None
+        annotation = None if field is None else late_table(field) or field.annotation
         if get_origin(annotation) in (list, dict) and next(rest, None) is not None:
             annotation = get_args(annotation)[-1]  # tables with a number or a name of their own
         if get_origin(annotation) in (Union, UnionType) and get_args(annotation)[1:] == (NoneType,):
@@ -414,6 +417,34 @@ def _table(model: type[BaseModel], path: tuple[str, ...]) -> type[BaseModel] | N
             return None
         model = annotation
     return model
+
+
+@dataclass(frozen=True)
+class LateTable:
+    """Annotation of a table that may be left out, and whose keys are imported where a file has it.
+
+    ``gmsh: Annotated[Any, LateTable(gmsh_table)] = None``.
+
+    Attributes
+    ----------
+    table
+        Imports the table, or a union of tables, and returns it.
+    """
+
+    table: Callable[[], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """Say how pydantic checks a value: mistakes have the places that they have in a table that is there at once."""
+
+        def check(given: Any) -> Any:
+            return None if given is None else TypeAdapter(self.table()).validate_python(given)
+
+        return handler(Annotated[Any, PlainValidator(check)])
+
+
+def late_table(field: FieldInfo) -> Any:
+    """Return the table of a field that imports it when it is asked for; None: it is no such field."""
+    return next((note.table() for note in field.metadata if isinstance(note, LateTable)), None)
 
 
 def _member(annotation: Any, tag: str) -> Any:

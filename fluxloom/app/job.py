@@ -18,8 +18,8 @@ from fluxloom.app.application import built
 from fluxloom.app.case import parse_schedule
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import Advance, Listening, facts, messages, output, say, show_error, table
-from fluxloom.app.crew import Crew, crew_of, place_of
 from fluxloom.app.loading import rebuilt
+from fluxloom.app.ranks import Crew, crew_of, place_of
 from fluxloom.app.request import Request
 from fluxloom.app.summary import (
     EXCHANGE_HEADINGS,
@@ -47,8 +47,7 @@ from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import March
-from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import CHECKPOINT, RECORD, ResultFolder
+from fluxloom.run.results import CHECKPOINT, RECORD, Earlier, ResultFolder, digests_of_inputs, examine
 from fluxloom.run.session import Output, Session, Settings
 
 if TYPE_CHECKING:

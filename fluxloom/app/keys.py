@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fluxloom.app.case import CaseModel
+from fluxloom.app.case_errors import late_table
 from fluxloom.app.strategy_tables import Chosen, ValueKey, member_table
 from fluxloom.core.registry import Registry
 from fluxloom.core.strategies import Strategy, default_of, strategy_words, written_fields
@@ -143,7 +144,7 @@ def _plain(annotation: Any) -> tuple[Any, list[Any]]:
 
 def _tables(field: FieldInfo, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
     """Yield the tables that a key is, with their paths: of a name, one of several, or the members of a union."""
-    annotation, _ = _plain(field.annotation)
+    annotation, _ = _plain(late_table(field) or field.annotation)
     if get_origin(annotation) is dict:
         annotation, path = _plain(get_args(annotation)[1])[0], f"{path}.NAME"
     elif get_origin(annotation) is list and _is_table(_plain(get_args(annotation)[0])[0]):

@@ -23,7 +23,7 @@ from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import constant_index
-from fluxloom.kernel.passes import remove_dead_locals, rewrite_statements
+from fluxloom.kernel.lowering import remove_dead_locals, rewrite_statements
 
 __all__ = ["LONG_LANES", "SHARING", "in_teams", "team_partials", "write_teams"]
 

@@ -26,11 +26,12 @@ from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
 __all__ = [
-    "PYTHON_ONLY", "Strategy", "default_of", "is_ours", "require_strategy", "strategy_called", "strategy_class",
-    "strategy_name", "strategy_words", "written_fields",
+    "PYTHON_ONLY", "Strategy", "chosen", "default_of", "is_ours", "require_strategy", "strategy_called",
+    "strategy_class", "strategy_name", "strategy_words", "written_fields",
 ]  # fmt: skip
 
 S = TypeVar("S", bound="Strategy")
+V = TypeVar("V")
 
 PYTHON_ONLY = MappingProxyType({"key": False})
 """Metadata of a field that has no key in case files: only programs can give it, such as an array."""
@@ -160,6 +161,21 @@ def require_strategy(what: str, value: object, family: type[Strategy], *, option
     known = ", ".join(f"{family.choices[name].__name__}" for name in family.choices)
     own = f"or a frozen dataclass of your own that derives from {family.__name__}"
     raise SolverError(f"{what}: a {family.choices.what} is wanted ({known}, {own}), not {value!r}{hint}")
+
+
+def chosen(what: str, value: V | None, kind: type[V]) -> V:
+    """Return a choice of a user, by default that of its kind.
+
+    Raises
+    ------
+    SolverError
+        If it is of another kind.
+    """
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise SolverError(f"{what}: {kind.__name__}(...) is wanted, not {value!r}")
+    return value
 
 
 def is_ours(value: Strategy) -> bool:

@@ -12,8 +12,7 @@ from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer, Device
 from fluxloom.device.buffer import View, steps
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.interop import require_view, view_of
+from fluxloom.dsl.dats import Dat, require_view, view_of
 
 __all__ = ["DeviceArray", "dense_view"]
 

@@ -17,8 +17,7 @@ from fluxloom.dsl.plain import PlainReplay
 from fluxloom.dsl.ranked import ExchangeTime, RankedSequence, may_be_stale
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.runtime import Runtime, among, unique
-from fluxloom.dsl.task import Reset
-from fluxloom.dsl.tasks import Traffic
+from fluxloom.dsl.task import Reset, Traffic
 
 if TYPE_CHECKING:
     from fluxloom.dsl.exchange import Exchange

@@ -1,4 +1,11 @@
-"""Values on sets, and single values that loops read or reduce into."""
+"""Values on sets, and single values that loops read or reduce into.
+
+Of a global each rank reduces its own elements; the ranks' results meet when somebody wants them. Between the two a
+global *waits*: of a sum, rank 0 holds what there was before and what it added, the others what they added; of a minimum
+or maximum, every rank its own.
+
+The memory of a dat may be that of an array of another library, where its form fits.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +19,188 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import AoS, Blocked, Layout, Scalar, SoA, padded, scalar
 from fluxloom.core.errors import DatError, ExportError
-from fluxloom.device.buffer import Buffer, View
+from fluxloom.device.buffer import Buffer, RemoteBuffer, View, dense, steps
 from fluxloom.dsl.incoming import incoming, unmasked, whole
-from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
-from fluxloom.dsl.links import kind_of, value_act
-from fluxloom.dsl.reductions import forget, require_total
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.links import OPERATIONS, Reduced, kind_of, value_act
+from fluxloom.dsl.runtime import Runtime, among
 from fluxloom.dsl.sets import Grid, Set, Subset
 
-__all__ = ["Dat", "Global", "check_type"]
+__all__ = [
+    "Dat", "Global", "check_type", "combine_ranks", "fitting_layout", "forget", "form_totals", "is_ordered",
+    "note_waiting", "note_written", "open_partial", "require_total", "require_totals", "require_view",
+    "total_of_ranks", "view_of",
+]  # fmt: skip
+
+def open_partial(target: Global, access: Access) -> None:
+    """Let a global wait: loops are going to reduce into it."""
+    context = target.context
+    if not context.ranked or target.waiting is access:
+        return
+    if target.waiting is not None:
+        form_totals(context, [target])
+    if access is Access.INC and context.comm.rank:
+        target.buffer.host(write=True)[:] = 0
+        target.buffer.device()
+    target.waiting = access
+    context.waiting.append(target)
+
+
+def require_total(target: Global) -> None:
+    """Make a global hold the result of all ranks, and with it all others that wait; collective when it waits."""
+    if target.waiting is not None:
+        form_totals(target.context, target.context.waiting)
+
+
+def require_totals(targets: Sequence[Global]) -> None:
+    """Make some globals hold the result of all ranks; the others wait on. Collective when one of them waits."""
+    if targets:
+        form_totals(targets[0].context, targets)
+
+
+def forget(target: Global) -> None:
+    """Let a global wait no longer: it is given a new value, the same on every rank."""
+    if target.waiting is not None:
+        target.waiting = None
+        target.context.waiting = [g for g in target.context.waiting if g is not target]
+
+
+def note_written(targets: Sequence[Reduced]) -> None:
+    """Note that the device has reduced into some globals."""
+    for target in targets:
+        if isinstance(target.buffer, RemoteBuffer):
+            target.buffer.written()
+
+
+def form_totals(context: Runtime, targets: Sequence[Reduced]) -> None:
+    """Combine what the ranks hold of those of some globals that wait, in one message; collective."""
+    waiting = [g for g in context.waiting if among(g, targets)]
+    if not waiting:
+        return
+    context.waiting = [g for g in context.waiting if not among(g, waiting)]
+    combine_ranks(context, [(g, g.waiting) for g in waiting if g.waiting is not None])
+    for target in waiting:
+        target.waiting = None
+
+
+def note_waiting(target: Global, access: Access | None) -> None:
+    """Note how a global waits after a sequence that has reduced into it, or that it does not."""
+    if target.waiting is access:
+        return
+    forget(target)
+    if access is not None:
+        target.waiting = access
+        target.context.waiting.append(target)
+
+
+def combine_ranks(context: Runtime, targets: Sequence[tuple[Reduced, Access]]) -> None:
+    """Combine what the ranks hold of some globals, by the GPUs or through the host; collective.
+
+    Through the host it takes a message for those of each type and operation.
+    """
+    for target, _ in targets:
+        context.comm.note(target.act)
+    if context.links.combine(targets):
+        note_written([target for target, _ in targets])
+        return
+    context.device.bring([target.buffer for target, _ in targets])
+    alike: dict[tuple[str, Access], list[Reduced]] = {}
+    for target, access in targets:
+        alike.setdefault((target.scalar.name, access), []).append(target)
+    for (_, access), some in alike.items():
+        found = context.comm.reduce(np.concatenate([_flat(target) for target in some]), OPERATIONS[access])
+        begin = 0
+        for target in some:
+            target.buffer.host(write=True)
+            _flat(target)[:] = found[begin : begin + target.dim]
+            target.buffer.device()
+            begin += target.dim
+
+
+def _flat(target: Reduced) -> np.ndarray:
+    return target.buffer.host().view(target.scalar.numpy)[: target.dim]
+
+
+def total_of_ranks(
+    context: Runtime, mine: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the sum over all ranks; in a context with ``deterministic="global"`` one that does not depend on them.
+
+    Collective.
+
+    Parameters
+    ----------
+    mine : (k,)
+        The sum of this rank.
+    rows : (n, k)
+        What it is the sum of.
+    """
+    if context.schedule.deterministic != "global":
+        return context.comm.reduce(mine, "sum")
+    from fluxloom.comm.exact_sums import exact_total
+
+    return exact_total(context.comm, rows)
+
+
+def view_of(dat: Dat, *, ghosts: bool = False) -> View:
+    """Return where the values of an AoS or SoA dat are in its buffer: an array ``(*set.shape, *shape)``.
+
+    Parameters
+    ----------
+    dat
+        On a set whose elements are stored in order, or on a grid.
+    ghosts
+        Whether the ghosts of a grid belong to the array: then it is ``(*set.full_shape, *shape)``.
+    """
+    over, size = dat.set, dat.scalar.size
+    full = over.full_shape if isinstance(over, Grid) else over.shape
+    element, component = (1, dat.stride) if isinstance(dat.layout, SoA) else (dat.dim, 1)
+    outer = [size * element * step for step in steps(full)]
+    inner = [size * component * step for step in steps(dat.shape)]
+    lead = full if ghosts else over.shape
+    skipped = 0 if ghosts or not isinstance(over, Grid) else sum(g * s for g, s in zip(over.ghost, outer, strict=True))
+    return View((*lead, *dat.shape), dat.scalar.numpy, (*outer, *inner), skipped)
+
+
+def is_ordered(dat: Dat) -> bool:
+    """Whether the values of a dat are in an order that an array can have."""
+    return not isinstance(dat.layout, Blocked) and (dat.set.position is None or isinstance(dat.set, Grid))
+
+
+def require_view(dat: Dat) -> None:
+    """Raise `ExportError` when the values of a dat are in an order that no array has."""
+    if not is_ordered(dat):
+        raise ExportError(
+            f"dat {dat.name!r} is stored in another order than NumPy's: use read() and write(), which copy"
+        )
+
+
+def fitting_layout(over: Set, kind: Scalar, array: Any, wanted: Layout | None) -> tuple[Layout | None, str]:
+    """Return the layout in which an array's memory can be that of a dat; or None, and why there is none.
+
+    Parameters
+    ----------
+    over, kind
+        Set and type of the dat.
+    array
+        Of NumPy or another library, ``(*over.shape, *shape)``.
+    wanted
+        The layout that was asked for.
+    """
+    if over.position is not None:
+        return None, f"{over.name!r} has ghosts, or elements that are stored in another order"
+    if array.dtype != kind.numpy:
+        return None, f"it is of {array.dtype}, and the dat of {kind.name}"
+    if isinstance(wanted, Blocked):
+        return None, f"arrays have no layout {wanted}"
+    shape, strides, size, lead = tuple(array.shape), tuple(array.strides), array.dtype.itemsize, len(over.shape)
+    if not isinstance(wanted, SoA) and dense(shape, strides, size):
+        return AoS(), ""
+    by_component = dense(shape[lead:] + shape[:lead], strides[lead:] + strides[:lead], size)
+    if not isinstance(wanted, AoS) and by_component:
+        return SoA(), ""
+    if wanted is None:
+        return None, "neither the components of an element nor the elements of a component lie one after the other"
+    return None, f"its values are not laid out as {wanted}"
 
 
 def check_type(scalar: Scalar, context: Runtime, what: str) -> None:

@@ -13,13 +13,12 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
-from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.bind import Bound, spreads
 from fluxloom.dsl.check_errors import check_error, element_error
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import BoundArgument, EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.stencil_writes import spreads
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.checks import Checked, index_checks
 from fluxloom.kernel.explain import examine

@@ -29,7 +29,7 @@ from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.runtime import unique
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
-from fluxloom.dsl.tasks import Traffic, can_begin_anywhere, loop_task
+from fluxloom.dsl.task import Traffic, can_begin_anywhere, loop_task
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.record_fields import RecordProblem, difference, run_time_fields
 

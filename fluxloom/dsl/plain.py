@@ -15,8 +15,7 @@ from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ranked import fresh_after, sequence
 from fluxloom.dsl.report import LoopReport, vectorised
-from fluxloom.dsl.task import Reset, Task
-from fluxloom.dsl.tasks import loop_task, reset_task
+from fluxloom.dsl.task import Reset, Task, loop_task, reset_task
 
 __all__ = ["PlainReplay", "compile_groups", "may_contract"]
 

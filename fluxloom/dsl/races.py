@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError
-from fluxloom.dsl.bind import Bound, executes_halo
+from fluxloom.dsl.bind import Bound, executes_halo, parts_ways
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import Argument, BoundArgument, OffsetMap, RaggedMap, TableMap, entries_of
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.stencil_writes import parts_ways
 from fluxloom.graph import is_injective
 
 __all__ = ["RaceInfo", "analyse", "check_slots"]

@@ -17,16 +17,17 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.device.base import Call, Enqueued, Sequencer
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.halo_reads import HaloMask
-from fluxloom.dsl.plan import Span
-from fluxloom.dsl.reductions import (
+from fluxloom.dsl.dats import (
+    Dat,
+    Global,
     combine_ranks,
     note_waiting,
     note_written,
     open_partial,
     require_totals,
 )
+from fluxloom.dsl.halo_reads import HaloMask
+from fluxloom.dsl.plan import Span
 from fluxloom.dsl.runtime import Runtime, among, unique
 from fluxloom.dsl.task import (
     Numbered,

@@ -11,16 +11,24 @@ from fluxloom.device.base import Buffer, Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.fused_groups import Arrangement, FusedGroups, GroupBuffers, Placement
-from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
+from fluxloom.dsl.fusion import (
+    Arrangement,
+    Copy,
+    FusedGroup,
+    FusedGroups,
+    Fusion,
+    GroupBuffers,
+    Placement,
+    agree_on_scatters,
+    fuse,
+)
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
 from fluxloom.dsl.plan import Plan, Span, build_plan, limits_of
 from fluxloom.dsl.ranked import fresh_after, sequence
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.runtime import unique
-from fluxloom.dsl.task import Reset, Task
-from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
+from fluxloom.dsl.task import Reset, Task, halo_needs, loop_task, reset_task, sums_together, task_globals
 
 __all__ = ["FusedReplay"]
 

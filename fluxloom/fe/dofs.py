@@ -16,8 +16,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.fe.cell_dofs import DofRanges, cell_dofs, cell_points, edge_points, element_of, face_points, sides_of
 from fluxloom.fe.elements import Lagrange
-from fluxloom.mesh.connectivity import Connectivity, connectivity
-from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.connectivity import Connectivity, connectivity, pair_keys
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.sound import require_no_hanging, require_sides, require_unfolded

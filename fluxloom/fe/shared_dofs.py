@@ -20,7 +20,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.fe.cell_dofs import DofRanges, cell_dofs, cell_points, edge_points, element_of, face_points, sides_of
 from fluxloom.fe.dofs import Dofs
 from fluxloom.fe.elements import Lagrange
-from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.connectivity import pair_keys
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource
 from fluxloom.mesh.mesh_part import MeshPart

@@ -23,7 +23,7 @@ from fluxloom.flows.airfoil_surface import AirfoilSurface
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import airfoil_watch
 from fluxloom.flows.volumes import usual_context
-from fluxloom.fv.gas_dynamics import total_pressure_ratio
+from fluxloom.fv.gas import total_pressure_ratio
 from fluxloom.fv.plane_gradient import PlaneGradient
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.distribute import Partition, RankedMesh, distribute

@@ -1,8 +1,8 @@
-"""Compressible flow on any mesh, as scripts and cases make it: steps, residual, fields and summary."""
+"""Compressible flow on any mesh, as scripts and cases make it: steps, residual, fields, surfaces and summary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
@@ -13,15 +13,14 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
+from fluxloom.core.strategies import chosen
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
-from fluxloom.flows.compressible_given import Start, check_symmetry, start_states, with_stream
-from fluxloom.flows.compressible_slow import warn_of_slow_flow
+from fluxloom.flows.compressible_given import Start, check_symmetry, start_states, warn_of_slow_flow, with_stream
 from fluxloom.flows.compressible_steps import Explicit, steps_of
-from fluxloom.flows.compressible_surface import CompressibleSurface
 from fluxloom.flows.flow_plan import COMPONENTS, speed_quantity, velocity_quantities
 from fluxloom.flows.gas_fields import compressible_watch, gas_quantities
 from fluxloom.flows.volumes import FlowDomain, MeshLike, flow_volumes, usual_context
@@ -36,31 +35,77 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
-from fluxloom.run.measures import Averaged, AveragedValue, PointValues
+from fluxloom.run.measures import Averaged, AveragedValue, Loads, PointValues
 from fluxloom.run.reports import loops_once, merged_reports
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.stall import Stall
+from fluxloom.run.results import ResultFolder
 from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.compressible import CompressibleFlow, Source
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit_choices import Implicit
+from fluxloom.solvers.compressible_cycles import Implicit, Multigrid
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_surface import SurfaceForces, patch_values
 from fluxloom.solvers.compressible_values import owned_numbers
+from fluxloom.solvers.flow_spaces import place_in
 
 if TYPE_CHECKING:
     from fluxloom.fv.node_slopes import NodeSlopes
+    from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start as OtherResult
     from fluxloom.solvers.compressible_derived import EddyViscosity, StateGradient
-
-if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside
 
-__all__ = ["Compressible"]
+__all__ = ["Compressible", "CompressibleSurface"]
+
+Array = npt.NDArray[np.float64]
+
+
+class CompressibleSurface:
+    """Some patches; see `fluxloom.run.measures.Surface`.
+
+    Parameters
+    ----------
+    solver
+        Whose.
+    patches, about
+        Names, and the point that moments are about; the origin by default.
+    outside
+        Pressure that is left out of forces.
+    fluxes
+        Lets the fluxes be those of the present state. Collective.
+    """
+
+    def __init__(
+        self, solver: CompressibleFlow, patches: Sequence[str], about: Sequence[float], outside: float,
+        fluxes: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.patches, self._solver, self._fluxes = tuple(patches), solver, fluxes
+        name = "+".join(self.patches)
+        point = place_in(about, solver.dimension)[: solver.dimension]
+        self._forces = SurfaceForces(solver, {name: self.patches}, pressure=outside, points={name: point})
+
+    def take(self) -> None:
+        """Let the device find the sums of now. Collective."""
+        self._fluxes()
+        self._forces.take()
+
+    def collect(self) -> Loads:
+        """Return what `take` asked for last. Collective."""
+        (found,) = self._forces.collect().values()
+        means = {"p": found.mean_pressure, "total_pressure": found.mean_total, "T": found.mean_temperature}
+        return Loads(found.pressure, found.friction, found.moment, found.mass, found.area, found.energy, means)
+
+    def carried(self) -> Mapping[str, tuple[float, float]]:
+        """Return nothing: the gas carries no scalars."""
+        return {}
+
+    def faces(self) -> Mapping[str, Array]:
+        """Return values of the faces, see `fluxloom.solvers.compressible_surface`, on rank 0. Collective."""
+        found = patch_values(self._solver, self.patches).columns
+        return {} if self._solver.context.comm.rank else found
+
 
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
 
-Array = npt.NDArray[np.float64]
 Window = tuple[float, float, float, float]
 
 
@@ -463,8 +508,6 @@ def _scheme(
     scheme: CompressibleScheme | None, flux: Flux | None, limiter: Limiter | None, steps: object
 ) -> CompressibleScheme:
     """Return a scheme with what is given in place of its own."""
-    from fluxloom.flows.given import chosen
-
     found = chosen("scheme", scheme, CompressibleScheme)
     found = found if flux is None else replace(found, flux=flux)
     found = found if limiter is None else replace(found, limiter=limiter)

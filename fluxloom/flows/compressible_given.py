@@ -1,4 +1,7 @@
-"""What a compressible flow is given, made whole and checked: boundary conditions, free stream, states at the start."""
+"""What a compressible flow is given, made whole and checked: boundary conditions, free stream, states at the start.
+
+Of flow so slow that upwind fluxes damp it as sound is warned: start and boundaries tell how fast it is.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import (
     BoundaryCondition,
@@ -17,15 +23,31 @@ from fluxloom.fv.compressible_boundary import (
     NoSlipWall,
     SupersonicInlet,
     SymmetryPlane,
+    boundary_table,
 )
 from fluxloom.fv.compressible_geometry import Rotation
+from fluxloom.fv.compressible_outside import (
+    DensityState,
+    FaceState,
+    FarFieldState,
+    GivenState,
+    HeatFluxState,
+    IsothermalState,
+    MassFlowState,
+    NoSlipState,
+    OutletState,
+    ReservoirState,
+    SlipState,
+    TemperatureState,
+)
 from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.gas import Gas, mach_of_pressure_ratio
 from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_values import Field
 from fluxloom.values.value import Given, value_of
 
-__all__ = ["START_NAMES", "Start", "check_symmetry", "normals_of", "start_states", "with_stream"]
+__all__ = ["START_NAMES", "Start", "check_symmetry", "normals_of", "start_states", "warn_of_slow_flow", "with_stream"]
 
 Array = npt.NDArray[np.float64]
 
@@ -189,3 +211,66 @@ def _by_name(
         return found
 
     return states
+
+
+_SLOW = 0.15
+"""Mach number below which jumps of the velocity are damped too much."""
+
+
+def warn_of_slow_flow(flow: CompressibleFlow, states: Array, mach: float) -> None:
+    """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
+
+    Of what depends on the time it is not known how fast it makes the flow: there is no warning then.
+
+    Parameters
+    ----------
+    flow
+        Its solver.
+    states
+        Of the owned cells, at the start.
+    mach
+        Of the free stream.
+    """
+    if flow.given.given:
+        return
+    scheme, fastest = flow.scheme, _fastest(flow, states, mach)
+    cure = "low_mach = true, with which it does not"
+    if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
+        cure = 'flux = "roe" and ' + cure
+    elif scheme.low_mach:
+        return
+    if 0.0 < fastest < _SLOW and scheme.order == 2:
+        name = strategy_name(scheme.flux)
+        text = f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{name}" damps it as sound'
+        warn(f"{text}; set {cure}")
+
+
+def _fastest(flow: CompressibleFlow, states: Array, mach: float) -> float:
+    """Return the largest Mach number that start, boundaries, free stream and differences of pressure lead to."""
+    d, gas, comm = flow.dimension, flow.gas, flow.context.comm
+    w = states[:, : d + 2]
+    density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
+    kinds, rows, formulas, _ = boundary_table(flow.volumes, flow.boundaries, gas)
+    speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
+
+    def of(*which: type[FaceState]) -> npt.NDArray[np.bool_]:
+        return np.isin(kinds, [k for k, formula in enumerate(formulas) if isinstance(formula, which)])
+
+    free, warm, mass = of(FarFieldState, GivenState), of(TemperatureState), of(MassFlowState)
+    given = np.column_stack([rows[free, : d + 1], rows[free, 1 + d]])
+    found = [
+        np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w),
+        speed[free] / gas.sound(given),
+        speed[warm] / np.sqrt(gas.gamma * heat[warm]),
+        speed[mass] / (density * sound),
+        speed[of(SlipState, NoSlipState, IsothermalState, HeatFluxState, DensityState)] / sound,
+    ]
+    pressures = np.concatenate([w[:, -1], rows[free | of(ReservoirState, OutletState), 1 + d]])
+    ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
+    driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
+    return max(_largest(comm, np.concatenate(found)), driven, mach)
+
+
+def _largest(comm: Comm, values: Array) -> float:
+    """Return the largest of the values of all ranks, at least 0."""
+    return float(comm.reduce(np.array([values.max(initial=0.0)]), "max")[0])

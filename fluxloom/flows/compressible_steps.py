@@ -15,8 +15,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.run.flow import Until
 from fluxloom.run.reports import executables
 from fluxloom.solvers.compressible import FOREVER, CompressibleFlow
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
+from fluxloom.solvers.compressible_cycles import Implicit, ImplicitStep, Multigrid
 
 __all__ = ["Explicit", "ImplicitRun", "LocalRun", "MultigridRun", "Steps", "Taken", "TimeRun", "steps_of"]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.strategies import chosen
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -31,7 +32,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import edge_flow_watch
-from fluxloom.flows.given import check_value, chosen
+from fluxloom.flows.given import check_value
 from fluxloom.flows.points import PointDomain, flow_points
 from fluxloom.flows.velocity_checks import check_walls
 from fluxloom.flows.volumes import Domain, MeshLike, usual_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
@@ -18,9 +18,11 @@ from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
 from fluxloom.run.reports import merged_reports
-from fluxloom.run.stall import Stall
 from fluxloom.run.start import Start
 from fluxloom.solvers.flow_types import FlowState
+
+if TYPE_CHECKING:
+    from fluxloom.run.stall import Stall
 
 __all__ = ["FlowInTime"]
 

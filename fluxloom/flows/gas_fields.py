@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.gas_dynamics import total_pressure_ratio, total_temperature_ratio
+from fluxloom.fv.gas import Gas, total_pressure_ratio, total_temperature_ratio
 from fluxloom.fv.guard_kernels import all_that_passed, look_at_conserved, look_at_gas
 from fluxloom.run.fields import Quantity
 from fluxloom.run.watch import (

@@ -1,8 +1,8 @@
-"""What flows are given: whether it is of the kind that is wanted, fits the mesh, and velocities at the start."""
+"""What flows are given: whether it fits the mesh, and velocities at the start."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,27 +13,11 @@ from fluxloom.fv.given import Given, given_values, parts_of
 from fluxloom.mesh.rows import together
 from fluxloom.values.value import VARIABLES, Formula, has_values
 
-__all__ = ["check_value", "chosen", "start_velocity"]
+__all__ = ["check_value", "start_velocity"]
 
 Array = npt.NDArray[np.float64]
-V = TypeVar("V")
 
 _COMPONENTS = ("_x", "_y", "_z")
-
-
-def chosen(what: str, value: V | None, kind: type[V]) -> V:
-    """Return a choice of a user, by default that of its kind.
-
-    Raises
-    ------
-    SolverError
-        If it is of another kind.
-    """
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        raise SolverError(f"{what}: {kind.__name__}(...) is wanted, not {value!r}")
-    return value
 
 
 def check_value(what: str, given: Any, places: Array, components: int = 0, least: float = -np.inf) -> None:

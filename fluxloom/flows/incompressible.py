@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import chosen
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -27,7 +28,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import incompressible_watch
-from fluxloom.flows.given import check_value, chosen, start_velocity
+from fluxloom.flows.given import check_value, start_velocity
 from fluxloom.flows.incompressible_surface import IncompressibleSurface
 from fluxloom.flows.velocity_checks import check_velocities
 from fluxloom.flows.volumes import FlowDomain, MeshLike, flow_volumes, usual_context

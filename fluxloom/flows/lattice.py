@@ -50,7 +50,7 @@ from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradien
 from fluxloom.run.flow import Flow, HistoryPanel, Until
 from fluxloom.run.measures import Averaged
 from fluxloom.run.reports import executables, merged_reports
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.run.start import Start as OtherResult
 from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.lattice import LatticeBoltzmann

@@ -24,7 +24,7 @@ from fluxloom.flows.lattice_ranks import Pieces, fluid_beside, places_of
 from fluxloom.flows.lattice_snapshots import Beside, Layers, Snapshot, Taken
 from fluxloom.flows.lattice_units import Units
 from fluxloom.run.pictures import draw_image
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["FILMED", "LatticeFrames", "LayerPicture", "Picture", "PlanePicture", "draw_fields", "draw_plane"]

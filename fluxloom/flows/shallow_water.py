@@ -38,7 +38,7 @@ from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradien
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.flow_run import gathered
 from fluxloom.run.measures import Averaged, AveragedValue
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.run.start import Start
 from fluxloom.run.watch import GuardLimits, Watch
 from fluxloom.solvers.shallow_probes import WaterProbes

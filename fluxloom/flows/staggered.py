@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
+from fluxloom.core.strategies import chosen
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -27,7 +28,7 @@ from fluxloom.flows.flow_plan import (
     velocity_quantities,
 )
 from fluxloom.flows.flow_watch import staggered_watch
-from fluxloom.flows.given import check_value, chosen, start_velocity
+from fluxloom.flows.given import check_value, start_velocity
 from fluxloom.flows.staggered_surface import StaggeredSurface
 from fluxloom.flows.volumes import usual_context
 from fluxloom.fv import staggered as kernels

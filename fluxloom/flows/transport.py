@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import SolverError
-from fluxloom.core.strategies import strategy_name
+from fluxloom.core.strategies import chosen, strategy_name
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -17,7 +17,7 @@ from fluxloom.flows.edge_flow import FlowOnPoints, volume_of
 from fluxloom.flows.flow_change import Change
 from fluxloom.flows.flow_plan import StepLengths, speed_quantity, velocity_quantities
 from fluxloom.flows.flow_watch import edge_transport_watch
-from fluxloom.flows.given import check_value, chosen
+from fluxloom.flows.given import check_value
 from fluxloom.flows.points import PointDomain
 from fluxloom.flows.volumes import MeshLike
 from fluxloom.fv.scalar_sides import FixedFlux

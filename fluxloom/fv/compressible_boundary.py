@@ -32,9 +32,9 @@ from fluxloom.fv.compressible_outside import (
     TemperatureState,
 )
 from fluxloom.fv.compressible_patches import Changing, Number, PatchFaces, State, Vector
+from fluxloom.fv.free_stream import PointVortex
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches, formulas_in_order
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = [

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.compressible_fluxes import Flux
-from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
+from fluxloom.fv.compressible_friction import TurbulenceModel, carriers, face_friction, fastest, step_share
 from fluxloom.fv.compressible_kernels import (
     flux_through,
     is_outer,
@@ -26,7 +26,6 @@ from fluxloom.fv.compressible_kernels import (
     steepness,
 )
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read
 from fluxloom.fv.compressible_fluxes import mean_state
+from fluxloom.fv.compressible_friction import TurbulenceModel
 from fluxloom.fv.compressible_implicit import invert, layer, outward, side_change
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 

@@ -13,6 +13,9 @@ so that no mode of the cells is invisible to it. That of the temperature follows
           + \frac{c_{b2}}{\sigma} \rho |\nabla \tilde\nu|^2
           - \frac{1}{\sigma} (\nu + \tilde\nu) \nabla \rho \cdot \nabla \tilde\nu
 
+A `TurbulenceModel` says the production, the destruction and the diffusivity of such a :math:`\tilde\nu`, and the eddy
+viscosity that it gives; at walls it is 0.
+
 References
 ----------
 J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed., Elsevier 2015, sec. 5.4.2 and 6.1.4.
@@ -21,14 +24,58 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from fluxloom.core.access import RW, Const, Inc, Read, Write
+from fluxloom.core.strategies import Strategy
 from fluxloom.fv.compressible_outside import FaceState, heat_given, is_adiabatic, is_mirror, is_slip
 from fluxloom.fv.gas import Gas, viscous
-from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
-__all__ = ["boundary_friction", "eddy_viscosity", "friction", "mirror_waves", "turbulence"]
+__all__ = ["TurbulenceModel", "boundary_friction", "eddy_viscosity", "friction", "mirror_waves", "turbulence"]
+
+_HERE = {"spalart-allmaras": "fluxloom.fv.spalart_allmaras:SpalartAllmaras"}
+
+
+class TurbulenceModel(Strategy, what="turbulence model", group="fluxloom.turbulence_models", members=_HERE):
+    """A model of one equation; see the module.
+
+    A member is a frozen dataclass with the ``@func`` methods ``eddy_viscosity(nut, nu)``, ``diffusivity(nut, nu)`` and
+    ``source(nut, nu, omega, y)``: of the variable, the molecular kinematic viscosity, the size of the vorticity and the
+    distance from the wall.
+    """
+
+    if TYPE_CHECKING:  # a member has to have them: those of the family would be wrong formulas
+
+        def eddy_viscosity(self, nut: Any, nu: Any) -> Any:
+            """Return the kinematic eddy viscosity ``nu_t``, m^2/s."""
+
+        def diffusivity(self, nut: Any, nu: Any) -> Any:
+            """Return ``nu_d``, with which the variable diffuses, times ``sigma``, m^2/s."""
+
+        def source(self, nut: Any, nu: Any, omega: Any, y: Any) -> Any:
+            """Return production less destruction, m^2/s^2."""
+
+    @property
+    def sigma(self) -> float:
+        """``sigma``, by which what diffuses is divided."""
+        return 2.0 / 3.0
+
+    @property
+    def cb2(self) -> float:
+        """``c_b2``, the part of the square of the gradient."""
+        return 0.622
+
+    @func
+    def both(self, first, nu_first, second, nu_second):
+        """Return eddy viscosity and diffusivity of two cells: of the first, then of the second."""
+        eddy_first = self.eddy_viscosity(first, nu_first)
+        loose_first = self.diffusivity(first, nu_first)
+        eddy_second = self.eddy_viscosity(second, nu_second)
+        loose_second = self.diffusivity(second, nu_second)
+        return eddy_first, loose_first, eddy_second, loose_second
+
 
 _DIFFUSION = 2.0
 """Part of a step that diffusion by itself allows, beside that of convection."""

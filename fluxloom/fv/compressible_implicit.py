@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, normal_velocity, rounded
-from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
+from fluxloom.fv.compressible_friction import TurbulenceModel, molecular, turbulent, vorticity
 from fluxloom.fv.compressible_outside import (
     FaceState,
     boundary_state,
@@ -42,7 +42,6 @@ from fluxloom.fv.compressible_outside import (
     transported,
 )
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, select, sqrt, zeros
 

@@ -15,10 +15,10 @@ import numpy as np
 from fluxloom.core.errors import KernelError, SolverError
 from fluxloom.core.strategies import Strategy, strategy_name
 from fluxloom.fv.compressible_fluxes import Flux, euler
+from fluxloom.fv.compressible_friction import TurbulenceModel
 from fluxloom.fv.compressible_outside import FaceState
 from fluxloom.fv.gas import ViscosityLaw
 from fluxloom.fv.limiters import Limiter
-from fluxloom.fv.turbulence import TurbulenceModel
 from fluxloom.kernel.record_fields import RecordProblem, check_strategy
 
 __all__ = [

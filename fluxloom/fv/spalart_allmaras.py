@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fluxloom.fv.turbulence import TurbulenceModel
+from fluxloom.fv.compressible_friction import TurbulenceModel
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import exp, max, min, pow, select
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.reductions import total_of_ranks
+from fluxloom.dsl.dats import total_of_ranks
 from fluxloom.fv.volumes import ControlVolumes
 
 __all__ = ["extruded_along", "in_planes", "is_flat", "reference_length"]

@@ -17,8 +17,7 @@ from fluxloom.core.errors import AccessError
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Parameter
 from fluxloom.kernel.record_fields import Helper
-from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.syntax import child_nodes
+from fluxloom.kernel.source import FunctionSource, child_nodes
 
 __all__ = ["REDUCTION_HINTS", "check_contract", "reduction_operands", "refusal"]
 

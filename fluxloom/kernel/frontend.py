@@ -125,7 +125,7 @@ class Formula(Helper, Generic[P, R]):
     def source(self) -> FunctionSource:
         """Its source, read and checked at first use; see `check` for the errors."""
         from fluxloom.kernel.reading import read_func
-        from fluxloom.kernel.syntax import deeply
+        from fluxloom.kernel.source import deeply
 
         return deeply(lambda: read_func(self.function, self._lines), self.name)
 
@@ -204,7 +204,7 @@ class Kernel(KernelMarker):
 
     def _reading(self, visible: Mapping[str, Any]) -> tuple[FunctionSource, Signature]:
         from fluxloom.kernel.reading import read_kernel
-        from fluxloom.kernel.syntax import deeply
+        from fluxloom.kernel.source import deeply
 
         return deeply(lambda: read_kernel(self.function, self._lines, visible), self.name)
 
@@ -335,7 +335,7 @@ class Kernel(KernelMarker):
         if self._fixed is not None:
             return self._fixed
         from fluxloom.kernel.lowering import lower
-        from fluxloom.kernel.syntax import deeply
+        from fluxloom.kernel.source import deeply
 
         def lowered() -> LoweredKernel:
             return deeply(lambda: lower(self.source, self.signature, shapes, baked), self.name)
@@ -376,7 +376,7 @@ def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real:
     """Return what a function means, compiled once for each type of arithmetic."""
     if real not in known:
         from fluxloom.kernel.meaning import meaning
-        from fluxloom.kernel.syntax import deeply
+        from fluxloom.kernel.source import deeply
 
         known[real] = deeply(lambda: meaning(source, real), source.name)
     return known[real]

@@ -10,8 +10,7 @@ from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
 from fluxloom.kernel.record_fields import Helper, RecordProblem, build_problem, named_arguments
-from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
-from fluxloom.kernel.syntax import child_nodes, statements
+from fluxloom.kernel.source import FunctionSource, assigned_names, child_nodes, dotted_name, statements
 from fluxloom.kernel.values import FunctionValue, RecordValue, TupleValue
 
 __all__ = ["check_subset"]

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import AoS
 from fluxloom.device.fft import RealTransform
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.interop import view_of
+from fluxloom.dsl.dats import Dat, view_of
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.parts import Part

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
-from fluxloom.mesh.face_pairs import face_keys
+from fluxloom.mesh.connectivity import Connectivity, connectivity, face_keys, half_faces
 from fluxloom.mesh.geometry import cell_measures, geometry
 from fluxloom.mesh.mesh import IntArray, MeshData, unknown_patch
 from fluxloom.mesh.sound import require_mendable, require_positive, require_sized, require_sound, require_sound_cells

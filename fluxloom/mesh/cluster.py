@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.face_pairs import pair_keys, places_of
+from fluxloom.mesh.connectivity import pair_keys, places_of
 from fluxloom.mesh.layers import Layers, layers_above
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 

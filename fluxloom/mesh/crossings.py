@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.elements import element
-from fluxloom.mesh.jacobians import FOLDABLE, folded_elements
+from fluxloom.mesh.elements import FOLDABLE, element
+from fluxloom.mesh.jacobians import folded_elements
 from fluxloom.mesh.mesh import FloatArray, MeshData
 
 __all__ = ["crossed"]

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.connectivity import Connectivity, HalfFaces, connectivity, half_faces
+from fluxloom.mesh.connectivity import Connectivity, HalfFaces, connectivity, half_faces, pair_keys
 from fluxloom.mesh.elements import face_name
-from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.geometry import geometry
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces, Polyhedra, turned_rows
 from fluxloom.mesh.ragged import Ragged

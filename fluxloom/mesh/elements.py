@@ -20,10 +20,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 
-__all__ = ["ELEMENTS", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+__all__ = [
+    "ELEMENTS", "FOLDABLE", "PARALLEL", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order",
+]  # fmt: skip
 
 VTK_POLYGON = 7
 """VTK's code of a polygon with any number of nodes."""
+
+FOLDABLE = ("hexahedron", "prism")
+"""Kinds of cells of space that may be concave, and of which the determinant of the Jacobian says whether they are."""
 
 
 @dataclass(frozen=True)

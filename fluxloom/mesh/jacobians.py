@@ -13,15 +13,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.elements import PARALLEL
+from fluxloom.mesh.elements import FOLDABLE, PARALLEL
 from fluxloom.mesh.geometry import corners_of, in_chunks
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.whole import fail_cell
 
-__all__ = ["FOLDABLE", "concave_cells", "folded_elements", "require_elements_sound"]
-
-FOLDABLE = ("hexahedron", "prism")
-"""Kinds of cells of space that may be concave, and of which the determinant says whether they are."""
+__all__ = ["concave_cells", "folded_elements", "require_elements_sound"]
 
 Mask = npt.NDArray[np.bool_]
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.connectivity import pair_keys
 from fluxloom.mesh.elements import PARALLEL, element
-from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.surface import linked_parts
 

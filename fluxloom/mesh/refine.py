@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.decompose_directory import distinct
-from fluxloom.mesh.face_pairs import pair_keys, places_of
+from fluxloom.mesh.connectivity import pair_keys, places_of
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.refine_cells import CHILDREN, Division
 from fluxloom.mesh.whole import check_range

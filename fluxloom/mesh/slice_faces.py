@@ -16,9 +16,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.check import fail_unlisted
-from fluxloom.mesh.connectivity import HalfFaces, half_faces
+from fluxloom.mesh.connectivity import HalfFaces, face_senses, half_faces, mixed_rows, pair_keys
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import face_senses, mixed_rows, pair_keys
 from fluxloom.mesh.geometry import cell_measures
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.rows import Post, before, block_starts, distinct, fetch, owner_of, place, together

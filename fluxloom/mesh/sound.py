@@ -26,11 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
-from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces, pair_keys
+from fluxloom.mesh.elements import FOLDABLE, element
 from fluxloom.mesh.geometry import cell_measures, corners_of, extents, face_geometry, in_chunks
-from fluxloom.mesh.jacobians import FOLDABLE
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.surface import Surface, linked_parts, require_no_overlaps

@@ -16,7 +16,7 @@ from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.files import write_table
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Averages"]
 

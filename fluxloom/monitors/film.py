@@ -14,7 +14,7 @@ from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Frames
 from fluxloom.run.monitor import Monitor, Watched
 from fluxloom.run.movies import Movie
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Film"]
 

@@ -16,7 +16,7 @@ from fluxloom.run.image_data import write_image
 from fluxloom.run.measures import PointValues
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Slice", "bounds_of"]
 

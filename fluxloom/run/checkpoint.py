@@ -13,8 +13,7 @@ from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
 from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.earlier import digests_of_inputs
-from fluxloom.run.results.folder import CHECKPOINT
+from fluxloom.run.results import CHECKPOINT, digests_of_inputs
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile

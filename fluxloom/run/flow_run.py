@@ -18,7 +18,7 @@ from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["FlowRun", "Lost", "find_lost", "gathered", "rows_in_order"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.run.files import Lines
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import Lines
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["History"]
 

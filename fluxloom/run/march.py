@@ -15,11 +15,10 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import LoopCheckError, PreconditionerError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 from fluxloom.run.failure import Interruption, all_or_none, first_failure
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow import Flow
 from fluxloom.run.flow_run import FlowRun, find_lost
 from fluxloom.run.guards import Guards, Violation
-from fluxloom.run.results.tables import ResidualLog
-from fluxloom.run.stall import unconverged
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
 
@@ -228,6 +227,8 @@ def _judged(run: FlowRun[Any], steps: int, iterations: int, residuals: list[floa
         return Outcome(RunStatus.CONVERGED, f"{found} after {steps:,} steps", found)
     limit = next((goal for goal in [*times, count] if goal.met), count)
     if targets and not (asked and limit is count):
+        from fluxloom.run.stall import unconverged
+
         steady = [goal for goal in run.flow.goals(run.until) if goal.target]
         told = [unconverged([value / goal.scale for value in residuals], goal.wanted, run.flow) for goal in steady[:1]]
         told += [f"{goal} after {steps:,} steps" for goal in targets if goal not in steady]

@@ -12,7 +12,7 @@ from fluxloom.core.status import Goal
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Monitor", "Table", "Watched"]
 

@@ -22,8 +22,7 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import March, Progress
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.result import Result
-from fluxloom.run.results.earlier import Earlier, examine
-from fluxloom.run.results.folder import CHECKPOINT, ResultFolder
+from fluxloom.run.results import CHECKPOINT, Earlier, ResultFolder, examine
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.start import Start
 from fluxloom.run.watch import GuardLimits

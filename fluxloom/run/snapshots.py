@@ -9,7 +9,7 @@ from fluxloom.run.files import fields_name, write_fields
 from fluxloom.run.flow_run import gathered
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["Snapshots"]
 

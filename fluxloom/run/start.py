@@ -28,8 +28,7 @@ from fluxloom.dsl.memory_values import decoded
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.transfer import CellSearch, Transfer
-from fluxloom.run.results.earlier import digests_of_inputs
-from fluxloom.run.results.folder import CHECKPOINT, RECORD
+from fluxloom.run.results import CHECKPOINT, RECORD, digests_of_inputs
 
 if TYPE_CHECKING:
     from fluxloom.dsl.state import StateFile

@@ -32,9 +32,8 @@ from fluxloom.fv.compressible_kernels import (
     turned,
 )
 from fluxloom.fv.compressible_slopes import FEW, followed, limited_slopes, limited_slopes_of_few, slopes
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.free_stream import FreeStream, PointVortex, vortex_states, wall_lift
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.point_vortex import PointVortex, vortex_states, wall_lift
 from fluxloom.fv.volumes import Family, spread, warps_of
 from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces
 from fluxloom.solvers.flow_spaces import Patched, patch_elements

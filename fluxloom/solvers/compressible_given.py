@@ -7,7 +7,7 @@ are in the chains of the step, before the residual of the stage; the host says t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from fluxloom.fv.free_stream import FreeStreamInTime
 from fluxloom.fv.time_schemes import SSPRK3, Stages
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.flow_spaces import Patched, patch_elements
-from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Value
+
+if TYPE_CHECKING:
+    from fluxloom.values.given_on import GivenOn
 
 __all__ = ["GivenValues", "stage_times"]
 
@@ -102,11 +104,11 @@ class GivenValues:
             normals[cv.cells :] = cv.normals[cv.interior :]
             normals = normals[flow.spaces.elements.owned]
         weighted = any(part.weighted for _, part in parts)
-        self._keep(GivenOn(
-            flow.context, over, self.place, [value for _, part in parts for value in part.values], f"boundary.{name}",
+        self._keep(
+            over, [value for _, part in parts for value in part.values], f"boundary.{name}",
             out=flow.par, components=components, least=[least for _, part in parts for least in part.least],
-            weights=weights[flow.spaces.elements.owned] if weighted else None, normals=normals, moments=self._moments,
-        ))  # fmt: skip
+            weights=weights[flow.spaces.elements.owned] if weighted else None, normals=normals,
+        )  # fmt: skip
 
     @property
     def place(self) -> Dat:
@@ -119,9 +121,13 @@ class GivenValues:
         """Keep values of the cells up to date in a dat of the elements."""
         flow = self.flow
         over = flow.context.subset(flow.elements, flow.spaces.inside[: flow.volumes.owned], "cells")
-        self._keep(GivenOn(flow.context, over, self.place, values, name, out=out, moments=self._moments))
+        self._keep(over, values, name, out=out)
 
-    def _keep(self, given: GivenOn) -> None:
+    def _keep(self, over: Set, values: Sequence[Value], name: str, **how: Any) -> None:
+        """Keep values of a set up to date, where any depends on the time; ``how`` as `GivenOn` takes it."""
+        from fluxloom.values.given_on import GivenOn
+
+        given = GivenOn(self.flow.context, over, self.place, values, name, moments=self._moments, **how)
         if given.depends_on_time:
             self.given.append(given)
 

@@ -17,7 +17,7 @@ from fluxloom.fv.newton_kernels import keep, moved, pace, shorten, sizes, unstea
 from fluxloom.fv.volumes import Sides
 from fluxloom.linalg.status import Status
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
+from fluxloom.solvers.compressible_cycles import Implicit, ImplicitStep
 from fluxloom.solvers.compressible_shares import Shares
 from fluxloom.solvers.compressible_sweeps import Sweeps
 from fluxloom.solvers.newton_system import NewtonSystem

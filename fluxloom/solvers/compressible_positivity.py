@@ -24,7 +24,6 @@ from fluxloom.fv.compressible_positivity import (
     tally,
 )
 from fluxloom.fv.time_schemes import SSPRK3
-from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible_balance import BalancedFlow, FlowBalance
 from fluxloom.solvers.compressible_given import GivenValues
 from fluxloom.solvers.compressible_values import left
@@ -140,6 +139,8 @@ class Positivity:
         """Make what only guarded steps need."""
         if self._made:
             return
+        from fluxloom.linalg.vectors import copy
+
         flow, context = self.flow, self.flow.context
         nv, over, faces = flow.components, flow.elements, flow.spaces.faces.set
         self._guard, self._theta, self._touched = (

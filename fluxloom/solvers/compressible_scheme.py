@@ -11,9 +11,9 @@ from fluxloom.core.strategies import Strategy, is_ours, require_strategy
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.compressible_fluxes import Flux, Roe
+from fluxloom.fv.compressible_friction import TurbulenceModel
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
 from fluxloom.fv.time_schemes import SSPRK3, TimeScheme
-from fluxloom.fv.turbulence import TurbulenceModel
 
 __all__ = ["CompressibleScheme", "FluxLoops", "OverFaces"]
 

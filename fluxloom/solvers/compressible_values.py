@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import total_of_ranks
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.reductions import total_of_ranks
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.volumes import ControlVolumes
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.reductions import total_of_ranks
+from fluxloom.dsl.dats import total_of_ranks
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["MeanVelocity"]

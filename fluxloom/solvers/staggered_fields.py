@@ -12,8 +12,7 @@ from fluxloom.core.dtypes import SoA
 from fluxloom.device.buffer import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.interop import view_of
+from fluxloom.dsl.dats import Dat, view_of
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import Argument, OffsetMap
 from fluxloom.dsl.task import Reset

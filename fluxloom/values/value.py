@@ -2,6 +2,10 @@
 
 ``value_of`` takes a number, a formula in x, y, z and t as text, a function of places (and of the time), or a member of
 the family `Value`. Case files write the same: ``0.5``, ``"0.5 * sin(3 * t)"``, ``{ type = "series", file = "q.csv" }``.
+
+What loops compute of it are records that are called with a place, the numbers of the time and those of the place:
+``now`` has the time and behind it the numbers that are the same everywhere, ``held`` what the host has found at the
+place; which of them a value takes, `Slots` says.
 """
 
 from __future__ import annotations
@@ -18,13 +22,106 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.strategies import PYTHON_ONLY, Strategy
+from fluxloom.kernel.frontend import Func, func
+from fluxloom.kernel.intrinsics import sqrt
 from fluxloom.values.expressions import Expression
-from fluxloom.values.terms import Computed, Fixed, Held, Now, OfUnit, Plus, Times
 
 __all__ = [
-    "VARIABLES", "AtPlaces", "Called", "Constant", "Direction", "Formula", "Function", "Given", "InTime", "Product",
-    "Slots", "Sum", "Value", "has_values", "value_of", "vector_of",
+    "VARIABLES", "AtPlaces", "Called", "Computed", "Constant", "Direction", "Fixed", "Formula", "Function", "Given",
+    "Held", "InTime", "Now", "OfUnit", "Plus", "Product", "Slots", "Sum", "Times", "Value", "has_values", "value_of",
+    "vector_of",
 ]  # fmt: skip
+
+@dataclass(frozen=True)
+class Now:
+    """A number that the host gives."""
+
+    at: int
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return now[self.at]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A number that the host has found at the place."""
+
+    at: int
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return held[self.at]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A number."""
+
+    number: float
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return self.number
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A formula in x, y, z and t."""
+
+    formula: Func[..., Any]
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return self.formula(x, y, z, now[0])
+
+
+@dataclass(frozen=True)
+class Times:
+    """A product."""
+
+    one: Any
+    other: Any
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return self.one(x, y, z, now, held) * self.other(x, y, z, now, held)
+
+
+@dataclass(frozen=True)
+class Plus:
+    """A sum."""
+
+    one: Any
+    other: Any
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        return self.one(x, y, z, now, held) + self.other(x, y, z, now, held)
+
+
+@dataclass(frozen=True)
+class OfUnit:
+    """A component of a vector made a unit vector."""
+
+    component: int
+    parts: tuple[Any, ...]
+
+    @func
+    def __call__(self, x, y, z, now, held):
+        """Return it."""
+        square = 0.0
+        for k in range(len(self.parts)):
+            part = self.parts[k](x, y, z, now, held)
+            square += part * part
+        return self.parts[self.component](x, y, z, now, held) / sqrt(square)
+
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], npt.ArrayLike] | Callable[[Array, float], npt.ArrayLike]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fluxloom.app.application import equal_shares, measured_shares
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.app.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

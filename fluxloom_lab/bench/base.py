@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
-from fluxloom.app.crew import count_gpus, device_name
+from fluxloom.app.ranks import count_gpus, device_name
 from fluxloom.app.summary import LoopRow
 from fluxloom.app.system import commit
 from fluxloom.core.errors import CaseError, did_you_mean

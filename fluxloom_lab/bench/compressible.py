@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.app.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_name

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context

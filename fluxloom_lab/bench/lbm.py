@@ -6,7 +6,7 @@ import gc
 from statistics import median
 from typing import Any
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import Bandwidth, best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context

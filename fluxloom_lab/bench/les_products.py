@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.chain import Chain

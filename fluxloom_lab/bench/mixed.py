@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.application import measured_shares
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fluxloom.app.case import parse_schedule, parse_shares
-from fluxloom.app.crew import place_of
+from fluxloom.app.ranks import place_of
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.core.errors import CaseError, did_you_mean

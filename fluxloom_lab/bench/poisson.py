@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.crew import crew_of
+from fluxloom.app.ranks import crew_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.arrays import DeviceArray

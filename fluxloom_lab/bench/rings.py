@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.crew import place_of
+from fluxloom.app.ranks import place_of
 from fluxloom.comm import detect
 from fluxloom.comm.base import Comm, Message
 from fluxloom.core.errors import CaseError

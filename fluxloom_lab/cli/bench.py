@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.cli.console import facts, messages, output, table
-from fluxloom.app.crew import require_one, starts_ranks
-from fluxloom.app.ranks import start
+from fluxloom.app.ranks import require_one, start, starts_ranks
 from fluxloom.app.summary import HEADINGS, LEFT
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError

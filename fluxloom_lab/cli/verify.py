@@ -8,8 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from fluxloom.app.cli.console import messages, output
-from fluxloom.app.crew import require_one, starts_ranks
-from fluxloom.app.ranks import start
+from fluxloom.app.ranks import require_one, start, starts_ranks
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
 from fluxloom.run.files import prepare_file, write_json

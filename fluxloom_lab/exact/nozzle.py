@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.gas_dynamics import (
+from fluxloom.fv.gas import (
+    Gas,
     area_ratio,
     check_positive,
     mach_of_area_ratio,

@@ -22,10 +22,9 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
 )
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.free_stream import FreeStream, PointVortex
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.limiters import Limiter, Venkatakrishnan
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.spalart_allmaras import SpalartAllmaras
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.mesh import MeshData

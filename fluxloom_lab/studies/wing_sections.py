@@ -21,7 +21,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.monitors.surface_lines import cut_patches
+from fluxloom.monitors.walls import cut_patches
 from fluxloom.solvers.compressible_surface import PatchValues
 from fluxloom_lab.problems.wing_planform import WingPlanform
 
@@ -108,7 +108,7 @@ def section(
     Raises
     ------
     SolverError
-        See `fluxloom.monitors.surface_lines.cut_patches`.
+        See `fluxloom.monitors.walls.cut_patches`.
     """
     cut = cut_patches(mesh, patches, values.places, 1, y)
     chord, start = float(planform.chord(y)), float(planform.leading(y))

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from fluxloom.app.crew import place_of
+from fluxloom.app.ranks import place_of
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.gas_dynamics import oblique_shock
+from fluxloom.fv.gas import oblique_shock
 from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
 from fluxloom_lab.exact.riemann import SOD
 from fluxloom_lab.problems.compressible_cases import (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.gas_dynamics import oblique_shock
+from fluxloom.fv.gas import oblique_shock
 from fluxloom_lab.problems.published_cases import bump, laminar_plate, turbulent_plate, wedge
 from fluxloom_lab.verify.base import Check, Tell
 from fluxloom_lab.verify.published import Published, family, limit, settled, steady

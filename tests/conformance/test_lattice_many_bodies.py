@@ -21,7 +21,7 @@ from fluxloom.lbm.boundaries import Body, Velocity, Wall, assemble
 from fluxloom.lbm.boundaries.sums import ROW, WallSum
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.lbm.shapes import Block, Circle, Sphere
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 

@@ -16,7 +16,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.compressible import Compressible
 from fluxloom.mesh import read_data
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.riemann import SOD
 

@@ -18,7 +18,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.edge_probes import simplices_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

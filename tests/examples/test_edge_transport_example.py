@@ -16,7 +16,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.flows.transport import Transport
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "edge_transport.toml"
 PEAK = 1.0 / (4 * np.pi * 1e-3 * 2.5 * np.pi)

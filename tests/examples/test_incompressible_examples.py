@@ -16,7 +16,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.flows.incompressible import Incompressible
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "incompressible"' in path.read_text("utf-8"))

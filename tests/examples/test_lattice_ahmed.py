@@ -13,7 +13,7 @@ from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.surface import Surface
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 pytest.importorskip("trimesh")
 pytest.importorskip("manifold3d")

@@ -13,7 +13,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")

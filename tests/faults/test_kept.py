@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from fluxloom.run.results import folder as result_folder
+from fluxloom.run import files
+from fluxloom.run import results as result_folder
 from tests.faults.cases import CASES
 from tests.faults.conftest import process, tree
 
@@ -220,19 +221,18 @@ def long(solver: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_output_that_cannot_be_written_is_lost_alone(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fluxloom.run.results import tables
 
-    whole, table = tables.Lines._put, TABLE.get(solver, "history.csv")
+    whole, table = files.Lines._put, TABLE.get(solver, "history.csv")
     if table == "gauges.csv":
         table = "residual.csv"
 
-    def full(self: tables.Lines, text: str) -> None:
+    def full(self: files.Lines, text: str) -> None:
         if self._path is not None and self._path.name == table and self._size > 60:
             self._fail(OSError(28, "No space left on device"))
         else:
             whole(self, text)
 
-    monkeypatch.setattr(tables.Lines, "_put", full)
+    monkeypatch.setattr(files.Lines, "_put", full)
     assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 3
     assert f"output lost: {table}: the disk is full" in run.said
     assert run.said.count("the disk is full") == 2  # when it happened, and in the summary
@@ -241,7 +241,7 @@ def test_an_output_that_cannot_be_written_is_lost_alone(solver: str, run: Any, m
     assert found["lost"] == {table: "the disk is full"}
     assert {CASES[solver].fields, "checkpoint.h5"} <= set(found["files"])
     assert table not in found["files"]
-    monkeypatch.setattr(tables.Lines, "_put", whole)
+    monkeypatch.setattr(files.Lines, "_put", whole)
     assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 0  # what was lost is made now
     assert record()["lost"] == {}
     assert table in record()["files"]

@@ -10,9 +10,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.free_stream import FreeStream, PointVortex
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.naca import naca_mesh

@@ -23,7 +23,7 @@ from fluxloom.flows.lattice import Lattice
 from fluxloom.flows.lattice_fields import look_at
 from fluxloom.monitors.film import Film
 from fluxloom.run.flow_run import FlowRun, find_lost, gathered
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.parallel.launch import ROOT, run
 
 Values = dict[str, Any]

@@ -39,7 +39,7 @@ from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.lbm.shapes_sets import Union
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_devices import DividedLattice
 from tests.lattice_names import lattice_flow

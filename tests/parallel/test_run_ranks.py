@@ -20,13 +20,12 @@ import pytest
 
 from fluxloom.app.cases.airfoil import AirfoilApplication
 from fluxloom.app.cli.main import main
-from fluxloom.app.crew import place_of, starts_ranks
-from fluxloom.app.ranks import VARIABLE, RankSpec, Starter
+from fluxloom.app.ranks import VARIABLE, RankSpec, Starter, place_of, starts_ranks
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError
 from fluxloom.mesh import read_fields
-from fluxloom.run.results.tables import read_residuals
+from fluxloom.run.files import read_residuals
 from tests.parallel.launch import ROOT, run
 
 pytestmark = pytest.mark.mpi
@@ -337,7 +336,7 @@ def test_failed_starts_leave_what_was_written(
 def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) -> None:
     """A file that may not grow is as good as a full disk: one message, whole lines, and the run goes on."""
     out, words = tmp_path / "out", ["run", str(case), "-o", str(tmp_path / "out")]
-    limited = "import resource, sys; from fluxloom.run.results.tables import Lines as log; put = log.add\n" + (
+    limited = "import resource, sys; from fluxloom.run.files import Lines as log; put = log.add\n" + (
         "def limited(self, line):\n"
         "    most = 900 if line[:1].isdigit() else resource.RLIM_INFINITY\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))\n"

@@ -23,7 +23,7 @@ from fluxloom.lbm.links import find_links
 from fluxloom.lbm.shapes import Sphere
 from fluxloom.lbm.surface import Surface
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.lattice_cases import immersed_of, solids_of
 
 trimesh = pytest.importorskip("trimesh")

@@ -22,7 +22,7 @@ from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import write_image
 from fluxloom.run.movies import Movie
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.lattice_cases import immersed_of, particle_places
 
 CHANNEL: dict[str, Any] = {

@@ -12,7 +12,7 @@ from fluxloom.app.loading import parse_case
 from fluxloom.dsl.context import Context
 from fluxloom.flows.lattice import Lattice
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 STEPS = 8
 

@@ -19,7 +19,7 @@ from fluxloom.flows.lattice_shapes import Ball
 from fluxloom.flows.lattice_sides import Inflow, Outflow
 from fluxloom.flows.lattice_units import Units
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 STEPS = 13
 

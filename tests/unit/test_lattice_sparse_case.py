@@ -18,7 +18,7 @@ from fluxloom.flows.lattice import Lattice
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import labels_of
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom_lab.bench.lbm_choice import LbmOptions, choices_of
 from fluxloom_lab.problems.lbm_pack import packing
 

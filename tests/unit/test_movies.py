@@ -15,7 +15,7 @@ from fluxloom.app.loading import parse_case
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.dsl.context import Context
 from fluxloom.run.movies import Movie
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg")
 pytest.importorskip("matplotlib")

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable, SurfaceTable
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
     free_stream_of,
@@ -21,7 +20,13 @@ from fluxloom.app.cases.compressible_setup import (
     start_of,
     up_of,
 )
-from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
+from fluxloom.app.cases.compressible_tables import (
+    BOUNDARY_KEYS,
+    CompressibleCase,
+    ImplicitTable,
+    MultigridTable,
+    SurfaceTable,
+)
 from fluxloom.app.cases.flow_mesh import by_key, flow_domain, flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import ForcesTable, References, run_of, wall_reference
 from fluxloom.app.cases.start_tables import started
@@ -36,8 +41,7 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.monitor import Monitor
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit_choices import Implicit
+from fluxloom.solvers.compressible_cycles import Implicit, Multigrid
 from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForce, SurfaceForces
 
 if TYPE_CHECKING:

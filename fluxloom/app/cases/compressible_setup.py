@@ -14,13 +14,12 @@ from fluxloom.app.cases.compressible_tables import (
     STREAM_KEYS,
     BoundaryTable,
     CompressibleCase,
-    FluctuationTable,
     FreeStreamTable,
     InitialTable,
 )
 from fluxloom.app.cases.flow_mesh import check_length
 from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_values
-from fluxloom.app.strategy_tables import member_of
+from fluxloom.app.strategy_tables import StrategyTable, member_of
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.flows.compressible_given import START_NAMES, Start, normals_of
@@ -39,10 +38,9 @@ from fluxloom.fv.compressible_boundary import (
 )
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.compressible_patches import State
-from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime
+from fluxloom.fv.free_stream import FreeStream, FreeStreamInTime, PointVortex
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.limiters import Venkatakrishnan
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.values.value import Value, has_values, value_of
@@ -189,7 +187,7 @@ def _beyond(
     return (state[0], *_fluctuating(table.fluctuation, key, state[1:-1], d), state[-1])
 
 
-def _fluctuating(table: FluctuationTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
+def _fluctuating(table: StrategyTable, key: str, mean: Sequence[float | Value], d: int) -> tuple[Value, ...]:
     """Return velocities with what fluctuates about them."""
     about = table.value
     if not about.mean:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
-from fluxloom.app.strategy_tables import Table, strategy_of, strategy_table
+from fluxloom.app.case_errors import LateTable
+from fluxloom.app.strategy_tables import StrategyTable, Table, strategy_table
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.flows.volumes import Domain, Misfit, PatchError
 from fluxloom.mesh import box2d, box3d, read_data
-from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
 from fluxloom.mesh.generate import Axis, clustered
 from fluxloom.mesh.mesh import MeshData
 
@@ -41,8 +41,22 @@ Stretch = Annotated[float, Field(ge=0, le=10)]
 Size = Annotated[float, Field(gt=0)]
 
 
-class BladeRowTable(strategy_table(BladeRow)):
-    """``[mesh.blade_row]``: see `fluxloom.mesh.cascade.BladeRow`, whose names and defaults it has."""
+@cache
+def blade_row_table() -> type[StrategyTable]:
+    """Return the table ``[mesh.blade_row]``."""
+    from fluxloom.mesh.cascade import BladeRow
+
+    class BladeRowTable(strategy_table(BladeRow)):
+        """``[mesh.blade_row]``: see `fluxloom.mesh.cascade.BladeRow`, whose names and defaults it has."""
+
+    return BladeRowTable
+
+
+def gmsh_table() -> Any:
+    """Return the tables ``[mesh.gmsh]``."""
+    from fluxloom.app.cases.gmsh_tables import GmshTable
+
+    return GmshTable
 
 
 class FlowMeshTable(Table):
@@ -126,8 +140,8 @@ class FlowMeshTable(Table):
     outward: Annotated[int, Field(ge=4, le=100_000)] = 64
     reach: Annotated[float, Field(ge=2, le=1e4)] = 30.0
     first: Annotated[float, Field(gt=0, le=10)] = 1.0
-    blade_row: BladeRowTable | None = None
-    gmsh: GmshTable | None = None
+    blade_row: Annotated[Any, LateTable(blade_row_table)] = None
+    gmsh: Annotated[Any, LateTable(gmsh_table)] = None
     periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
     sectors: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
     axis: Literal["x", "y", "z"] = "z"
@@ -193,12 +207,14 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
         data = read_data(table.file, zone=table.zone, format=table.format or None)
         return data.n_cells, data.n_points, data.dimension
     if table.blade_row is not None:
-        return blade_row_sizes(strategy_of(BladeRow, table.blade_row))
+        from fluxloom.mesh.cascade import blade_row_sizes
+
+        return blade_row_sizes(table.blade_row.value)
     if table.gmsh is not None:
         with _explained("mesh.gmsh"):
             from fluxloom.mesh.gmsh_mesh import gmsh_sizes
 
-            return gmsh_sizes(gmsh_shape(table.gmsh))
+            return gmsh_sizes(table.gmsh.value)
     if table.shape == "cylinder":
         with _explained():
             from fluxloom.mesh.cylinder import cylinder_sizes
@@ -257,12 +273,14 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
             check_mesh(data)
         return data
     if table.blade_row is not None:
-        return blade_row_mesh(strategy_of(BladeRow, table.blade_row))
+        from fluxloom.mesh.cascade import blade_row_mesh
+
+        return blade_row_mesh(table.blade_row.value)
     if table.gmsh is not None:
         with _explained("mesh.gmsh"):
             from fluxloom.mesh.gmsh_mesh import gmsh_mesh
 
-            return gmsh_mesh(gmsh_shape(table.gmsh))
+            return gmsh_mesh(table.gmsh.value)
     if table.shape != "box":
         with _explained():
             if table.shape == "cylinder":

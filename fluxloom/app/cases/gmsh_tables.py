@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fluxloom.app.strategy_tables import strategy_of, strategy_table
-from fluxloom.mesh.gmsh_mesh import GmshBody, GmshBox, GmshCylinder, GmshShape, GmshStep
+from fluxloom.app.strategy_tables import strategy_table
+from fluxloom.mesh.gmsh_mesh import GmshBody, GmshBox, GmshCylinder, GmshStep
 
-__all__ = ["GmshTable", "gmsh_shape"]
+__all__ = ["GmshTable"]
 
 
 class GmshBoxTable(strategy_table(GmshBox)):
@@ -41,12 +41,3 @@ GmshTable = Annotated[
     Field(discriminator="shape"),
 ]
 """``[mesh.gmsh]``: its ``shape`` says which keys it has."""
-
-
-def gmsh_shape(table: GmshTable) -> GmshShape:
-    """Return the shape that a table describes."""
-    if isinstance(table, GmshBoxTable):
-        return strategy_of(GmshBox, table)
-    if isinstance(table, GmshCylinderTable):
-        return strategy_of(GmshCylinder, table)
-    return strategy_of(GmshStep, table) if isinstance(table, GmshStepTable) else strategy_of(GmshBody, table)

@@ -21,10 +21,9 @@ from fluxloom.app.cli.console import (
     output,
     table,
 )
-from fluxloom.app.crew import starts_ranks
 from fluxloom.app.keys import key_tables
 from fluxloom.app.loading import load_application, load_case
-from fluxloom.app.ranks import RankSpec, parse
+from fluxloom.app.ranks import RankSpec, parse, starts_ranks
 from fluxloom.app.request import check_directory, check_ranks, missing_packages
 from fluxloom.app.startup import check_tunable
 from fluxloom.app.system import processor

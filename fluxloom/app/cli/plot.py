@@ -13,9 +13,9 @@ from fluxloom.app.cli.console import directory as to_directory
 from fluxloom.app.cli.console import messages
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.mesh.io import Fields, output_format, output_formats, read_fields
+from fluxloom.run.files import read_residuals
 from fluxloom.run.flow import Picture
 from fluxloom.run.pictures import draw_field, draw_residual
-from fluxloom.run.results.tables import read_residuals
 
 __all__ = ["NAME", "command"]
 

@@ -16,10 +16,9 @@ from fluxloom.app.cli.console import (
     ThreadsOption,
     invocation,
 )
-from fluxloom.app.crew import require_one, starts_ranks
 from fluxloom.app.job import Job
 from fluxloom.app.loading import load_case
-from fluxloom.app.ranks import start
+from fluxloom.app.ranks import require_one, start, starts_ranks
 from fluxloom.app.request import Request, check_ranks
 from fluxloom.comm import detect, ending_together
 

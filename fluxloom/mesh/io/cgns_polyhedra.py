@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.connectivity import mixed_rows
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import mixed_rows
 from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, find, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.connectivity import places_of
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.face_pairs import places_of
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
 from fluxloom.mesh.io.collect import add_rows

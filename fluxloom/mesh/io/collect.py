@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.connectivity import face_keys
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces, Polyhedra
 from fluxloom.mesh.ragged import narrowed
 

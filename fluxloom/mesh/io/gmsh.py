@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.connectivity import places_of
 from fluxloom.mesh.elements import by_code, element
-from fluxloom.mesh.face_pairs import places_of
 from fluxloom.mesh.io.collect import add_faces, cell_dimension, first_group, mesh_of, tell_shared, without_unused
 from fluxloom.mesh.io.gmsh_binary import ByteRows
 from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type

@@ -21,7 +21,7 @@ from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_fields
 from fluxloom.run import session
-from fluxloom.run.results.tables import read_residuals
+from fluxloom.run.files import read_residuals
 from fluxloom_lab.verify.base import Check, VerifyOptions
 
 Call = Callable[..., SimpleNamespace]

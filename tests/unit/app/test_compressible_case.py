@@ -20,7 +20,7 @@ from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh import box2d, write
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from tests.unit.app.flow_cases import Write, advanced, built, writer
 

@@ -14,10 +14,10 @@ from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.compressible import Compressible
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 
 CASE = """
 [case]

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
+from fluxloom.app.cases.compressible_tables import ImplicitTable, MultigridTable
 from fluxloom.app.loading import load_case
 from fluxloom.app.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.compressible import Compressible
 from fluxloom.fv.agglomeration import Grouping
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.compressible_cycles import ExplicitSmoother, ImplicitSmoother, Multigrid, WCycle
 from fluxloom.solvers.compressible_implicit import Implicit
 

@@ -19,12 +19,12 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.mesh.io import read_fields
+from fluxloom.run import results as folder_module
 from fluxloom.run import session
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import march
-from fluxloom.run.results import folder as folder_module
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, Change, Write, advanced, built, writer
 
 CASE = f"""

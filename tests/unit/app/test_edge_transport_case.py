@@ -20,10 +20,10 @@ from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.flows.transport import Transport
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
 from tests.unit.app.flow_cases import Change, Write, advanced, built, writer

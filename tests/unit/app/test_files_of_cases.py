@@ -16,7 +16,7 @@ from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, MeshError
 from fluxloom.mesh import box2d, read_data, read_fields, write
 from fluxloom.run.image_data import write_image
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.values.tables import read_raster, read_series
 from tests.unit.mesh.file_texts import SU2, msh2
 

@@ -16,7 +16,7 @@ from fluxloom.run.checkpoint import RunCheckpoint
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.guards import Guards, Violation
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.run.watch import Balance, Clipped, Numbers, Watch
 
 HEAD = '[case]\nname = "guarded"\nsolver = "{}"\n[run]\niterations = {}\nthreads = 1\n'

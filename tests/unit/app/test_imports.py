@@ -95,6 +95,9 @@ def test_an_explicit_run_imports_its_own_solver(tmp_path: Path) -> None:
     rooms = "dsl.tune dsl.work dsl.exchange dsl.decompose dsl.hybrid dsl.state comm.threads comm.store codegen.kernels"
     assert not below(found, *(f"fluxloom.{name}" for name in rooms.split()))
     assert not below(found, "fluxloom.app.startup", "fluxloom.mesh.gmsh_session", "fluxloom.mesh.wall_distance")
+    others = "mesh.gmsh_mesh mesh.cascade mesh.naca values.fluctuation values.given_on linalg run.stall monitors"
+    assert not below(found, *(f"fluxloom.{name}" for name in others.split()))
+    assert len(below(found, "fluxloom")) <= 200
 
 
 def test_a_verb_imports_no_other_and_help_lists_all(tmp_path: Path) -> None:

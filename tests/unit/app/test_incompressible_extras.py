@@ -12,10 +12,10 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.incompressible import Incompressible
 from fluxloom.fv.place_noise import place_noise
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 
 BASE = """
 [case]

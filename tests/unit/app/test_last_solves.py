@@ -15,8 +15,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.flows.edge_flow import EdgeFlow
 from fluxloom.flows.incompressible import Incompressible
 from fluxloom.linalg import ConjugateGradient, Status
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.march import March, march
-from fluxloom.run.results.tables import ResidualLog
 from tests.unit.app.flow_cases import CHANNEL, built
 
 CASE = f"""

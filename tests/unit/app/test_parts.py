@@ -33,9 +33,11 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
 from fluxloom.run import failure
 from fluxloom.run.files import (
+    ResidualLog,
     atomic,
     fields_name,
     prepare_file,
+    read_residuals,
     write_fields,
     write_json,
 )
@@ -43,8 +45,7 @@ from fluxloom.run.flow import Picture, Until
 from fluxloom.run.flow_run import find_lost, gathered
 from fluxloom.run.march import march
 from fluxloom.run.pictures import draw_field, draw_residual
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog, read_residuals
+from fluxloom.run.results import ResultFolder
 from fluxloom_lab.verify.base import Check
 
 PNG = b"\x89PNG"

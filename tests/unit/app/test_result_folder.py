@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
-from fluxloom.run.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.run.results.folder import LOCK, FolderLock, ResultFolder
-from fluxloom.run.results.tables import Lines, ResidualLog, read_residuals
+from fluxloom.run.files import Lines, ResidualLog, read_residuals
+from fluxloom.run.results import LOCK, Earlier, FolderLock, ResultFolder, digests_of_inputs, examine
 
 CASE = {
     "case": {"name": "a"}, "run": {"iterations": 10}, "fluid": {"viscosity": 0.1}, "time": {"end": 2.0, "steady": 0.0},
@@ -108,7 +107,7 @@ def test_a_second_run_is_refused_while_the_first_lives(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_taken_over(tmp_path: Path) -> None:
-    program = f"from fluxloom.run.results.folder import FolderLock; from pathlib import Path; import os\n" \
+    program = f"from fluxloom.run.results import FolderLock; from pathlib import Path; import os\n" \
               f"FolderLock(Path({str(tmp_path)!r}), 'first'); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
     before = tree(tmp_path)

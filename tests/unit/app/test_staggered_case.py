@@ -17,10 +17,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.staggered import Staggered
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.checkpoint import RunCheckpoint
+from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results.folder import ResultFolder
-from fluxloom.run.results.tables import ResidualLog
+from fluxloom.run.results import ResultFolder
 from tests.unit.app.flow_cases import CHANNEL, XMAX, XMIN, YMAX, Write, advanced, built, writer
 
 CASE = f"""

@@ -47,7 +47,7 @@ from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.state import State
 from fluxloom.dsl.task import Reset
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.state_cases import CASES
 from tests.state_runs import changed
 

@@ -17,7 +17,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.flows.shallow_water import ShallowWater
 from fluxloom.mesh import box2d, box3d, write
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from fluxloom.values.expressions import Expression
 from fluxloom.values.tables import read_raster, read_series
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.gas_dynamics import (
+from fluxloom.fv.gas import (
+    Gas,
     area_ratio,
     mach_of_area_ratio,
     mach_of_pressure_ratio,

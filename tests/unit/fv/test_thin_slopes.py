@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.fv.compressible_geometry import CompressibleGeometry
+from fluxloom.fv.compressible_geometry import Across, CompressibleGeometry, thin_inner_slopes, thin_slopes
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
 from fluxloom.fv.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.extrude import extrude

@@ -16,7 +16,7 @@ from fluxloom.app.case_errors import Document
 from fluxloom.app.loading import parse_case
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 __all__ = ["built", "ring", "run", "table"]
 

@@ -19,7 +19,7 @@ from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.state_cases import CASES
 from tests.state_runs import changed
 

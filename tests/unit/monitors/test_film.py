@@ -22,7 +22,7 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import box2d
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.monitors.film import Film
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 
 STAGGERED = """
 [case]

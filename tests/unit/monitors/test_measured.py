@@ -22,7 +22,7 @@ from fluxloom.monitors.walls import Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.measures import Loads
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import ResultFolder
 from tests.unit.monitors.surface_cases import ring, table
 
 Array = npt.NDArray[np.float64]

@@ -16,8 +16,7 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import Goal, RunStatus
 from fluxloom.mesh import box2d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.description import described
-from fluxloom.run.flow import Until
+from fluxloom.run.flow import Until, described
 
 
 @fl.kernel

@@ -14,8 +14,7 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results.earlier import Earlier
-from fluxloom.run.results.folder import ResultFolder
+from fluxloom.run.results import Earlier, ResultFolder
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.snapshots import Snapshots
 from tests.state_cases import CASES

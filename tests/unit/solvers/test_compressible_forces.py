@@ -16,7 +16,7 @@ from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
-from fluxloom.monitors.surface_lines import cut_patches
+from fluxloom.monitors.walls import cut_patches
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForce, SurfaceForces, patch_values

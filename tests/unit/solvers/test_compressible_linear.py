@@ -80,7 +80,8 @@ def test_friction_and_heat(kind: str) -> None:
 def test_traction_at_walls(kind: str) -> None:
     """What friction adds to the force on each wall is the exact integral of the stress, corners and all.
 
-    But in thin layers that bend, whose slopes leave linear fields by the sine of that (`fluxloom.fv.thin_slopes`).
+    But in thin layers that bend, whose slopes leave linear fields by the sine of that: see
+    `fluxloom.fv.compressible_geometry`.
     """
     cv = control_volumes(oblique_mesh(kind))
     d, x, span = cv.dimension, cv.centres[: cv.cells], np.ptp(cv.centres, axis=0)

@@ -13,8 +13,7 @@ from fluxloom.fv.compressible_boundary import BoundaryCondition, SlipWall, Super
 from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.compressible_kernels import steepness
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.gas_dynamics import normal_shock
+from fluxloom.fv.gas import Gas, normal_shock
 from fluxloom.mesh import MeshData, box2d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme

@@ -14,9 +14,8 @@ from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SlipW
 from fluxloom.fv.compressible_fluxes import Flux, Roe, Rusanov
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.free_stream import FreeStream, PointVortex
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box3d
 from fluxloom.mesh.mesh import MeshData
