@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from fluxloom import Inc, Loop, Read, Write
 from fluxloom.codegen.spec import RowCode
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.ragged import Offsets, Placement
+from tests.pages import blocks
 
 from .harness import ROW_DEVICES, compare, context, expected, variants
 
@@ -27,7 +27,7 @@ ROWS = 130
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The program of the page, which has run."""
-    code = "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    code = "\n\n".join(block.text for block in blocks(PAGE) if block.language == "python")
     module, file = ModuleType("matrix_format_page"), tmp_path_factory.mktemp("page") / "matrix_format_page.py"
     file.write_text(code, encoding="utf-8")
     module.__file__ = str(file)

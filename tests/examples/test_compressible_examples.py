@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
@@ -138,15 +137,6 @@ def test_naca0012_implicit(tmp_path: Path) -> None:
     assert drag == pytest.approx(0.037551, rel=2e-3)
     assert lift == pytest.approx(0.315920, rel=2e-3)
     assert abs(imbalance) < 1e-10
-
-
-def test_guide(capsys: pytest.CaptureFixture[str]) -> None:
-    """The program in the guide runs as it is printed."""
-    text = (EXAMPLES.parent / "docs" / "guide" / "compressible.md").read_text("utf-8")
-    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert block is not None
-    exec(compile(block.group(1), "compressible.md", "exec"), {})
-    assert "Coefficients(drag=" in capsys.readouterr().out
 
 
 def test_guide_names_every_key() -> None:

@@ -11,18 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.pages import cases
+
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "extend"
 
 
 def files_of(page: str, folder: Path) -> None:
     """Write each block that begins with the name of its file."""
-    text = (PAGES / page).read_text(encoding="utf-8")
-    for language, block in re.findall(r"```(python|toml)\n(.*?)```", text, re.DOTALL):
-        found = re.match(r"# (\S+\.(?:py|toml))\n", block)
-        if found:
-            (folder / found[1]).write_text(block, encoding="utf-8")
-        else:
-            assert language == "toml", block  # of a pyproject.toml
+    for name, text in cases(PAGES / page).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def run(folder: Path, *words: str) -> str:

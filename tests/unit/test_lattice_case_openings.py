@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from fluxloom.app.case_errors import Document
 from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase
+from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
@@ -90,46 +88,3 @@ def test_keys_of_before_are_read() -> None:
 def test_what_does_not_fit_is_refused(sides: dict[str, Any], words: str) -> None:
     with pytest.raises(FluxloomError, match=words):
         build(**sides)
-
-
-def guide(part: str, language: str) -> str:
-    """Return what a part of the guide has in a language."""
-    text = GUIDE.read_text("utf-8").split(f"## {part}\n")[1].split("\n## ")[0]
-    (block,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    return block
-
-
-def test_table_of_the_guide() -> None:
-    """It is correct."""
-    boundary = tomllib.loads(guide("Inlets and outlets", "toml"))["boundary"]
-    table = LatticeBoundaryTable.model_validate(boundary["xmax"])
-    assert table.sponge is not None
-    assert table.sponge.strength == 0.1
-
-
-@pytest.mark.long
-def test_script_of_the_guide() -> None:
-    """It runs, and there is drag from the first look on."""
-    names: dict[str, Any] = {}
-    exec(compile(guide("On the lattice", "python"), str(GUIDE), "exec"), names)
-    assert names["flow"].steps == 400
-    assert len(names["drag"]) == 4
-    assert min(names["drag"]) > 0
-
-
-def test_flow_of_the_guide() -> None:
-    """The script in physical units runs, and has drag and a torque."""
-    names: dict[str, Any] = {}
-    exec(compile(guide("In a script", "python"), str(GUIDE), "exec"), names)
-    assert names["disk"].steps == 200
-    assert names["forces"].cd > 1.0
-    assert np.isfinite(names["forces"].moment[2])
-
-
-def test_values_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of values in space and time are correct."""
-    (tmp_path / "pressure.csv").write_text("t,p\n0,0\n1,2\n")
-    monkeypatch.chdir(tmp_path)
-    tables = tomllib.loads(guide("Values in space and time", "toml"))
-    for name, table in tables["boundary"].items():
-        assert LatticeBoundaryTable.model_validate(table).type, name

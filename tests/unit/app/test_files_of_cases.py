@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 
 from fluxloom.app.cli.main import main
 from fluxloom.app.loading import load_case
-from fluxloom.core.errors import CaseError, MeshError
+from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box2d, read_data, read_fields, write
 from fluxloom.run.image_data import write_image
 from fluxloom.run.results import ResultFolder
@@ -174,56 +172,3 @@ def test_files_know_their_time(tmp_path, suffix):
         steps = file["VTKHDF/Steps"]
         assert (int(steps.attrs["NSteps"]), steps["Values"][()].tolist()) == (1, [12.5])
         assert steps["CellDataOffsets/u"][()].tolist() == [0]
-
-
-DAM = """[case]
-name = "dam"
-solver = "tsunami"
-[mesh]
-x = [0.0, 10.0]
-y = [0.0, 2.0]
-nx = 10
-ny = 2
-[bathymetry]
-expression = "-1"
-[initial]
-expression = "where(x < 5, 0.5, 0)"
-[gauges]
-every = 0.1
-[gauges.points]
-middle = [5.0, 1.0]
-[run]
-time = 0.5
-iterations = 2
-threads = 1
-[output]
-picture = false
-snapshots = 2
-"""
-
-
-def test_the_page_on_results(tmp_path, monkeypatch, capsys):
-    """What the page says works on what a run leaves; PyVista's part where it is installed."""
-    pytest.importorskip("h5py")
-    monkeypatch.chdir(tmp_path)
-    put(tmp_path / "dam.toml", DAM)
-    assert main(["run", "dam.toml"]) == 0
-    capsys.readouterr()
-    names: dict[str, Any] = {}
-    blocks = re.findall(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    for needs, block in blocks:
-        if needs:
-            try:
-                __import__(needs)
-            except ImportError:
-                continue
-        exec(compile(block, str(PAGE), "exec"), names)
-    said = capsys.readouterr().out
-    assert "40 cells, depth from 1.000 to 1.500 m" in said
-    assert "t = 0.5 s, elevation up to 0.500 m at 33 nodes" in said
-    listed = json.loads((tmp_path / "results/dam/snapshot.vtkhdf.series").read_text())["files"]
-    assert [item["time"] for item in listed] == pytest.approx([0.25, 0.5])
-    record = json.loads((tmp_path / "results/dam/run.json").read_text())
-    assert "snapshot.vtkhdf.series" in record["files"]
-    with pytest.raises(MeshError, match="there is no step 1"):
-        read_fields(tmp_path / "results/dam/final.vtkhdf", step=1)

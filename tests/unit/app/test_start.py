@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,6 +23,7 @@ from fluxloom.run.files import write_fields
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.image_data import read_image, write_image
 from fluxloom.run.start import Start
+from tests.pages import cases
 from tests.source_tree import ROOT
 from tests.state_cases import CASES
 from tests.state_runs import Leg, changed, leg
@@ -334,12 +334,6 @@ picture = false
 """
 
 
-def guide() -> dict[str, str]:
-    """Return the cases of the guide, by the name in their first line."""
-    text = (ROOT / "docs" / "guide" / "starts.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"```toml\n# (\w+)\.toml\n(.*?)```", text, re.DOTALL))
-
-
 def history(name: str) -> np.ndarray:
     return np.genfromtxt(f"results/{name}/history.csv", delimiter=",", names=True)
 
@@ -348,12 +342,12 @@ def history(name: str) -> np.ndarray:
 def test_the_guide(tmp_path: Path, fluxloom: Main, monkeypatch: pytest.MonkeyPatch) -> None:
     """A polar, each angle from the one before, and the same on a finer mesh: as the guide has it."""
     monkeypatch.chdir(tmp_path)
-    cases = guide()
-    polar, line = cases["wing_a2"], '[initial]\nfile = "results/wing_a1"\n'
+    guide = cases(ROOT / "docs" / "guide" / "starts.md")
+    polar, fine, line = guide["wing_a2.toml"], guide["wing_fine.toml"], '[initial]\nfile = "results/wing_a1"\n'
     texts = {
         "wing_a1": polar.replace(line, "").replace("wing_a2", "wing_a1").replace("alpha = 2.0", "alpha = 1.0"),
-        "wing_a2": polar, "wing_fine": cases["wing_fine"],
-        "alone": cases["wing_fine"].replace('[initial]\nfile = "results/wing_a2"\n', "").replace("wing_fine", "alone"),
+        "wing_a2": polar, "wing_fine": fine,
+        "alone": fine.replace('[initial]\nfile = "results/wing_a2"\n', "").replace("wing_fine", "alone"),
     }  # fmt: skip
     for name, text in texts.items():
         Path(f"{name}.toml").write_text(text + "[output]\npicture = false\n")
