@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -212,3 +215,38 @@ def test_names_that_fields_cannot_have(name: str, message: str) -> None:
     kind = dataclass(frozen=True)(type("Mine", (Pulling,), {"__annotations__": {name: float}, name: 1.0}))
     with pytest.raises(FluxloomError, match=f"Mine: .*{message}"):
         member_table(kind)
+
+
+# ----------------------------------------------------------------------------------------------- examples and pages
+
+
+def keys_of(name: str, path: str) -> dict[str, str]:
+    """Return the defaults of the keys that a table of a solver may have, whatever it has for NAME."""
+    words, found = path.split("."), {}
+    for table in key_tables(applications()[name].model):
+        known = table.path.split(".")
+        if len(known) == len(words) and all(a in ("NAME", b) for a, b in zip(known, words, strict=True)):
+            found |= {key: one.default for one in table.keys for key in one.name.split(", ")}
+    return found
+
+
+def is_default(value: Any, default: str, path: str) -> bool:
+    """Say whether a key that is left out has this value: of vectors zero, of patches the name of the table."""
+    if default in ("-", "[]", '""'):
+        zero = value in ("", "0") or (isinstance(value, list) and not any(value))
+        return zero or value == [path.rpartition(".")[2]]
+    return value == tomllib.loads(f"x = {default}")["x"]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.stem)
+def test_keys_that_an_example_comments_out_have_their_defaults(path: Path) -> None:
+    text, table, wrong = path.read_text(encoding="utf-8"), "", []
+    solver = tomllib.loads(text)["case"]["solver"]
+    for line in text.partition("\n[case]\n")[2].splitlines():
+        head, key = re.match(r"(?:# )?\[+([\w.]+)\]", line), re.match(r"# ([\w.]+) = (.*)", line)
+        table = head[1] if head else table
+        if key:
+            default = keys_of(solver, table).get(key[1], "")
+            if not default or not is_default(tomllib.loads(f"x = {key[2]}")["x"], default, table):
+                wrong.append(f"[{table}] {line} (default {default})")
+    assert not wrong
