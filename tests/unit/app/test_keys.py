@@ -220,6 +220,13 @@ def test_names_that_fields_cannot_have(name: str, message: str) -> None:
 # ----------------------------------------------------------------------------------------------- examples and pages
 
 
+def code(page: Path) -> set[str]:
+    """Return the words that a page has as code, of TOML or in its text."""
+    text = re.sub(r"(?s)<!--.*?-->", "", page.read_text(encoding="utf-8"))
+    parts = re.findall(r"`([^`\n]+)`", text) + re.findall(r"(?s)```toml\n(.*?)```", text)
+    return set(re.findall(r"\w+", " ".join(parts)))
+
+
 def keys_of(name: str, path: str) -> dict[str, str]:
     """Return the defaults of the keys that a table of a solver may have, whatever it has for NAME."""
     words, found = path.split("."), {}
@@ -250,3 +257,20 @@ def test_keys_that_an_example_comments_out_have_their_defaults(path: Path) -> No
             if not default or not is_default(tomllib.loads(f"x = {key[2]}")["x"], default, table):
                 wrong.append(f"[{table}] {line} (default {default})")
     assert not wrong
+
+
+PAGES = {path: code(path) for path in sorted((ROOT / "docs").rglob("*.md"))
+         if path.name != "keys.md" and path.parent.name not in ("api", "extend")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", applications().names())
+def test_every_key_is_explained_in_the_documentation(name: str) -> None:
+    """Some page, which is not generated, has it and its table as code."""
+    missing = []
+    for table in key_tables(applications()[name].model):
+        words = re.findall(r"[a-z_]\w*", table.path.partition(" = ")[0])
+        for key in (key for one in table.keys for key in one.name.split(", ")):
+            wanted = {words[0], words[-1], key}
+            if not any(wanted <= words for words in PAGES.values()):
+                missing.append(f"[{table.path}] {key}")
+    assert not missing
