@@ -311,5 +311,5 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
     })  # fmt: skip
 
     # what `import *` brings: what needs NumPy alone
-    __all__ = [name for name, found in globals().items() if name[0] != "_" and hasattr(found, "__module__")]
+    __all__ = [name for name, found in globals().items() if name[0] != "_" and hasattr(found, "__qualname__")]
     __all__ += [name for name, place in _LATE.items() if place.startswith(("fluxloom.dsl.", "fluxloom.kernel."))]

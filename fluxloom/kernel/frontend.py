@@ -166,6 +166,7 @@ class Formula(Helper, Generic[P, R]):
 
 if TYPE_CHECKING:  # whatever may be called: decorated methods follow protocols and override as methods do
     Func: TypeAlias = Callable[P, R]
+    """What a kernel may be given as a constant and calls: a `func`, or a record with formulas."""
 else:
     Func = Formula
 

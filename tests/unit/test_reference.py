@@ -1,0 +1,67 @@
+"""The reference of the documentation has every public name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import fluxloom
+from tests.source_tree import ROOT
+
+PAGES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md")))
+LISTED = dict(re.findall(r"(?m)^::: (\S+)$(\n    options:\n      show_submodules: true)?", PAGES))
+WHOLE = ("comm", "fe", "flows", "fv", "lbm", "linalg", "mesh", "monitors", "run", "solvers", "values")
+
+
+def is_listed(module: str) -> bool:
+    """Say whether a page has a module, by itself or with all of a package around it."""
+    around = [module.rsplit(".", n)[0] for n in range(1, module.count(".") + 1)]
+    return module in LISTED or any(LISTED.get(package) for package in around)
+
+
+def has_text(module: str, name: str) -> bool:
+    """Say whether a name has a docstring where it is defined: what has none is on no page."""
+    path = ROOT / module.replace(".", "/")
+    source = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    tree = ast.parse(Path(source).read_text(encoding="utf-8")).body
+    body = [inner for one in tree for inner in (one.body + one.orelse if isinstance(one, ast.If) else [one])]
+    for here, behind in zip(body, [*body[1:], None], strict=True):
+        if isinstance(here, ast.ClassDef | ast.FunctionDef) and here.name == name and ast.get_docstring(here):
+            return True
+        targets = getattr(here, "targets", [getattr(here, "target", None)])
+        assigned = any(isinstance(target, ast.Name) and target.id == name for target in targets)
+        if assigned and isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant):
+            return True
+    return False
+
+
+def places() -> set[tuple[str, str]]:
+    """Return the modules and names of what is public: of `fluxloom`, of its rooms, and the functions of kernels."""
+    found = set()
+    for room in ("fluxloom", "fluxloom.comm", "fluxloom.linalg", "fluxloom.mesh", "fluxloom.kernel.intrinsics"):
+        module = importlib.import_module(room)
+        late = getattr(fluxloom, "_LATE", {}) if room == "fluxloom" else {}
+        for name in {*module.__all__, *late}:
+            value = getattr(getattr(module, name), "function", getattr(module, name))
+            if not hasattr(value, "__path__"):  # packages are listed themselves
+                place = getattr(value, "__module__", late.get(name, room).partition(":")[0])
+                found.add((place if place.startswith("fluxloom") else room, getattr(value, "__name__", name)))
+    return found
+
+
+def test_the_reference_has_every_public_name() -> None:
+    assert len(places()) > 250
+    assert [place for place in sorted(places()) if not is_listed(place[0])] == []
+
+
+def test_public_names_say_what_they_are() -> None:
+    assert [place for place in sorted(places()) if not has_text(*place)] == []
+
+
+@pytest.mark.parametrize("room", WHOLE)
+def test_the_reference_has_whole_rooms(room: str) -> None:
+    assert LISTED[f"fluxloom.{room}"]
