@@ -74,11 +74,8 @@ nan = math.nan
 """No number."""
 
 abs = builtins.abs  # the built-ins already behave as the kernel language wants
-"""The built-in: the magnitude of a number."""
 min = builtins.min
-"""The built-in: the least of two numbers or more."""
 max = builtins.max
-"""The built-in: the greatest of two numbers or more."""
 
 
 def _domain(function: Callable[[float], float], argument: float, overflow: float = math.inf) -> float:

@@ -47,7 +47,7 @@ def places() -> set[tuple[str, str]]:
         late = getattr(fluxloom, "_LATE", {}) if room == "fluxloom" else {}
         for name in {*module.__all__, *late}:
             value = getattr(getattr(module, name), "function", getattr(module, name))
-            if not hasattr(value, "__path__"):  # packages are listed themselves
+            if not hasattr(value, "__path__") and getattr(value, "__module__", "") != "builtins":  # packages: themselves
                 place = getattr(value, "__module__", late.get(name, room).partition(":")[0])
                 found.add((place if place.startswith("fluxloom") else room, getattr(value, "__name__", name)))
     return found
