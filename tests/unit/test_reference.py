@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def places() -> set[tuple[str, str]]:
         late = getattr(fluxloom, "_LATE", {}) if room == "fluxloom" else {}
         for name in {*module.__all__, *late}:
             value = getattr(getattr(module, name), "function", getattr(module, name))
-            if not hasattr(value, "__path__") and getattr(value, "__module__", "") != "builtins":  # packages: themselves
+            if not hasattr(value, "__path__") and getattr(value, "__module__", "") != "builtins":
                 place = getattr(value, "__module__", late.get(name, room).partition(":")[0])
                 found.add((place if place.startswith("fluxloom") else room, getattr(value, "__name__", name)))
     return found
@@ -65,3 +66,33 @@ def test_public_names_say_what_they_are() -> None:
 @pytest.mark.parametrize("room", WHOLE)
 def test_the_reference_has_whole_rooms(room: str) -> None:
     assert LISTED[f"fluxloom.{room}"]
+
+
+ROOMS = "|".join(("app", "codegen", "core", "device", "dsl", "graph", "kernel", "perf", "toolchain", *WHOLE))
+DOTTED = re.compile(rf"\bfluxloom\.(?:{ROOMS})(?:[.:]\w+)*")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_names_exists(page: Path) -> None:
+    names = {name.replace(":", ".") for name in DOTTED.findall(page.read_text(encoding="utf-8"))}
+    assert [name for name in sorted(names) if not exists(name)] == []
+
+
+def exists(name: str) -> bool:
+    """Say whether a dotted name is that of a module, or of what is in one."""
+    words = name.split(".")
+    for count in range(len(words), 0, -1):
+        try:
+            found = importlib.import_module(".".join(words[:count]))
+        except ModuleNotFoundError:
+            continue
+        for word in words[count:]:
+            found = getattr(found, word, None) or getattr(found, "__annotations__", {}).get(word)
+        return found is not None
+    return False
+
+
+def test_every_extra_is_on_the_page_on_installing() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = re.findall(r"(?m)^\| (`.*?`) \|", (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8"))
+    assert set(re.findall(r"\w+", " ".join(rows))) == set(project["optional-dependencies"])
