@@ -9,7 +9,8 @@ with the name of a file is that file too. A comment of HTML before a block says 
 - `<!-- not run: REASON -->`.
 
 A block of TOML is a case, which runs a few steps; a part of one, which is checked, with each line `# key = value` in it
-too; or a part of a `pyproject.toml`, whose classes are those of the page. NVIDIA's GPUs are the processor here.
+too; or a part of a `pyproject.toml`, whose classes are those of the page. Where nothing needs CUDA, its devices are the
+processor.
 """
 
 from __future__ import annotations
@@ -103,11 +104,12 @@ def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
             elif block.language == "toml":
                 _run_toml(block.text, case)
             else:  # at its line of the page, where kernels find their source
-                code = re.sub(r'"cuda(:\d)?"', '"cpu"', block.text).splitlines()
+                text = block.text if block.needs == "cuda" else re.sub(r'"cuda(:\d)?"', '"cpu"', block.text)
+                code = text.splitlines()
                 lines[block.line : block.line + len(code)] = code
                 Path(module.__file__).write_text("\n".join(lines) + "\n", encoding="utf-8")
-                text = "\n" * block.line + "\n".join(code)
-                exec(compile(text, str(folder / module.__file__), "exec"), module.__dict__)
+                whole = compile("\n" * block.line + text, str(folder / module.__file__), "exec")
+                exec(whole, module.__dict__)
     finally:
         for other in set(sys.modules) - known:
             if str(getattr(sys.modules[other], "__file__", "")).startswith(str(folder)):

@@ -101,6 +101,10 @@ def edge_boundary(
 ) -> EdgeBoundary:
     """Return what the boundaries of all patches do to the points.
 
+    Where patches meet, a given velocity goes before sliding, and the slower one of two given velocities before the
+    other, one that stays before one that changes in time: an inflow or a lid does not move the wall beside it. Where
+    two patches slide whose normals differ, the velocity is along both.
+
     Parameters
     ----------
     patches
@@ -109,10 +113,6 @@ def edge_boundary(
         Of the points; m.
     boundaries
         Of each patch.
-
-    Where patches meet, a given velocity goes before sliding, and the slower one of two given velocities before the
-    other, one that stays before one that changes in time: an inflow or a lid does not move the wall beside it. Where
-    two patches slide whose normals differ, the velocity is along both.
 
     Raises
     ------
