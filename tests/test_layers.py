@@ -7,6 +7,7 @@ the three tables below; the tests at the end of this file show that each rule ca
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ LAYERS = {
     "codegen": 2, "device": 2, "comm": 2, "graph": 2,
     "dsl": 3,
     "mesh": 4, "linalg": 4, "values": 4,
-    "fv": 5, "fe": 5, "lbm": 5, "time": 5,
+    "fv": 5, "fe": 5, "lbm": 5,
     "solvers": 6,
     "run": 7,
     "flows": 8, "monitors": 8,
@@ -208,6 +209,13 @@ def test_modules_import_only_lower_layers() -> None:
     assert sources, "no modules found"
     found = violations(sources, packages)
     assert not found, "\n".join(found)
+
+
+def test_the_layers_are_those_of_the_page() -> None:
+    """`CONTRIBUTING.md` lists them, and each is there."""
+    rows = re.findall(r"(?m)^\| (\d) \| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert {room: int(layer) for layer, rooms in rows for room in re.findall(r"\w+", rooms)} == LAYERS
+    assert all((ROOT / PACKAGE / room / "__init__.py").exists() for room in LAYERS)
 
 
 def test_laboratory_keeps_to_its_rooms() -> None:
