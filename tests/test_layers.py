@@ -268,7 +268,7 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
         ("core__errors", "import fluxloom.dsl.loop", "higher layer (3)"),
         ("codegen__printer", "def f():\n    from fluxloom.dsl import loop", "higher layer (3)"),
         ("codegen__printer", "from ..device.cpu import build", "of a sibling"),
-        ("fv__flux", f"{TYPES}    from fluxloom.time import euler", "of a sibling"),
+        ("fv__flux", f"{TYPES}    from fluxloom.lbm import euler", "of a sibling"),
         ("solvers__euler", "importlib.import_module('fluxloom.app.case')", "higher layer (9)"),
         ("dsl__loop", "from importlib import import_module\nimport_module(name)", "computed name"),
         ("fv__flux", "import fluxloom", "whole package"),

@@ -49,6 +49,11 @@ def test_pages_on_extending_have_tests() -> None:
     assert tested == {page.name for page in PAGES if page.parent.name == "extend"}
 
 
+def test_every_example_is_listed() -> None:
+    listed = set(re.findall(r"(?m)^\| `(\w+\.toml)` \|", (ROOT / "examples" / "README.md").read_text(encoding="utf-8")))
+    assert listed == {path.name for path in (ROOT / "examples").glob("*.toml")}
+
+
 def test_few_blocks_are_not_run() -> None:
     assert {block.reason for page in PAGES for block in blocks(page)} - {""} == NOT_RUN
 
