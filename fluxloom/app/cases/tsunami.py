@@ -38,7 +38,7 @@ __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _SOURCES = {"rain": "flow.rain", "wind_stress": "flow.wind_stress"}
 _COARSE, _WITHIN, _MOST_SAMPLES = 1e-3, 0.382, 1e6
-"""Of a formula that is sampled: part by which it may be off in the mean between samples, and where that is looked for."""
+"""Of a formula that is sampled: part by which it may be off in the mean between samples, and where that is sought."""
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 
 Array = npt.NDArray[np.float64]
