@@ -93,7 +93,7 @@ def test_words() -> None:
     phase = np.cumsum(0.1 * random.normal(size=801)) + 2 * np.pi * 0.5 * time
     text = oscillating(signal_of(time, np.sin(phase), 0.0), 2.0, 4.0)
     assert text == "Strouhal number 0.2401 +- 0.0086, frequency 0.480 +- 0.017, amplitude 0.9455, 18 periods"
-    two = np.sin(np.pi * time) + 1.5 * np.sin(2 * np.pi * 1.7 * time)
+    two = np.sin(np.pi * time) + 2.0 * np.sin(2 * np.pi * time + 0.4)
     assert "but the largest power is at" in oscillating(signal_of(time, two, 0.0))
     assert "no oscillation of three periods" in oscillating(signal_of(time, np.exp(-time)))
     grows = oscillating(Signal(time, np.exp(0.02 * time) * np.sin(np.pi * time)))
