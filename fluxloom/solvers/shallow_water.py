@@ -51,8 +51,9 @@ Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 
 _ROUNDING, _CLOSE = 1.0e-12, 1.0e-9
 _BATCH, _FEW = 256, 4  # steps between two looks of the host; samples that a step passes over at most
-_OFF, _LOST = 0.1, 1e-2
-"""Part of the largest value in time by which samples may be off between them, and of the integral."""
+_OFF, _LOST, _HALF = 0.1, 1e-2, 0.5
+"""Part of the largest value in time by which samples may be off between them, and of the integral; of steps of a given
+length half of that."""
 _SLACK = {4: 1e-3, 8: 1e-9}
 """Part of a step of given length, over the number of them, by which rounding may be off; by the size of a number."""
 
@@ -417,7 +418,7 @@ class ShallowWater:
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
                 if not finest or any(one.in_space for one in self._given):  # formulas may have no value beyond
                     spacing = min(spacing, (time - self.time) * (1.0 - _ROUNDING) / (WINDOW - 1))
-                if not self.scheme.dt and (seen := self._seen(spacing, time)) < time:
+                if (seen := self._seen(spacing, time)) < time:
                     spacing, stop = min(spacing, seen - self.time), seen
                 far = (WINDOW - 1) * spacing >= (time - self.time) * (1.0 - 2.0 * _ROUNDING)
                 stop = stop if far else min(stop, self.time + (WINDOW - 1) * spacing)
@@ -436,13 +437,24 @@ class ShallowWater:
             self._advance(stop, count)
 
     def _seen(self, spacing: float, end: float) -> float:
-        """Return up to when samples so far apart have all that is given in time, ``end`` at most: no pulse is lost."""
+        """Return up to when samples so far apart have all that is given in time, ``end`` at most: no pulse is lost.
+
+        Raises
+        ------
+        SolverError
+            If steps of a given length lose half of it.
+        """
         begin, seen = self.time, end
         grid = np.minimum(begin + spacing * np.arange(WINDOW), end)
         for one in (one for one in self._given if one.in_time and not one.in_space):
             times = np.append(begin, one.turns(begin, float(grid[-1])))
             values, samples = one.over_time(times), one.over_time(grid)
             if not _loses(grid, samples, times, values):
+                continue
+            if self.scheme.dt:
+                if _loses(grid, samples, times, values, np.inf, _HALF):
+                    message = f"dt: steps of {self.scheme.dt:g} s pass over what {one} is from {begin:g} s on: lower dt"
+                    raise SolverError(message)
                 continue
             count = WINDOW // 2
             while count > 1 and _loses(grid[:count], samples[:count], times, values):
@@ -597,10 +609,15 @@ class ShallowWater:
         return self.chain.reports()
 
 
-def _loses(at: FloatArray, samples: FloatArray, times: FloatArray, values: FloatArray) -> bool:
-    """Return whether samples are no more what has values at times between which it is linear."""
+def _loses(
+    at: FloatArray, samples: FloatArray, times: FloatArray, values: FloatArray, off: float = _OFF, lost: float = _LOST
+) -> bool:
+    """Return whether samples are no more what has values at times between which it is linear.
+
+    ``off`` is a part of the largest value, ``lost`` of the integral.
+    """
     within = times <= at[-1]
     times, values = times[within], values[within]
-    off = np.interp(times, at, samples) - values
+    gap = np.interp(times, at, samples) - values
     most, whole = np.abs(values).max(initial=0.0), float(np.trapezoid(np.abs(values), times))
-    return bool(np.abs(off).max(initial=0.0) > _OFF * most or abs(float(np.trapezoid(off, times))) > _LOST * whole)
+    return bool(np.abs(gap).max(initial=0.0) > off * most or abs(float(np.trapezoid(gap, times))) > lost * whole)

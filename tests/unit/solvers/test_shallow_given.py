@@ -141,6 +141,15 @@ def test_a_shower_on_dry_ground_is_not_stepped_over(rain: Any, off: float) -> No
     assert flow.steps < 1000
 
 
+def test_steps_of_one_length_that_pass_over_a_shower() -> None:
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, scheme=ShallowScheme(rain=PULSE, dt=5.0))
+    flow.advance_to(1000.0)
+    assert flow.survey().volume == pytest.approx(2.0, rel=1e-12)
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, scheme=ShallowScheme(rain=PULSE, dt=50.0))
+    with pytest.raises(SolverError, match=r"dt: steps of 50 s pass over what .* is from 0 s on: lower dt"):
+        flow.advance_to(1000.0)
+
+
 @pytest.mark.parametrize("side", [Discharge(PULSE * 1e3), Discharge("where(abs(t - 105.5) < 5, 0.1, 0)")])
 def test_a_pulse_onto_dry_ground_is_not_stepped_over(side: Boundary) -> None:
     flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, boundaries={"xmin": side})
