@@ -176,8 +176,8 @@ class FlowRun(Generic[F]):
                 monitor.reached()
         if began is not None and self.flow.time == began:
             raise SolverError(
-                f"step {self.flow.steps}, time {began:.6g}: the time does not pass any more, steps are shorter than its "
-                "rounding; what is given may grow without bound there, or a cell be far too small"
+                f"step {self.flow.steps}, time {began:.6g}: the time does not pass any more, steps are shorter than "
+                "its rounding; what is given may grow without bound there, or a cell be far too small"
             )
         for monitor in self.monitors:
             monitor.stepped()
