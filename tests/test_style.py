@@ -6,6 +6,7 @@ Each rule is one generator over a parsed module; the tests at the end show that 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from textwrap import dedent
 
@@ -180,6 +181,20 @@ def test_package_keeps_the_rules() -> None:
             if rule != "print" or not name.startswith(MAY_PRINT):
                 found += [f"{name}:{line}: {text}" for line, text in check(tree)]
     assert not found, "\n".join(found)
+
+
+def test_rooms_have_doors() -> None:
+    """Each room of the package says what is in it, in which order to read, and names files and rooms that are there."""
+    lost = []
+    for path in sorted((ROOT / PACKAGE).glob("*/**/__init__.py")):
+        room, text = path.parent, ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if room.parent.name == PACKAGE and "Read " not in text:
+            lost.append(f"{room.name}: what is in it, and what to read first")
+        for name in re.findall(r"`([a-z_]+)`", text) if "Read " in text else ():
+            places = [room, *room.glob("*/")]
+            if not any((place / name).is_dir() or (place / f"{name}.py").is_file() for place in places):
+                lost.append(f"{room.name}: there is no {name}")
+    assert not lost, "\n".join(lost)
 
 
 def test_files_are_short() -> None:

@@ -344,6 +344,13 @@ class GuardTable(strategy_table(GuardLimits)):
     """``[guards]``: what ends a run as diverged; the names and defaults of `fluxloom.run.watch.GuardLimits`."""
 
 
+def _as_written(value: Any) -> Any:
+    """Return a value with lists for tuples, as a file has them."""
+    if isinstance(value, dict):
+        return {key: _as_written(item) for key, item in value.items()}
+    return [_as_written(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 class CaseModel(Table):
     """What every case file has; solvers add their own tables."""
 
@@ -379,7 +386,7 @@ class CaseModel(Table):
     def with_run(self, **changes: Any) -> CaseModel:
         """Return the case with other values in ``[run]`` (None: as it is), checked like the file's."""
         given = {name: value for name, value in changes.items() if value is not None}
-        data = self.model_dump()
+        data = _as_written(self.model_dump())
         data["run"] |= given
         try:
             return type(self).model_validate(data)

@@ -1,4 +1,7 @@
-"""Messages between ranks: one interface, over MPI, over threads of one process, or for a rank alone."""
+"""Messages between ranks: one interface, over MPI, over threads of one process, or for a rank alone.
+
+Read `base` first (what every world offers), then `mpi`, `threads`, and `ranks` (which of them a program has).
+"""
 
 from __future__ import annotations
 

@@ -132,9 +132,12 @@ class Diffusion(ScalarOnPoints):
         return self.solver.time if self.lengths.dt else None
 
     def check_end(self, until: Until) -> None:
-        """Raise `SolverError` for an end in time of a steady state."""
-        if until.time and not self.lengths.dt:
+        """Raise `SolverError` for an end in time of a steady state, or one whose level nothing says. Collective."""
+        if self.lengths.dt:
+            return
+        if until.time:
             raise SolverError("dt: a run to an end in time needs the length of its steps; without dt it is steady")
+        self.solver.check_settled()
 
     def _largest_step(self) -> float:
         return math.inf

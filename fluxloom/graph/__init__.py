@@ -1,5 +1,8 @@
 """Plans, colourings, inverse maps and orderings: arrays in, arrays out, computed by compiled code.
 
+Read `csr` (patterns) and `inverse` (who refers to a target) first, then `colour` and `blocks` (races), `gather`,
+`tiles`.
+
 Tables are C-contiguous int32 arrays of shape ``(n, arity)`` (or ``(n,)``, arity 1) whose entries number
 targets from 0; what has another type is refused, not copied. Offsets are int64.
 """

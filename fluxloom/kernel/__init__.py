@@ -1,6 +1,8 @@
 """The kernel language: ordinary Python functions lowered to a small typed intermediate representation.
 
-`kernel` and `func` are light; what reads, checks and lowers is imported when the first kernel is read.
+Read `frontend` (what the decorators return) first, then `reading` (from Python's tree), `ir` (what a kernel is then)
+and `lowering` (types, constants, helpers), `intrinsics` (functions that kernels may call). The decorators are light;
+what reads, checks and lowers is imported when the first kernel is read.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,9 @@
-"""Sparse matrices as ragged maps with values, their products as loops, and iterative solvers made of loops."""
+"""Sparse matrices as ragged maps with values, their products as loops, and iterative solvers made of loops.
+
+Read `operators` and `matrix` first, then `krylov` with `conjugate_gradient`, `bicgstab` and `gmres`, `preconditioning`
+with a file a method, `direct`; `poisson`, `separable`, `tridiagonal`, `transforms` and `extruded*` are solvers of
+boxes.
+"""
 
 from __future__ import annotations
 

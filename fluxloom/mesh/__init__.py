@@ -1,4 +1,9 @@
-"""Meshes: elements, connectivity, geometry, checks, generators, files, renumbering; and a mesh in a context."""
+"""Meshes: elements, connectivity, geometry, checks, generators, files, renumbering; and a mesh in a context.
+
+Read `mesh` (what a mesh is as arrays) and `elements` first, then `connectivity` and `geometry`, `generate` (boxes;
+other shapes have files of their own), `io` (formats), `sound` and `check` (what is refused), `bind` and `distribute` (a
+mesh in a context, and on ranks).
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ Array = npt.NDArray[np.float64]
 
 _FEWEST = 16
 """Values from which on there is a spectrum."""
+_MANY = 4
+"""Values in a period from which on there is no doubt about it."""
 _PARTS = 2
 """Of a signal, whose spectra, and those of parts half-way between them, are averaged."""
 
@@ -90,6 +92,9 @@ def oscillating(signal: Signal, length: float = 0.0, speed: float = 0.0, magnitu
     if found.growth != 1.0:
         text += f"; still {'growing' if found.growth > 1.0 else 'decaying'}: amplitude {found.first:.4g} in the first "
         text += f"third of them, {found.last:.4g} in the last: run on, or give a later start"
+    many = (signal.time.size - 1) / float(np.ptp(signal.time)) / found.frequency
+    if many < _MANY:
+        text += f"; with {many:.2g} values in a period it may be another one: take them more often"
     if signal.time.size >= _FEWEST:
         spectrum = signal.even().spectrum()
         if abs(spectrum.peak - found.frequency) > found.uncertainty + spectrum.frequency[1]:

@@ -166,7 +166,7 @@ class FlowRun(Generic[F]):
             If the step cannot be made, or the state behind it is lost.
         """
         self._residual = float("nan")  # of a step that fails
-        before = self.flow.steps
+        before, began = self.flow.steps, self.flow.time
         while True:
             stop = min((monitor.next_time() for monitor in self.monitors), default=inf)
             self._residual = self.flow.advance(self.until.stopped(stop))
@@ -174,6 +174,11 @@ class FlowRun(Generic[F]):
                 break
             for monitor in self.monitors:
                 monitor.reached()
+        if began is not None and self.flow.time == began:
+            raise SolverError(
+                f"step {self.flow.steps}, time {began:.6g}: the time does not pass any more, steps are shorter than "
+                "its rounding; what is given may grow without bound there, or a cell be far too small"
+            )
         for monitor in self.monitors:
             monitor.stepped()
 

@@ -540,7 +540,7 @@ def _over(record: Mapping[str, Any], case: Mapping[str, Any]) -> RunStatus | Non
         return None
     if status is RunStatus.CONVERGED:
         return status if reached <= wanted else None
-    if wanted > reached * (1.0 + 1e-9):
+    if not wanted or wanted > reached * (1.0 + 1e-9):  # 0: there is no such end any more
         return None
     now, then = (tables.get("time") or {} for tables in (case, record["case"]))
     return status if all(now.get(name) == then.get(name) for name in _SMALLER) else None

@@ -291,7 +291,7 @@ class Balance:
     number, quantity
         Sum over the flow.
     part
-        Of it, by which it may be off.
+        Of it, at first or now, by which it may be off.
     came, left
         Numbers of what has come in, and of what has left, if anything can.
     scale
@@ -313,7 +313,7 @@ class Balance:
         kept = numbers.values[self._number] - came
         if self._first is None:
             self._first = kept
-        scale = max(abs(self._first), self._scale)
+        scale = max(abs(self._first), abs(numbers.values[self._number]), self._scale)
         self.off = abs(kept - self._first) / scale if scale else abs(kept - self._first)
         if self.off <= self._part:
             return None

@@ -202,8 +202,6 @@ class Diffusion:
             self._sides[name] = given[0].dat, outside
             self._given += given
             self._loads += [*(loop for values in given for loop in values.loops()), loop]
-        self.settled = bool(self.values.names) or any(isinstance(one, Convective) for one in boundaries.values())
-        """Whether something says the level of a steady state."""
 
     def _chains(self) -> None:
         ctx, points = self.context, self.mesh.points
@@ -276,11 +274,7 @@ class Diffusion:
             If ``dt`` is not positive, nothing says the level of a steady state, or a value is not finite.
         """
         if dt == inf:
-            if not self.settled:
-                raise SolverError(
-                    "boundaries: nothing says the level of a steady state: give the scalar at a patch, or a convective "
-                    "one; or give dt, and the amount at the start says it"
-                )
+            self.check_settled()
             status = self._stage(0.0, 1.0, self.time)
             self.steps, self.dt = self.steps + 1, 1.0
             return status
@@ -293,6 +287,15 @@ class Diffusion:
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
         both = replace(second, iterations=first.iterations + second.iterations)
         return both if first.converged else first
+
+    def check_settled(self) -> None:
+        """Raise `SolverError` if nothing says the level of a steady state now. Collective."""
+        most = np.array([float(bool(self.values.names)), self.whole.read().max(initial=0.0)])
+        if not self.context.comm.reduce(most, "max").any():
+            raise SolverError(
+                "boundaries: nothing says the level of a steady state: give the scalar at a patch, or a convective "
+                "one whose coefficient is not 0; or give dt, and the amount at the start says it"
+            )
 
     def _stage(self, mass: float, tau: float, time: float) -> Status:
         """Solve for what the scalar has at a time, from ``w``, which it has now. Collective."""

@@ -27,9 +27,9 @@ _ROUNDING = 1e-9
 _BAND, _LINES = 0.2, 2.5
 """Half the width of the peak of an oscillation, as a part of its frequency, and at least in lines of a spectrum under
 Hann's window, whose peaks are four wide."""
-_SHARE, _SCATTER, _VAGUE = 0.3, 0.1, 0.5
-"""Noise has less of its variance than that in the peak and phases that jump by more, in periods, from one to the next;
-or its frequency is uncertain by more than such a part."""
+_SHARE, _CLEAR, _SCATTER, _VAGUE = 0.3, 0.8, 0.1, 0.5
+"""Noise has less of its variance than the first in the peak and phases that jump by more, in periods, from one to the
+next; about a line less than the second, or such phases; or its frequency is uncertain by more than the last part."""
 _CHANGE = 0.05
 """Part by which the amplitude of an even signal may change from the first third of the periods to the last."""
 
@@ -139,7 +139,9 @@ class Signal:
         return self.after(0.5 * (self.time[0] + self.time[-1])) if self.time.size else self
 
     def even(self, step: float | None = None) -> Signal:
-        """Return values at equal steps, by default of the mean length, between those of this signal linear in time.
+        """Return values at equal steps, by default of the mean length, between those of this signal by Akima's curve.
+
+        It keeps the amplitude where there are few values in a period, and does not swing where two are close together.
 
         Raises
         ------
@@ -153,7 +155,11 @@ class Signal:
         if not np.isfinite(wanted) or wanted <= 0:
             raise SolverError(f"signal: step: a positive number is wanted, not {step!r}")
         time = self.time[0] + wanted * np.arange(int(np.floor(length / wanted * (1 + 1e-12))) + 1)
-        return Signal(time, np.interp(time, self.time, self.values))
+        if not np.isfinite(self.values).all():
+            raise SolverError("signal: the values are not finite")
+        from scipy.interpolate import Akima1DInterpolator
+
+        return Signal(time, Akima1DInterpolator(self.time, self.values)(np.minimum(time, self.time[-1])))
 
     def spectrum(self, length: int | None = None) -> Spectrum:
         """Return the power spectral density by Welch's method: overlapping segments under Hann's window, averaged.
@@ -190,7 +196,8 @@ class Signal:
         """Return how these values oscillate; None where there are less than three periods, or noise alone.
 
         The first guess of the period is that of the upward passages through the middle of the range; one counts after
-        the value has been below by half of the amplitude, so that noise does not. Then the phase ``p_k`` of this
+        the value has been below by half of the amplitude, so that noise does not. Where there are too few, a straight
+        line is taken away first. Then the phase ``p_k`` of this
         frequency ``f_0`` is found in each period ``T_0`` on its own, which harmonics do not disturb:
         ``f = f_0 + (dp/dk) / (2 pi T_0)`` by least squares. The uncertainty is that of the mean of ``p_(k+1) - p_k``
         from their scatter, with the factor of Student's distribution for 95 %: it is right where each period is as long
@@ -216,13 +223,13 @@ class Signal:
         wave = v - 0.5 * (low + high)
         if high - low <= _ROUNDING * max(abs(low), abs(high), magnitude):
             return None
-        every = np.flatnonzero((wave[:-1] < 0.0) & (wave[1:] >= 0.0))
-        deep = np.flatnonzero(wave < -0.25 * (high - low))
-        up = every[np.unique(np.searchsorted(every, deep))[:-1]] if every.size and deep.size else every[:0]
-        if up.size <= _PERIODS:
+        at = _passages(t, wave)
+        if leans := at.size <= _PERIODS:  # of the whole range; about a line that rises or falls?
+            wave = v - np.polyval(np.polyfit(t - t[0], v, 1), t - t[0])
+            at = _passages(t, wave - 0.5 * (wave.min() + wave.max()))
+        if at.size <= _PERIODS or np.ptp(wave) <= _ROUNDING * max(abs(low), abs(high), magnitude):
             return None
-        at = t[up] - wave[up] * (t[up + 1] - t[up]) / (wave[up + 1] - wave[up])
-        count = up.size - 1
+        count = at.size - 1
         period = float(at[-1] - at[0]) / count
         waves = _waves(Signal(t, wave), at[0], period, count)
         phase = np.unwrap(np.angle(waves)) / (2.0 * np.pi)
@@ -234,10 +241,19 @@ class Signal:
         number = np.arange(count) - 0.5 * (count - 1)
         frequency = (1.0 + float(number @ phase / (number @ number))) / period
         uncertainty = (spread + abs(drift)) / period
-        amplitude, share = self.even().spectrum().peak_at(frequency)
-        if uncertainty > _VAGUE * frequency or (share < _SHARE and scatter > _SCATTER):
+        amplitude, share = Signal(t, wave).even().spectrum().peak_at(frequency)
+        noisy = (share < _CLEAR or scatter > _SCATTER) if leans else (share < _SHARE and scatter > _SCATTER)
+        if uncertainty > _VAGUE * frequency or noisy:
             return None
         return Oscillation(frequency, amplitude, uncertainty, count, first, last, growth)
+
+
+def _passages(t: Array, wave: Array) -> Array:
+    """Return the times at which a value comes up through 0, after it was below by a quarter of its range."""
+    every = np.flatnonzero((wave[:-1] < 0.0) & (wave[1:] >= 0.0))
+    after = np.unique(np.searchsorted(every, np.flatnonzero(wave < -0.25 * np.ptp(wave))))
+    up = every[after[after < every.size]]
+    return t[up] - wave[up] * (t[up + 1] - t[up]) / (wave[up + 1] - wave[up])
 
 
 def _waves(signal: Signal, begin: float, period: float, count: int) -> npt.NDArray[np.complex128]:

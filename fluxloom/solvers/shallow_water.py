@@ -50,7 +50,10 @@ Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 """Values in the cells that the rank owns: a number, an array, or a function of the coordinates of the centroids."""
 
 _ROUNDING, _CLOSE = 1.0e-12, 1.0e-9
-_BATCH = 256
+_BATCH, _FEW = 256, 4  # steps between two looks of the host; samples that a step passes over at most
+_OFF, _LOST, _HALF = 0.1, 1e-2, 0.5
+"""Part of the largest value in time by which samples may be off between them, and of the integral; of steps of a given
+length half of that."""
 _SLACK = {4: 1e-3, 8: 1e-9}
 """Part of a step of given length, over the number of them, by which rounding may be off; by the size of a number."""
 
@@ -415,8 +418,10 @@ class ShallowWater:
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
                 if not finest or any(one.in_space for one in self._given):  # formulas may have no value beyond
                     spacing = min(spacing, (time - self.time) * (1.0 - _ROUNDING) / (WINDOW - 1))
+                if (seen := self._seen(spacing, time)) < time:
+                    spacing, stop = min(spacing, seen - self.time), seen
                 far = (WINDOW - 1) * spacing >= (time - self.time) * (1.0 - 2.0 * _ROUNDING)
-                stop = time if far else self.time + (WINDOW - 1) * spacing
+                stop = stop if far else min(stop, self.time + (WINDOW - 1) * spacing)
             count = 0
             if self.scheme.dt:
                 whole = max(1, ceil((time - self.time) / step * (1.0 - _CLOSE)))
@@ -425,9 +430,43 @@ class ShallowWater:
                 stop = time if count == whole else self.time + count * step
             if self._given:
                 self._give(self.time, spacing)
+            if not self.scheme.dt and step > _FEW * spacing and any(x.in_time and x.in_space for x in self._given):
+                self._filling = min(self._filling, spacing)
             for loop in self._timed:
                 loop.set(spacing=spacing, **({"start": self.time} if "start" in loop.constants else {}))
             self._advance(stop, count)
+
+    def _seen(self, spacing: float, end: float) -> float:
+        """Return up to when samples so far apart have all that is given in time, ``end`` at most: no pulse is lost.
+
+        Raises
+        ------
+        SolverError
+            If steps of a given length lose half of it.
+        """
+        begin, seen = self.time, end
+        grid = np.minimum(begin + spacing * np.arange(WINDOW), end)
+        for one in (one for one in self._given if one.in_time and not one.in_space):
+            times = np.append(begin, one.turns(begin, float(grid[-1])))
+            values, samples = one.over_time(times), one.over_time(grid)
+            if not _loses(grid, samples, times, values):
+                continue
+            if self.scheme.dt:
+                if _loses(grid, samples, times, values, np.inf, _HALF):
+                    message = f"dt: steps of {self.scheme.dt:g} s pass over what {one} is from {begin:g} s on: lower dt"
+                    raise SolverError(message)
+                continue
+            count = WINDOW // 2
+            while count > 1 and _loses(grid[:count], samples[:count], times, values):
+                count //= 2
+            moments = grid[:count]
+            if count == 1:  # a step may have more than one turn
+                moments = times[: int(np.searchsorted(times, grid[1], "right"))]
+                ends = values[: moments.size]
+                while (count := moments.size) > 2 and _loses(moments[[0, -1]], ends[[0, -1]], moments, ends):
+                    moments, ends = moments[: (count + 1) // 2], ends[: (count + 1) // 2]
+            seen = min(seen, float(moments[-1]))
+        return seen
 
     def check_given(self, time: float) -> None:
         """Raise `SolverError` if what is given has no value at a time."""
@@ -568,3 +607,17 @@ class ShallowWater:
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""
         return self.chain.reports()
+
+
+def _loses(
+    at: FloatArray, samples: FloatArray, times: FloatArray, values: FloatArray, off: float = _OFF, lost: float = _LOST
+) -> bool:
+    """Return whether samples are no more what has values at times between which it is linear.
+
+    ``off`` is a part of the largest value, ``lost`` of the integral.
+    """
+    within = times <= at[-1]
+    times, values = times[within], values[within]
+    gap = np.interp(times, at, samples) - values
+    most, whole = np.abs(values).max(initial=0.0), float(np.trapezoid(np.abs(values), times))
+    return bool(np.abs(gap).max(initial=0.0) > off * most or abs(float(np.trapezoid(gap, times))) > lost * whole)

@@ -1,4 +1,7 @@
-"""The native compiler: find it, compile generated C with it, keep the result on disk, load it."""
+"""The native compiler: find it, compile generated C with it, keep the result on disk, load it.
+
+Read `compiler` (which one, and what it can do) first, then `build`.
+"""
 
 from fluxloom.toolchain.build import Library as Library
 from fluxloom.toolchain.build import load_library as load_library

@@ -138,6 +138,15 @@ class TimeSeries(Value, name="series"):
         """Its shortest interval, seconds; infinite where it has none."""
         return float(np.diff(self._table[0]).min(initial=np.inf))
 
+    def turns(self, begin: float, end: float) -> FloatArray:
+        """Return the times of its lines in ``(begin, end]``, ``(n,)``."""
+        mine = self._table[0]
+        if self.periodic:
+            length = mine[-1] - mine[0]
+            rounds = np.arange((begin - mine[0]) // length, (end - mine[0]) // length + 1.0)
+            mine = np.unique(mine + length * rounds[:, None])
+        return mine[(mine > begin) & (mine <= end)]
+
     def over_time(self, times: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Return it at times, beyond its ends the values there."""
         mine, numbers = self._table

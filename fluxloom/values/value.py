@@ -139,6 +139,10 @@ _TABLES = {name: f"fluxloom.values.tables:{kind}" for name, kind in (
 )}  # fmt: skip
 
 
+_MOMENTS = 256
+"""At which it is looked for what a formula does in time."""
+
+
 class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
     """A number in space and time; a member is a frozen dataclass.
 
@@ -187,6 +191,10 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
     def finest(self) -> float:
         """Interval of the time in which it may change its course; infinite where it does not depend on the time."""
         return 0.0 if self.in_time else np.inf
+
+    def turns(self, begin: float, end: float) -> Array:
+        """Return times in ``(begin, end]`` between which it is linear, or hardly anything else, ``(n,)``."""
+        return np.linspace(begin, end, _MOMENTS + 1)[1:]
 
     def over_time(self, times: npt.NDArray[np.floating[Any]]) -> Array:
         """Return it at times, ``(n,)``, where it does not depend on the place; beyond the ends of a table those."""
@@ -474,6 +482,11 @@ class _Two(Value):
     def in_space(self) -> bool:
         """Whether one of them does."""
         return self.one.in_space or self.other.in_space
+
+    def turns(self, begin: float, end: float) -> Array:
+        """Return those of both."""
+        parts = [part.turns(begin, end) for part in (self.one, self.other) if part.in_time]
+        return np.unique(np.concatenate(parts)) if parts else super().turns(begin, end)
 
 
 class Product(_Two):

@@ -84,6 +84,20 @@ def test_steps_beyond_the_bound_are_told(solver: str, run: Any) -> None:
         assert (record()["guards"]["numbers"]["courant"] > 1.0) == told
 
 
+def test_a_time_that_does_not_pass_any_more(run: Any, tmp_path: Path) -> None:
+    """An inflow that grows without bound at t = 0.02 makes steps that come to it and never pass it."""
+    sides = "".join(f'[boundary.{side}]\ntype = "symmetry"\n' for side in ("ymin", "ymax"))
+    case = tmp_path / "endless.toml"
+    case.write_text(
+        '[case]\nname = "endless"\nsolver = "incompressible"\n[mesh]\nnx = 4\nny = 4\n[fluid]\nviscosity = 0.01\n'
+        '[boundary.xmin]\ntype = "inflow"\nvelocity = ["1 / (0.02 - t)", 0]\n[boundary.xmax]\ntype = "outflow"\n'
+        f"{sides}[time]\nend = 0.1\n[output]\npicture = false\n"
+    )
+    assert run(case, "-o", "out") == 1
+    assert record()["status"] == "diverged"
+    assert "the time does not pass any more" in record()["reason"]
+
+
 def test_an_end_that_the_limit_of_steps_cuts_off(run: Any) -> None:
     case = write("compressible")
     assert run(case, "-o", "out") == 1

@@ -66,6 +66,13 @@ def steps(runner: FlowRun[Lattice], count: int) -> None:
         runner.advance()
 
 
+def test_fields_that_are_asked_for_have_a_file() -> None:
+    """Image data have always the same ones."""
+    assert load().output.format == "none"
+    assert load(output={"fields": ["q_criterion"]}).output.format == "auto"
+    assert load(output={"fields": ["q_criterion"], "format": "vtu"}).output.format == "vtu"
+
+
 def test_units() -> None:
     """Every quantity of the lattice follows from cell, step and density."""
     units = units_of(load(time={"lattice_velocity": 0.1}, fluid={"viscosity": 0.02, "density": 2.0}))

@@ -177,8 +177,10 @@ def test_the_amount_gains_what_enters() -> None:
 
 def test_a_level_that_nothing_says() -> None:
     ends: dict[str, Any] = dict.fromkeys(("xmin", "xmax", "ymin", "ymax"))
-    with pytest.raises(SolverError, match="nothing says the level of a steady state"):
-        fl.run(fl.Diffusion(box("triangle", 4), context(), conductivity=1.0, boundaries=ends), fl.Steady())
+    for one in (None, fl.FixedFlux(0.0), fl.Convective(0.0, 3.0), fl.Convective("0 * x", 3.0)):
+        some = ends | {"xmax": one}
+        with pytest.raises(SolverError, match=r"^boundaries: nothing says the level of a steady state"):
+            fl.run(fl.Diffusion(box("triangle", 4), context(), conductivity=1.0, boundaries=some), fl.Steady())
     flow = fl.Diffusion(box("triangle", 4), context(), conductivity=1.0, boundaries=ends, start="x", dt=1.0, stop=TIGHT)
     amount = flow.solver.state().amount
     fl.run(flow, fl.Time(50.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -24,17 +24,24 @@ class LatticeOutputTable(OutputTable):
     every
         Steps between two files ``fields_STEP.vti``; 0: none.
     format
-        The final fields as an unstructured mesh in addition; ``"none"`` by default.
+        The final fields as an unstructured mesh in addition; by default ``"none"``, and ``"auto"`` beside ``fields``,
+        which image data do not have.
     """
 
     format: OutputFormat = "none"
     image: bool = True
+    every: Steps = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _asked_for(cls, given: Any) -> Any:
+        """Let fields that are asked for have a file."""
+        return {"format": "auto"} | given if isinstance(given, dict) and given.get("fields") else given
 
     @property
     def writes_fields(self) -> bool:
         """Whether fields are written, which need room on the disk."""
         return super().writes_fields or self.image
-    every: Steps = 0
 
 
 class LatticePartitionTable(PartitionTable):

@@ -37,6 +37,8 @@ from fluxloom.values.value import Formula, Value, value_of
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _SOURCES = {"rain": "flow.rain", "wind_stress": "flow.wind_stress"}
+_COARSE, _WITHIN, _MOST_SAMPLES = 1e-3, 0.382, 1e6
+"""Of a formula that is sampled: part by which it may be off in the mean between samples, and where that is sought."""
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
 
 Array = npt.NDArray[np.float64]
@@ -198,16 +200,30 @@ def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
     given = table.still if table.given is None else table.given
     if isinstance(given, Formula) and not given.in_space:
         key = "discharge" if table.type == "discharge" else "surface"
-        given = _sampled(given, f"boundary.{name}.{key}", table.every or end / 1000, end)
+        given = _sampled(given, f"boundary.{name}.{key}", table.every, end)
     if table.type == "incident":
         return Incident(given, table.still, until)
     return Discharge(given, until) if table.type == "discharge" else Level(given, until)
 
 
-def _sampled(formula: Formula, key: str, every: float, end: float) -> TimeSeries:
-    """Return a formula as a series: steps need not bring it to the device one by one then."""
-    times = np.append(np.arange(0.0, end, every), end)
-    values = formula.expression(*(np.zeros_like(times),) * 3, times)
-    for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-        raise CaseError(f"{key}: {formula} is {values[k]:g} at t = {times[k]:g}")
-    return TimeSeries(times=times, numbers=values, outside="hold")
+def _sampled(formula: Formula, key: str, every: float | None, end: float) -> TimeSeries:
+    """Return a formula as a series: steps need not bring it to the device one by one then.
+
+    Raises
+    ------
+    CaseError
+        If a value is not finite, or a thousandth of the time, and much less, is too coarse for it.
+    """
+    step = every or end / 1000
+    while step * _MOST_SAMPLES >= end:
+        times = np.append(np.arange(0.0, end, step), end)
+        middle = times[:-1] + _WITHIN * np.diff(times)
+        values, between = (formula.expression(*(np.zeros_like(at),) * 3, at) for at in (times, middle))
+        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+            raise CaseError(f"{key}: {formula} is {values[k]:g} at t = {times[k]:g}")
+        off = np.abs(np.interp(middle, times, values) - between).mean()
+        if every or not off > _COARSE * max(np.abs(values).max(), np.abs(between).max()):
+            return TimeSeries(times=times, numbers=values, outside="hold")
+        step *= 0.5
+    raise CaseError(f"{key}: {formula} changes so fast that {_MOST_SAMPLES:.0e} samples of it do not say what it is: "
+                    "give a slower one, or every, at which it is sampled")  # fmt: skip

@@ -191,7 +191,8 @@ class BoundaryTable(Table):
     discharge
         What comes in through a metre of the patch, m^2/s, below 0 what goes out: a value as ``surface`` takes it.
     every
-        Interval at which a formula in t alone is sampled, seconds; by default a thousandth of ``run.time``.
+        Interval at which a formula in t alone is sampled, seconds; by default a thousandth of ``run.time``, or so much
+        less that the formula is linear between samples, to a thousandth.
     still
         Surface of the water at rest, for an incident wave.
     until

@@ -65,8 +65,9 @@ def command(
     with ending_together(detect()) as comm:
         require_one(ranks, device, threads)
         ranks = "" if device is not None else ranks  # then those of the file do not count
-        model, application = load_case(case, settings or ())
-        model = model.with_run(device=device, threads=threads, iterations=iterations, ranks=ranks)
+        steps = () if iterations is None else (f"run.iterations={iterations}",)  # of a file that names no end too
+        model, application = load_case(case, (*(settings or ()), *steps))
+        model = model.with_run(device=device, threads=threads, ranks=ranks)
         specs = starts_ranks(comm, model.run.ranks)
         check_ranks(str(case), model, application, len(specs) or comm.size, threads)
         if specs:

@@ -124,6 +124,18 @@ def test_command_line_values_are_checked(case_file: Write) -> None:
         case.with_run(device="cud")
 
 
+def test_profiles_on_the_command_line(tmp_path: Path) -> None:
+    """What the command line changes leaves the tables of values as they are."""
+    (tmp_path / "y.csv").write_text("0 0\n1 2\n")
+    text = f'value = {{ type = "profile", file = "{tmp_path / "y.csv"}", along = "r", centre = [0.5, 0.0] }}'
+    (tmp_path / "wall.toml").write_text(
+        '[case]\nname = "wall"\nsolver = "diffusion"\n[diffusion]\nconductivity = 1.0\n[run]\niterations = 1\n'
+        f'[boundary.xmin]\ntype = "given"\n{text}\n'
+    )
+    case = load_case(tmp_path / "wall.toml")[0]
+    assert case.with_run(threads=2).model_dump() == case.model_dump() | {"run": case.run.model_dump() | {"threads": 2}}
+
+
 def test_lines_of_keys(tmp_path: Path) -> None:
     text = 'top = 1\n[a]\nx = """\ny = 2\n"""\nz.w = 3 # [no]\n[b."c d"]\n"e" = [\n  1,\n]\nf = 1\n'
     assert key_lines(text) == {

@@ -55,6 +55,20 @@ def program(*words: object, **options: object) -> subprocess.CompletedProcess[st
 # ----------------------------------------------------------------------------------------------- general
 
 
+def test_steps_that_are_asked_for_are_an_end(fluxloom: Call, tmp_path: Path) -> None:
+    """A file need not have one then, and goes on until its own end where it is run without them."""
+    case = tmp_path / "wall.toml"
+    lines = ['[case]\nname = "wall"\nsolver = "diffusion"', "[mesh]\nnx = 4\nny = 4", "[diffusion]\nconductivity = 1.0"]
+    lines += [f'[boundary.{side}]\ntype = "given"\nvalue = 1.0' for side in ("xmin", "xmax", "ymin", "ymax")]
+    lines += ["[checkpoint]\nevery = 1", "[time]\ndt = 0.1"]
+    case.write_text("\n".join(lines))
+    assert fluxloom("run", case, "-n", 2, "--no-picture", "-o", "out").code == 0
+    case.write_text("\n".join([*lines, "end = 0.5"]))
+    assert fluxloom("run", case, "--no-picture", "-o", "out").code == 0
+    record = json.loads(Path("out/run.json").read_text())
+    assert (record["iterations"], record["ended_by"]) == (5, "time.end")
+
+
 def test_version_and_help(fluxloom: Call) -> None:
     assert fluxloom("--version").out.startswith("fluxloom 0.")
     shown = fluxloom("--help")

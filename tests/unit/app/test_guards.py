@@ -389,7 +389,15 @@ def test_a_balance_counts_what_comes_and_leaves() -> None:
     assert rule.broken(Numbers(1, 1.0, {"volume": 12.0, "came": 3.0, "left": 1.0})) is None
     found = rule.broken(Numbers(2, 2.0, {"volume": 11.0, "came": 3.0, "left": 1.0}))
     assert found is not None
-    assert "10 % of the water vanished" in found.reason
+    assert "9.09 % of the water vanished" in found.reason
+
+
+def test_rounding_is_no_loss_where_all_has_come_in() -> None:
+    """A run that goes on from a checkpoint begins with what rounding has left of nothing."""
+    rule = Balance("volume", "water", 1e-4, "came")
+    for volume, came in ((170.0 + 3e-14, 170.0), (180.0 + 6e-14, 180.0)):
+        assert rule.broken(Numbers(0, 0.0, {"volume": volume, "came": came})) is None
+    assert rule.broken(Numbers(1, 1.0, {"volume": 180.1, "came": 180.0})) is not None
 
 
 def test_states_may_be_clipped_for_some_steps() -> None:

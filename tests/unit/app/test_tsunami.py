@@ -349,6 +349,15 @@ def test_series_from_a_file(pond: Write, tmp_path: Path) -> None:
     assert runner.flow.solver.survey().inflow > 0.0
 
 
+def test_a_wave_of_many_periods_is_sampled_finely_enough(pond: Write) -> None:
+    """A thousand samples of a thousand periods are all 0."""
+    run = build(pond(("type = \"outflow\"", 'type = "level"\nsurface = "0.01 * sin(2 * pi * t / 0.0002)"'))).flow
+    run.solver.advance_to(0.00005)
+    assert run.solver.survey().inflow > 0.0
+    with pytest.raises(CaseError, match=r"boundary.xmin.surface: .* changes so fast that 1e\+06 samples"):
+        build(pond(('type = "outflow"', 'type = "level"\nsurface = "sin(1e9 * t)"')))
+
+
 def test_surfaces_in_the_words_of_all_values(pond: Write, tmp_path: Path) -> None:
     """The keys of before are the values of now; a series of now may end where the run does not."""
     path = tmp_path / "wave.csv"

@@ -60,18 +60,47 @@ def test_a_wave_that_passes_a_probe(tmp_path: Path) -> None:
         assert spectrum["frequency"][density.argmax()] == pytest.approx(4.0, abs=spectrum["frequency"][1])
 
 
+@pytest.mark.parametrize("rise", [0.3, 1.0, -2.0])
+def test_a_sine_on_a_slope(rise: float) -> None:
+    time = np.linspace(0.0, 10.0, 401)
+    found = Signal(time, np.sin(2 * np.pi * time) + rise * time).oscillation()
+    assert found is not None
+    assert (found.frequency, found.amplitude) == pytest.approx((1.0, 1.0), rel=1e-3)
+    walk = np.cumsum(np.random.default_rng(7).normal(size=401))
+    assert Signal(time, walk + 50.0 * rise * time).oscillation() is None
+
+
+def test_the_last_period_counts() -> None:
+    """Between the first and the last of the passages that come up, wherever the record ends."""
+    for end, periods in ((4.2, 3), (7.3, 6), (7.9, 6)):
+        time = np.linspace(0.0, end, int(40 * end) + 1)
+        found = Signal(time, np.sin(2 * np.pi * time)).oscillation()
+        assert found is not None
+        assert found.periods == periods
+
+
+def test_a_sample_more_at_the_end() -> None:
+    """Values at other times than the even ones keep the amplitude, though there are eight in a period."""
+    time = np.append(np.arange(0.0, 12.0, 0.125), 11.91)
+    found = Signal(time, np.sin(2 * np.pi * time + 0.3)).oscillation()
+    assert found is not None
+    assert found.amplitude == pytest.approx(1.0, rel=2e-3)
+
+
 def test_words() -> None:
     """Digits are those of the uncertainty; where the largest power is somewhere else, it is said."""
     random, time = np.random.default_rng(2), np.linspace(0.0, 40.0, 801)
     phase = np.cumsum(0.1 * random.normal(size=801)) + 2 * np.pi * 0.5 * time
     text = oscillating(signal_of(time, np.sin(phase), 0.0), 2.0, 4.0)
-    assert text == "Strouhal number 0.2398 +- 0.0094, frequency 0.480 +- 0.019, amplitude 0.9455, 17 periods"
-    two = np.sin(np.pi * time) + 1.8 * np.sin(2 * np.pi * 1.7 * time)
+    assert text == "Strouhal number 0.2401 +- 0.0086, frequency 0.480 +- 0.017, amplitude 0.9455, 18 periods"
+    two = np.sin(np.pi * time) + 2.0 * np.sin(2 * np.pi * time + 0.4)
     assert "but the largest power is at" in oscillating(signal_of(time, two, 0.0))
     assert "no oscillation of three periods" in oscillating(signal_of(time, np.exp(-time)))
     grows = oscillating(Signal(time, np.exp(0.02 * time) * np.sin(np.pi * time)))
     assert re.search(r"; still growing: amplitude \S+ in the first third of them, \S+ in the last", grows)
     assert "still growing: range" in oscillating(Signal(time, np.exp(time) * np.sin(np.pi * time)))
+    few = np.arange(0.0, 12.0, 1.0 / 2.1)
+    assert "; with 2 values in a period it may be another one" in oscillating(Signal(few, np.sin(2 * np.pi * few)))
     assert "9 values, time 0 to 0.4: too few for a spectrum, which takes 16" in oscillating(Signal(time[:9], two[:9]))
     assert oscillating(signal_of(time, two, 50.0)) == "no values: start is behind the end of the run"
     assert PowerSpectra({"a": Signal(time[:9], time[:9])}).table == {}

@@ -126,6 +126,37 @@ def test_rain_is_its_integral(order: int) -> None:
         assert flow.depth().min() > 0.0
 
 
+PULSE = TimeSeries(times=np.array([0.0, 100.0, 101.0, 110.0, 111.0, 1e3]), numbers=np.array([0, 0, 1e-4, 1e-4, 0, 0]))
+
+
+@pytest.mark.parametrize(("rain", "off"), [
+    (PULSE, 1e-12), ("where(abs(t - 105.5) < 5, 1e-4, 0)", 0.01), ("where(abs(t - 105.5) < 5, 1e-4, 0) * x / 50", 0.1),
+])  # fmt: skip
+def test_a_shower_on_dry_ground_is_not_stepped_over(rain: Any, off: float) -> None:
+    """Nothing flows before it, and nothing bounds the steps."""
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, scheme=ShallowScheme(rain=rain))
+    for time in np.linspace(0.0, 1000.0, 21)[1:]:
+        flow.advance_to(float(time))
+    assert flow.survey().volume == pytest.approx(1e-4 * 10.0 * 2000.0, rel=off)
+    assert flow.steps < 1000
+
+
+def test_steps_of_one_length_that_pass_over_a_shower() -> None:
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, scheme=ShallowScheme(rain=PULSE, dt=5.0))
+    flow.advance_to(1000.0)
+    assert flow.survey().volume == pytest.approx(2.0, rel=1e-12)
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, scheme=ShallowScheme(rain=PULSE, dt=50.0))
+    with pytest.raises(SolverError, match=r"dt: steps of 50 s pass over what .* is from 0 s on: lower dt"):
+        flow.advance_to(1000.0)
+
+
+@pytest.mark.parametrize("side", [Discharge(PULSE * 1e3), Discharge("where(abs(t - 105.5) < 5, 0.1, 0)")])
+def test_a_pulse_onto_dry_ground_is_not_stepped_over(side: Boundary) -> None:
+    flow = water(box2d(8, 2, (100.0, 20.0)), 0.0, boundaries={"xmin": side})
+    flow.advance_to(1000.0)
+    assert flow.survey().volume == pytest.approx(0.1 * 10.0 * 20.0, rel=0.02)
+
+
 def test_rain_on_a_level_pool() -> None:
     """It rises evenly, and nothing moves."""
     flow = water(box2d(6, 6, kind="triangle", perturb=0.2), -1.0, scheme=ShallowScheme(rain="0.1 * (1 + t)"))
