@@ -20,7 +20,7 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import Given, changes, given_values, parts_of
-from fluxloom.fv.incompressible_boundary import NoSlip, Outflow
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
@@ -147,11 +147,11 @@ class EdgeLoops:
         nu, stress = _viscosity(viscosity, self.places), self.scheme.stress
         varies = isinstance(stress, SuitedStress) and parts_of(viscosity, what="viscosity")[0].in_space
         self.transposed = 1 if varies else stress.transposed
-        outlet = np.zeros((points.size, self.dimension))
+        ends = np.zeros((points.size, self.dimension))
         for name, patch in self.mesh.patches.items():
-            if isinstance(self.boundaries[name], Outflow):
-                outlet[patch.points] += patch.areas
-        self._free = ctx.dat(points, outlet, "outlet") if self.transposed else None
+            if isinstance(self.boundaries[name], Inflow | Outflow):
+                ends[patch.points] += patch.areas
+        self._ends = ctx.dat(points, ends, "ends") if self.transposed else None
         self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
         self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
@@ -244,7 +244,7 @@ class EdgeLoops:
             loops += self.convection(source)
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
-                self.slope, self.u, self.step_length, self._free, self.sums, target, place=place, ahead=ahead,
+                self.slope, self.u, self.step_length, self._ends, self.sums, target, place=place, ahead=ahead,
                 weight=weight, transposed=self.transposed, **times,
             ))  # fmt: skip
             loops += {0: self.velocities.loops(0), 2: self.velocities.loops(1)}.get(number, [])
@@ -392,7 +392,7 @@ class EdgeLoops:
         held = [
             self.gather(
                 kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
-                self.operators.mass, self.body, self.step_length, share, push, self._free, *targets, over=where,
+                self.operators.mass, self.body, self.step_length, share, push, self._ends, *targets, over=where,
                 transposed=self.transposed,
             ) for targets in ((None, total), (load, None))
         ]  # fmt: skip

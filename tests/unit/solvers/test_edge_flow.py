@@ -155,6 +155,7 @@ def test_shear_of_a_viscosity_in_space_leaves_as_it_came(context: fl.Context) ->
     flow.initialise(exact)
     steady(flow, 1e-6)
     assert np.abs(flow.velocity() - exact(flow.mesh.coordinates)).max() < 5e-3
+    assert flow.force("ymin") == pytest.approx([0.1 / np.log(2.0), 0.0], abs=3e-3)
     assert (flow.loops.transposed, flow_on(context).loops.transposed) == (1, 0)
 
 
