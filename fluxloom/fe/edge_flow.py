@@ -108,10 +108,35 @@ def pressure_slope(edge: Read, p: Read, own: Read, mass: Read, slope: Write, *, 
         slope[a] = total[a] / mass[0]
 
 
+@func
+def uneven(edge, u, own, nu, nu_own, mass, ends, twist, d):
+    """Set ``twist`` to ``M (grad u . grad nu - div u grad nu) / 2 + nu grad u . A``, see below.
+
+    The first part edges lack of the transposed gradient: ``int d_b N_I d_a N_J - d_a N_I d_b N_J`` of an edge is 0
+    inside, whatever its cells have, so that its mean viscosity leaves out what differs from cell to cell. The second
+    is its traction on the area ``ends`` of outflows, where ``nu du/dn`` alone is free, and of inflows, so that walls
+    beside them do not bear it.
+    """
+    layer = zeros(d)
+    slope = zeros(d * d)
+    for j in range(len(edge)):
+        for a in range(d):
+            layer[a] += edge[j][1 + d * d + a] * (nu[j] - nu_own[0])
+            for b in range(d):
+                slope[d * a + b] += edge[j][1 + d * d + a] * (u[j][b] - own[b])
+    for a in range(d):
+        total = 0.0
+        for b in range(d):
+            total += slope[d * a + b] * layer[b] - slope[d * b + b] * layer[a]
+        twist[a] = 0.5 * total / mass[0]
+        for b in range(d):
+            twist[a] += nu_own[0] * slope[d * a + b] * ends[b] / mass[0]
+
+
 @kernel
 def stage(
     edge: Read, u: Read, own: Read, xi: Read, xi_own: Read, nu: Read, nu_own: Read, mass: Read, size: Read,
-    load: Read, slope: Read, start: Read, dt: Read, sums: RW, out: Write,
+    load: Read, slope: Read, start: Read, dt: Read, ends: Read | None, sums: RW, out: Write,
     *, d: Const[int], transposed: Const[int], place: Const[int], ahead: Const[float], weight: Const[float],
     dynamic: float, viscous: float, convective: float,
 ):  # fmt: skip
@@ -138,6 +163,11 @@ def stage(
             if transposed == 1:
                 for b in range(d):
                     rate[a] -= mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
+    if ends is not None:
+        twist = zeros(d)
+        uneven(edge, u, own, nu, nu_own, mass, ends, twist, d)
+        for a in range(d):
+            rate[a] += twist[a]
     for a in range(d):
         k = dt[0] * (rate[a] / mass[0] + load[a] - slope[a] - xi_own[a])
         if place == 0:
@@ -352,8 +382,8 @@ def friction(
 @kernel
 def reaction(
     edge: Read, u: Read, own: Read, before: Read, xi: Read, p: Read, p_own: Read, nu: Read, nu_own: Read, mass: Read,
-    body: Read, dt: Read, share: Read, push: Read, load: Write | None, force: Inc | None, *, d: Const[int],
-    transposed: Const[int],
+    body: Read, dt: Read, share: Read, push: Read, ends: Read | None, load: Write | None, force: Inc | None,
+    *, d: Const[int], transposed: Const[int],
 ):  # fmt: skip
     """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round.
 
@@ -372,6 +402,11 @@ def reaction(
             if transposed == 1:
                 for b in range(d):
                     total[a] += mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
+    if ends is not None:
+        twist = zeros(d)
+        uneven(edge, u, own, nu, nu_own, mass, ends, twist, d)
+        for a in range(d):
+            total[a] -= twist[a]
     for a in range(d):
         held = total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
         if force is not None:

@@ -31,13 +31,15 @@ def bounded(rest, weight, slow, dynamic, reach):
 def time_limit(
     edge: Read, u: Read, own: Read, nu: Read, nu_own: Read, size: Read, size_own: Read, mass: Read, rate: Max,
     *, d: Const[int], share: float, dynamic: float, viscous: float, convective: float, reach: float,
+    transposed: Const[int],
 ):  # fmt: skip
     """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s, of two the larger one.
 
     The first has ``u_I`` for all velocities of a row and ``tau`` without the step. The second has the mean velocity of
     an edge where that is larger, and in the stabilisation, as the subscales do: a point at rest beside fast ones has a
     long ``tau`` if ``dynamic`` is small. ``tau`` of an edge has this ``share`` of that of the neighbour. The part of
-    the projection is left out: it takes from the stabilisation.
+    the projection is left out: it takes from the stabilisation. With the transposed gradient friction is at most twice
+    as fast, that of velocities that are gradients.
     """
     slow = slowest(own, nu_own[0], size_own[0], d, viscous, convective)
     total = 0.0
@@ -58,6 +60,8 @@ def time_limit(
                 along += own[a] * edge[j][1 + d * a + b] * own[b]
                 middle += 0.25 * (own[a] + u[j][a]) * edge[j][1 + d * a + b] * (own[b] + u[j][b])
         friction = 0.5 * (nu[j] + nu_own[0]) * abs(trace)
+        if transposed == 1:
+            friction = 2.0 * friction
         total += abs(flux) + friction + abs(along) / slow
         rest += max(abs(flux), abs(through)) + friction
         other = 1.0 / slowest(u[j], nu[j], size[j], d, viscous, convective)

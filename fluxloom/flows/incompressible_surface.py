@@ -72,10 +72,9 @@ class IncompressibleSurface:
         found |= {f"n{name}": normals[:, k] for k, name in enumerate(axes)}
         found |= {"area": area, "p": load[:, 2 * d] / solver.impulse}
         found |= {f"tau_{name}": tau[:, k] for k, name in enumerate(axes)}
-        nu = solver.viscosity
-        if solver.given_viscosity is not None:
-            nu = solver.given_viscosity.nu.read()[here, 0]
-        if np.any(nu):
+        given = solver.given_viscosity
+        nu = solver.viscosity if given is None else given.nu.read()[here, 0]
+        if given is not None or nu:  # on each rank alike, also where a rank has none of the faces
             found["y_plus"] = cv.spacing[face] * np.sqrt(np.linalg.norm(tau, axis=1)) / nu
         for name, scalar in solver.scalars.all.items():
             found |= {name: scalar.theta.read()[here, 0], f"{name}_flux": -self._entering(scalar, here) / area}

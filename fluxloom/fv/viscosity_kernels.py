@@ -16,7 +16,7 @@ from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["layered_viscosity", "stress_work", "transposed_stress"]
+__all__ = ["layered_viscosity", "stress_work", "transposed_stress", "turning_stress"]
 
 
 @kernel
@@ -44,6 +44,16 @@ def transposed_stress(weight: Read, gradient: Read, area: Read, kept: Read, nus:
         through += area[i] * total[i]
     for i in range(d):
         flux[i] = -nus[0] * (kept[0] * total[i] + kept[1] * through * area[i])
+
+
+@kernel
+def turning_stress(curvature: Read, u: Read, nus: Read, flux: Write, *, d: Const[int]):
+    """``F = nu_s A K u`` on a wall that turns, see `fluxloom.fv.wall_curvature`; ``curvature`` is ``A K``."""
+    for i in range(d):
+        total = 0.0
+        for k in range(d):
+            total += curvature[d * i + k] * u[1][k]
+        flux[i] = nus[0] * total
 
 
 @kernel

@@ -20,7 +20,7 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import EddyViscosity, filter_areas
 from fluxloom.fv.given import Given, changes, given_values, parts_of
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
@@ -30,7 +30,7 @@ from fluxloom.solvers.edge_forces import force_shares
 from fluxloom.solvers.edge_given import EdgeVelocities
 from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_pressures import edge_pressures
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_scheme import EdgeScheme, SuitedStress
 from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import has_values
@@ -144,7 +144,14 @@ class EdgeLoops:
         ctx, points = self.context, self.points
         self._whole = self.operators.mass.read() * self.boundary.images
         self.size = ctx.dat(points, self._whole ** (1.0 / self.dimension), "size")
-        nu = _viscosity(viscosity, self.places)
+        nu, stress = _viscosity(viscosity, self.places), self.scheme.stress
+        varies = isinstance(stress, SuitedStress) and parts_of(viscosity, what="viscosity")[0].in_space
+        self.transposed = 1 if varies else stress.transposed
+        ends = np.zeros((points.size, self.dimension))
+        for name, patch in self.mesh.patches.items():
+            if isinstance(self.boundaries[name], Inflow | Outflow):
+                ends[patch.points] += patch.areas
+        self._ends = ctx.dat(points, ends, "ends") if self.transposed else None
         self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
         self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
@@ -237,8 +244,8 @@ class EdgeLoops:
             loops += self.convection(source)
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
-                self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
-                transposed=self.scheme.stress.transposed, **times,
+                self.slope, self.u, self.step_length, self._ends, self.sums, target, place=place, ahead=ahead,
+                weight=weight, transposed=self.transposed, **times,
             ))  # fmt: skip
             loops += {0: self.velocities.loops(0), 2: self.velocities.loops(1)}.get(number, [])
             loops += self._constrained(target)
@@ -335,8 +342,8 @@ class EdgeLoops:
         self.rate, self.worst = ctx.scalar(0.0, "rate"), ctx.scalar(0.0, "imbalance")
         self.energy, self.total = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
         times: dict[str, Any] = dict(scheme.times)
-        speeds = self.both(self.u, self.nu, self.size)
-        limit = self.gather(time_limit, *speeds, mass, self.rate, share=0.0, reach=REACH, **times)
+        times |= {"share": 0.0, "reach": REACH, "transposed": self.transposed}
+        limit = self.gather(time_limit, *self.both(self.u, self.nu, self.size), mass, self.rate, **times)
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         left = self.subscales.imbalance()
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
@@ -385,8 +392,8 @@ class EdgeLoops:
         held = [
             self.gather(
                 kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
-                self.operators.mass, self.body, self.step_length, share, push, *targets, over=where,
-                transposed=self.scheme.stress.transposed,
+                self.operators.mass, self.body, self.step_length, share, push, self._ends, *targets, over=where,
+                transposed=self.transposed,
             ) for targets in ((None, total), (load, None))
         ]  # fmt: skip
         turning = self._turning(patches, load, total, name)
@@ -409,7 +416,7 @@ class EdgeLoops:
         for one in patches:
             if isinstance(wall := self.boundaries[one], NoSlip) and wall.moves:
                 moving[one] = wall
-        if not moving or self.scheme.stress.transposed:
+        if not moving or self.transposed:
             return []
         area, vectors = np.zeros(self.points.size), np.zeros((self.points.size, d))
         for patch in (self.mesh.patches[one] for one in moving):

@@ -12,7 +12,10 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy, require_strategy
 from fluxloom.solvers.edge_subscales import QuasiStatic, Subscales
 
-__all__ = ["Advective", "Convection", "EdgeScheme", "FullStress", "Laplacian", "SkewSymmetric", "ViscousStress"]
+__all__ = [
+    "Advective", "Convection", "EdgeScheme", "FullStress", "Laplacian", "SkewSymmetric", "SuitedStress",
+    "ViscousStress",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -60,6 +63,13 @@ class FullStress(ViscousStress, name="full"):
 
 
 @dataclass(frozen=True)
+class SuitedStress(ViscousStress, name="auto"):
+    """That of `FullStress` where the viscosity is given in space, else that of `Laplacian`, which is the same there."""
+
+    transposed = 0
+
+
+@dataclass(frozen=True)
 class EdgeScheme:
     """Choices of the discretisation.
 
@@ -68,7 +78,8 @@ class EdgeScheme:
     convection
         `SkewSymmetric`, which leaves the kinetic energy alone, or `Advective`, that of Codina and Folch.
     stress
-        `Laplacian`: ``nu grad u``; `FullStress`: ``nu (grad u + grad u^T)``, for viscosities that vary.
+        `Laplacian`: ``nu grad u``; `FullStress`: ``nu (grad u + grad u^T)``, for viscosities that vary; or
+        `SuitedStress`, the latter where the viscosity is given in space.
     dynamic, viscous, convective
         ``tau = 1 / (dynamic / dt + viscous nu / h^2 + convective |u| / h)`` with ``h = M^(1/d)``.
     pressure
@@ -84,7 +95,7 @@ class EdgeScheme:
     """
 
     convection: Convection = SkewSymmetric()
-    stress: ViscousStress = Laplacian()
+    stress: ViscousStress = SuitedStress()
     dynamic: float = 1.0
     viscous: float = 4.0
     convective: float = 2.0

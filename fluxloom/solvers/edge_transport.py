@@ -397,7 +397,8 @@ class EdgeTransport(SolvedDirectly):
         self.rate = ctx.scalar(0.0, "rate")
         limit = Loop(
             time_limit, points, ops.entries[ops.neighbours.to_entries], *self.both(self.u, self.kappa, self.size),
-            ops.mass, self.rate, d=self.dimension, share=0.5, reach=REACH, name="edges.time_limit", **times,
+            ops.mass, self.rate, d=self.dimension, share=0.5, reach=REACH, transposed=0,
+            name="edges.time_limit", **times,
         )  # fmt: skip
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         self.sums_of = ScalarSums(ctx, self.c, ops.mass)

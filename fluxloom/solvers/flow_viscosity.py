@@ -8,10 +8,13 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.linear_kernels import gradients, sum_fluxes
-from fluxloom.fv.viscosity_kernels import layered_viscosity, transposed_stress
+from fluxloom.fv.viscosity_kernels import layered_viscosity, transposed_stress, turning_stress
 from fluxloom.fv.volumes import Family
+from fluxloom.fv.wall_curvature import wall_curvature
 from fluxloom.solvers.flow_corrections import CorrectedFlow, borrowing
+from fluxloom.solvers.flow_spaces import patch_numbers
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Constant, Value
 
@@ -49,7 +52,8 @@ class GivenViscosity:
         div(nu (grad u + grad u^T))
 
     The second part, which does nothing where the viscosity is the same everywhere, is made of gradients of the cells.
-    At walls its part along the normal is zero, and at planes of symmetry the rest of it.
+    At planes of symmetry its part along the face is zero, at walls that along the normal; the rest of it there is that
+    of a wall that turns (`fluxloom.fv.wall_curvature`), as forces have it.
 
     Parameters
     ----------
@@ -99,8 +103,25 @@ class GivenViscosity:
         for name, elements in cv.patches.items():
             boundary, behind = self.flow.boundaries[name], cv.interior - cv.cells
             here = slice(elements.start + behind, elements.stop + behind)
-            along[here], normal[here] = not boundary.mirror, boundary.mirror or not boundary.wall
+            along[here], normal[here] = not (boundary.mirror or boundary.wall), boundary.mirror or not boundary.wall
         return np.stack([along, (normal - along) / cv.area**2], axis=1)
+
+    def _turning(self, u: Dat) -> list[Loop]:
+        """Return the loop to the flux of a velocity at curved walls along which something moves. Collective."""
+        flow, cv, spaces, d = self.flow, self.flow.volumes, self.flow.spaces, self.flow.dimension
+        ends = {name: flow.boundaries[name] for name in cv.patches}
+        names = [name for name, one in ends.items() if one.wall and not (isinstance(one, NoSlip) and not one.moves)]
+        faces = patch_numbers(flow, names) - cv.cells + cv.interior
+        found = wall_curvature(flow.context.comm, cv.centres[faces + cv.cells - cv.interior], cv.normals[faces])
+        if not any(flow.context.comm.allgather(bool(found.any()))):
+            return []
+        whole = np.zeros((len(cv.faces), d * d))
+        whole[faces] = cv.area[faces, None] * found.reshape(-1, d * d)
+        numbers = spaces.elements.local(cv.faces[spaces.faces.owned])
+        sides = flow.context.map(flow.faces, flow.elements, numbers, "stress.sides")
+        over = flow.context.subset(flow.faces, np.sort(spaces.faces.local(faces)), "turning")
+        return [Loop(turning_stress, over, spaces.faces.dat(whole, "stress.curvature"), u[sides], flow.nus,
+                     self.flux, d=d)]  # fmt: skip
 
     def update(self, time: float) -> None:
         """Make it that of a time. Collective."""
@@ -132,6 +153,7 @@ class GivenViscosity:
             *borrowing(flow.context, spaces, linear, self._slopes, d),
             Loop(transposed_stress, flow.faces, means.entries, self._slopes[means.pattern], self._areas, self._kept,
                  flow.nus, self.flux, d=d),
+            *self._turning(u),
         ]  # fmt: skip
 
     def predicted(self) -> list[Loop]:

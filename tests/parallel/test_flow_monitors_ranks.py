@@ -76,3 +76,21 @@ def test_a_point_outside_is_outside_for_all() -> None:
         return str(error.value)
 
     assert len(set(run_threads(2, lost))) == 1
+
+
+def test_walls_that_a_rank_has_no_face_of() -> None:
+    """The second half of a tall box has none of ``ymin``; the viscosity is given in space."""
+    walls = {name: NoSlip((0.3 * (name == "ymax"), 0.0)) for name in SIDES}
+
+    def found(comm: Comm) -> dict[str, np.ndarray]:
+        flow = fl.Incompressible(
+            fl.Domain(box2d(4, 12, (1.0, 3.0)), method="rcb"), fl.Context("cpu", comm=comm, tuning=False, threads=1),
+            viscosity="0.01 + 0.01 * y", boundaries=walls, start=(1.0, 0.0),
+        )  # fmt: skip
+        flow.solver.step(0.01)
+        return dict(flow.surface(["ymin"]).faces())
+
+    alone, (whole, others) = run_threads(1, found)[0], run_threads(2, found)
+    assert not others and list(whole) == list(alone) and "y_plus" in alone
+    for name, wanted in alone.items():
+        np.testing.assert_allclose(whole[name], wanted, rtol=1e-7, atol=1e-8, err_msg=name)

@@ -115,7 +115,7 @@ def test_residual_is_that_of_its_definition(channel: Write) -> None:
 def test_steps_chosen(channel: Write) -> None:
     """Without dt each step is the largest stable one, or the last ones are equal and hit the end."""
     runner = build(
-        channel(("dt = 0.01", "courant = 0.5\nend = 0.21"), ("viscosity = 0.1", 'viscosity = "0.1 + 0 * x"'))
+        channel(("dt = 0.01", "courant = 0.5\nend = 0.21"), ("viscosity = 0.1", 'viscosity = "0.1 + 0 * t"'))
     )
     limit = runner.flow.solver.stable_step(0.5)
     runner.advance()

@@ -94,10 +94,18 @@ class Points:
         return np.einsum("ia,ijab,ib->ij", u, self.stiff, u)
 
     def friction(self, u: Array, nu: Array, transposed: int) -> Array:
-        """Return the viscous force, as it stands on the left-hand side."""
+        """Return the viscous force, as it stands on the left-hand side; ``load`` is the area of outflows."""
         mean, rise = 0.5 * (nu + nu[:, None]), self.rises(u)
         force = np.einsum("ij,ij,ija->ia", mean, self.trace, rise)
-        return force + transposed * np.einsum("ij,ijba,ijb->ia", mean, self.stiff, rise)
+        slope = np.einsum("ija,ijb->iab", self.grad, rise) / self.mass[:, None, None]
+        layer = np.einsum("ija,ij->ia", self.grad, nu - nu[:, None])
+        twist = 0.5 * (np.einsum("iab,ib->ia", slope, layer) - np.einsum("ibb,ia->ia", slope, layer))
+        twist += np.einsum("i,iab,ib->ia", nu, slope, self.values["load"])
+        return force + transposed * (np.einsum("ij,ijba,ijb->ia", mean, self.stiff, rise) - twist)
+
+    def ends(self, transposed: int) -> Any:
+        """Return the area of outflows for a kernel, where it has the transposed gradient."""
+        return self.dat("load") if transposed else None
 
     def continuity(self, u: Array, p: Array, tau: Array, slope: Array) -> Array:
         """Return what velocity and pressure leave of continuity."""
@@ -151,8 +159,8 @@ def test_stage(kind: str, place: int) -> None:
         sums, out = at.dat("sums"), at.dat("out", shape=(at.d,))
         at.run(
             kernels.stage, *at.both("u", "xi", "nu"), *(at.dat(each) for each in ("mass", "size", "load", "slope")),
-            at.dat("start"), at.step(), sums, out, transposed=transposed, place=place, ahead=ahead, weight=weight,
-            **TIMES,
+            at.dat("start"), at.step(), at.ends(transposed), sums, out, transposed=transposed, place=place, ahead=ahead,
+            weight=weight, **TIMES,
         )  # fmt: skip
         total = {0: v["start"], 1: v["sums"], 2: v["sums"]}[place] + weight * k
         assert near(out.read(), total if place == 2 else v["start"] + ahead * k)
@@ -299,8 +307,8 @@ def test_reaction(kind: str) -> None:
         force = at.scalar("force", np.zeros(at.d))
         at.run(
             kernels.reaction, *at.both("u"), at.dat("before"), at.dat("xi"), *at.both("p", "nu"), at.dat("mass"),
-            at.dat("load"), at.step(), at.dat("share", share), at.dat("push", push), at.dat("borne", v["u"]), force,
-            transposed=transposed,
+            at.dat("load"), at.step(), at.dat("share", share), at.dat("push", push), at.ends(transposed),
+            at.dat("borne", v["u"]), force, transposed=transposed,
         )  # fmt: skip
         inertia = at.mass[:, None] * ((v["u"] - v["before"]) / at.dt + v["xi"] - v["load"])
         pressure = np.einsum("ija,j->ia", at.weak, v["p"])
@@ -309,13 +317,13 @@ def test_reaction(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_time_limit(kind: str, share: float) -> None:
+@pytest.mark.parametrize(("share", "transposed"), [(0.0, 0), (0.5, 0), (0.0, 1)])
+def test_time_limit(kind: str, share: float, transposed: int) -> None:
     """The larger one of two sums of a row; no eigenvalue of convection, friction and subscales is beyond it."""
     at = points_of(kind)
     u, nu = at.values["u"], at.values["nu"]
     slow = 4.0 * nu / at.size**2 + 2.0 * np.linalg.norm(u, axis=1) / at.size
-    flux, drag = np.einsum("ija,ia->ij", at.grad, u), 0.5 * (nu + nu[:, None]) * at.trace
+    flux, drag = np.einsum("ija,ia->ij", at.grad, u), 0.5 * (nu + nu[:, None]) * at.trace * (1 + transposed)
     mean = 0.5 * (u[:, None] + u[None])
     level, across = np.einsum("ija,ija->ij", at.grad, mean), np.einsum("ija,ijab,ijb->ij", mean, at.stiff, mean)
     first = (np.abs(flux) + np.abs(drag) + np.abs(at.along(u) / slow[:, None])).sum(axis=1) / at.mass
@@ -324,7 +332,7 @@ def test_time_limit(kind: str, share: float) -> None:
         rate = at.scalar("rate")
         at.run(
             time_limit, *at.both("u", "nu", "size"), at.dat("mass"), rate, share=share, dynamic=dynamic,
-            viscous=4.0, convective=2.0, reach=reach,
+            viscous=4.0, convective=2.0, reach=reach, transposed=transposed,
         )  # fmt: skip
         rest = (np.maximum(np.abs(flux), np.abs(level)) + np.abs(drag)).sum(axis=1) / at.mass
         weight = np.abs(across).sum(axis=1) / at.mass

@@ -194,6 +194,21 @@ def test_torque_between_cylinders(solver: str, triangles: bool, steps: int, clos
     assert found["inner.force_x"][-1] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("stress", ["", "auto", "full"])
+def test_torque_where_the_viscosity_differs(stress: str, tmp_path: Path) -> None:
+    """``nu = r / 10``: the speed of turning falls as ``1 / r^3``, and what one cylinder bears the other does."""
+    ring(tmp_path / "ring.su2", 8, 48, bool(stress))
+    solver, balance = ("edge_flow", f'[scheme]\nstress = "{stress}"') if stress else ("incompressible", "")
+    text = RING.format(solver=solver, file=tmp_path / "ring.su2", balance=balance)
+    text = text.replace("viscosity = 0.1", 'viscosity = "sqrt(x**2 + y**2) / 10"').replace("every = 1\n", "every = 9\n")
+    text = text.replace("/ 3 * (4 / (x**2 + y**2) - 1)", "* 8 / 7 * ((x**2 + y**2)**(-1.5) - 1 / 8)")
+    run(text, tmp_path, 400 if stress else 1600)
+    found, wanted = table(tmp_path / "history.csv"), 0.2 * np.pi * 24 / 7
+    assert found["inner.moment_z"][-1] == pytest.approx(-wanted, rel=0.015)
+    assert found["outer.moment_z"][-1] == pytest.approx(wanted, rel=0.015)
+    assert found["kinetic_energy"][-1] == pytest.approx(found["kinetic_energy"][0], rel=0.03)
+
+
 def test_samples_over_a_restart(tmp_path: Path) -> None:
     """The samples of forces go on, and the history, as if there had been no end."""
     text = shear("triangles").replace("every = 1", "every = 3") + '[checkpoint]\nresume = true\n'

@@ -144,6 +144,21 @@ def test_shear_between_walls(context: fl.Context) -> None:
     assert flow.force("ymax")[0] == pytest.approx(-0.02, rel=1e-6)
 
 
+def test_shear_of_a_viscosity_in_space_leaves_as_it_came(context: fl.Context) -> None:
+    """``nu (1 + y) du/dy`` is the same everywhere; the transposed gradient bends nothing where the flow goes out."""
+
+    def exact(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.stack([np.log2(1.0 + x[:, 1]), 0.0 * x[:, 1]], axis=1)
+
+    sides: dict[str, Any] = {"xmin": Inflow(exact), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0))}
+    flow = flow_on(context, sides, mesh=box2d(8, 8, kind="triangle"), nu="0.1 + 0.1 * y")
+    flow.initialise(exact)
+    steady(flow, 1e-6)
+    assert np.abs(flow.velocity() - exact(flow.mesh.coordinates)).max() < 5e-3
+    assert flow.force("ymin") == pytest.approx([0.1 / np.log(2.0), 0.0], abs=3e-3)
+    assert (flow.loops.transposed, flow_on(context).loops.transposed) == (1, 0)
+
+
 def test_stable_steps(context: fl.Context) -> None:
     """At rest without viscosity there is no limit; otherwise it is a multiple of the number asked for."""
     assert flow_on(context, nu=0.0).stable_step() == float("inf")

@@ -122,8 +122,8 @@ def test_cylinders_that_turn(ctx: fl.Context, kind: str, n: int) -> None:
     """The transposed part acts on a wall that turns: without it the torque is not that of the gap."""
     coarse, fine = turning_error(ctx, n, kind), turning_error(ctx, 2 * n, kind)
     assert fine[0] < 0.004
-    assert fine[1] < 0.01
-    assert np.log2(coarse[0] / fine[0]) > 1.5
+    assert fine[1] < 0.025
+    assert min(np.log2(np.divide(coarse, fine))) > 1.5
 
 
 def vortex_error(ctx: fl.Context, n: int, kind: str, other: Boundary | None) -> float:
