@@ -91,6 +91,8 @@ def test_walls_that_a_rank_has_no_face_of() -> None:
         return dict(flow.surface(["ymin"]).faces())
 
     alone, (whole, others) = run_threads(1, found)[0], run_threads(2, found)
-    assert not others and list(whole) == list(alone) and "y_plus" in alone
+    assert not others
+    assert list(whole) == list(alone)
+    assert "y_plus" in alone
     for name, wanted in alone.items():
         np.testing.assert_allclose(whole[name], wanted, rtol=1e-7, atol=1e-8, err_msg=name)
