@@ -174,7 +174,7 @@ class FlowRun(Generic[F]):
                 break
             for monitor in self.monitors:
                 monitor.reached()
-        if began is not None and self.flow.time == began:
+        if began is not None and self.flow.time == began and not 0.0 < self.until.time <= began * (1.0 + _CLOSE):
             raise SolverError(
                 f"step {self.flow.steps}, time {began:.6g}: the time does not pass any more, steps are shorter than "
                 "its rounding; what is given may grow without bound there, or a cell be far too small"
