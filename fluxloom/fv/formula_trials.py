@@ -238,9 +238,9 @@ def _place(error: BaseException) -> str:
     place = ""
     trace = error.__traceback__
     while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if f"{'fluxloom'}/" not in file.replace("\\", "/"):
-            place = f"{file}:{trace.tb_lineno}: "
+        frame = trace.tb_frame
+        if str(frame.f_globals.get("__name__")).partition(".")[0] != __name__.partition(".")[0]:
+            place = f"{frame.f_code.co_filename}:{trace.tb_lineno}: "
         trace = trace.tb_next
     return place
 
