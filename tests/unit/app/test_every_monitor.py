@@ -246,7 +246,9 @@ def test_every_monitor(solver: str, tmp_path: Path, case: Callable[[str], Path],
         assert np.isfinite(numbers).all()
 
 
-GPUS = [pytest.param("opencl", marks=pytest.mark.opencl), pytest.param("cuda", marks=pytest.mark.cuda)]
+GPUS = [
+    pytest.param("opencl", marks=[pytest.mark.opencl, pytest.mark.long]), pytest.param("cuda", marks=pytest.mark.cuda),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("device", GPUS)
