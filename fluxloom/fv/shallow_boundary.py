@@ -57,7 +57,20 @@ class Outflow(Boundary):
 
 
 @dataclass(frozen=True)
-class Level(Boundary):
+class _Driven(Boundary):
+    """What a series drives until some time, from when on the boundary is a wall."""
+
+    series: Given
+    until: float = float("inf")
+
+    @property
+    def driven(self) -> tuple[Given, float, float]:
+        """The series."""
+        return self.series, 0.0, self.until
+
+
+@dataclass(frozen=True)
+class Level(_Driven):
     """The surface is prescribed, the velocity follows from the invariant ``u + 2 c`` that leaves.
 
     Attributes
@@ -69,22 +82,14 @@ class Level(Boundary):
         Time from which on the boundary is a wall.
     """
 
-    series: Given
-    until: float = float("inf")
-
     @property
     def formula(self) -> WaterState:
         """The level."""
         return GivenLevel()
 
-    @property
-    def driven(self) -> tuple[Given, float, float]:
-        """The series."""
-        return self.series, 0.0, self.until
-
 
 @dataclass(frozen=True)
-class Discharge(Boundary):
+class Discharge(_Driven):
     """What comes in is prescribed, the depth follows from the invariant ``u + 2 c`` that leaves.
 
     Attributes
@@ -96,18 +101,10 @@ class Discharge(Boundary):
         Time from which on the boundary is a wall.
     """
 
-    series: Given
-    until: float = float("inf")
-
     @property
     def formula(self) -> WaterState:
         """The discharge."""
         return GivenDischarge()
-
-    @property
-    def driven(self) -> tuple[Given, float, float]:
-        """The series."""
-        return self.series, 0.0, self.until
 
 
 @dataclass(frozen=True)
