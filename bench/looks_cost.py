@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.run.guards import Guards
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 HEAD = '[case]\nname = "cost"\nsolver = "{solver}"\n[run]\niterations = 100000000\n'
 WALLS = "".join(f'[boundary.{side}]\ntype = "wall"\n' for side in ("xmin", "xmax", "ymin"))

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 import fluxloom as fl
 from fluxloom.lbm.boundaries import Body, Wall
-from fluxloom.lbm.collisions import TRT
-from fluxloom.lbm.memory import FluidCells
-from fluxloom.lbm.shapes import Sphere
-from fluxloom.lbm.streaming import InPlace
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.collisions.operators import TRT
+from fluxloom.lbm.shapes.shapes import Sphere
+from fluxloom.lbm.streaming.memory import FluidCells
+from fluxloom.lbm.streaming.schemes import InPlace
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 DRAG = {0.216: 7.442, 0.343: 15.4, 0.45: 28.1, 0.5236: 42.1}
 """Drag coefficient by the share of the box that is solid; at 0.5236 the spheres touch."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom.lbm.lattices import D2Q9
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 CELLS, VISCOSITY, SPEED, STEPS = 64, 0.05, 0.02, 1000
 

@@ -29,90 +29,90 @@ if TYPE_CHECKING:
     from fluxloom.comm import detect as detect
     from fluxloom.comm import run_threads as run_threads
     from fluxloom.comm import world as world
-    from fluxloom.dsl.chain import Chain as Chain
-    from fluxloom.dsl.chain import Reset as Reset
-    from fluxloom.dsl.checkpoint import Checkpoints as Checkpoints
-    from fluxloom.dsl.checkpoint import CheckpointWarning as CheckpointWarning
+    from fluxloom.dsl.checkpoint.checkpoint import Checkpoints as Checkpoints
+    from fluxloom.dsl.checkpoint.checkpoint import CheckpointWarning as CheckpointWarning
     from fluxloom.dsl.context import Context as Context
-    from fluxloom.dsl.dats import Dat as Dat
-    from fluxloom.dsl.dats import Global as Global
-    from fluxloom.dsl.decompose import Link as Link
-    from fluxloom.dsl.decompose import decompose as decompose
-    from fluxloom.dsl.lazy import lazy as lazy
-    from fluxloom.dsl.loop import Loop as Loop
-    from fluxloom.dsl.loop import par_loop as par_loop
-    from fluxloom.dsl.online import OnlineTuning as OnlineTuning
-    from fluxloom.dsl.ragged import CSR as CSR
-    from fluxloom.dsl.ragged import ELL as ELL
-    from fluxloom.dsl.ragged import RaggedLayout as RaggedLayout
-    from fluxloom.dsl.ragged import SlicedELL as SlicedELL
-    from fluxloom.dsl.schedule import Schedule as Schedule
-    from fluxloom.dsl.tiling import TiledChain as TiledChain
-    from fluxloom.dsl.tune import tune as tune
-    from fluxloom.flows.airfoil import Airfoil as Airfoil
-    from fluxloom.flows.compressible import Compressible as Compressible
-    from fluxloom.flows.compressible_steps import Explicit as Explicit
-    from fluxloom.flows.diffusion import Diffusion as Diffusion
-    from fluxloom.flows.edge_flow import EdgeFlow as EdgeFlow
+    from fluxloom.dsl.declare.dats import Dat as Dat
+    from fluxloom.dsl.declare.dats import Global as Global
+    from fluxloom.dsl.declare.ragged import CSR as CSR
+    from fluxloom.dsl.declare.ragged import ELL as ELL
+    from fluxloom.dsl.declare.ragged import RaggedLayout as RaggedLayout
+    from fluxloom.dsl.declare.ragged import SlicedELL as SlicedELL
+    from fluxloom.dsl.declare.schedule import Schedule as Schedule
+    from fluxloom.dsl.ranks.decompose import Link as Link
+    from fluxloom.dsl.ranks.decompose import decompose as decompose
+    from fluxloom.dsl.run.chain import Chain as Chain
+    from fluxloom.dsl.run.chain import Reset as Reset
+    from fluxloom.dsl.run.loop import Loop as Loop
+    from fluxloom.dsl.run.loop import par_loop as par_loop
+    from fluxloom.dsl.tiles.lazy import lazy as lazy
+    from fluxloom.dsl.tiles.tiling import TiledChain as TiledChain
+    from fluxloom.dsl.tune.online import OnlineTuning as OnlineTuning
+    from fluxloom.dsl.tune.search import tune as tune
+    from fluxloom.flows.airfoil.flow import Airfoil as Airfoil
+    from fluxloom.flows.compressible.flow import Compressible as Compressible
+    from fluxloom.flows.compressible.steps import Explicit as Explicit
+    from fluxloom.flows.edges.diffusion import Diffusion as Diffusion
+    from fluxloom.flows.edges.flow import EdgeFlow as EdgeFlow
+    from fluxloom.flows.edges.transport import Transport as Transport
     from fluxloom.flows.flow_plan import StepLengths as StepLengths
-    from fluxloom.flows.incompressible import Incompressible as Incompressible
-    from fluxloom.flows.incompressible import IncompressibleScheme as IncompressibleScheme
-    from fluxloom.flows.incompressible import Pressure as Pressure
-    from fluxloom.flows.lattice import Lattice as Lattice
-    from fluxloom.flows.shallow_water import Event as Event
-    from fluxloom.flows.shallow_water import Plan as Plan
-    from fluxloom.flows.shallow_water import ShallowWater as ShallowWater
-    from fluxloom.flows.staggered import Staggered as Staggered
-    from fluxloom.flows.transport import Transport as Transport
+    from fluxloom.flows.incompressible.flow import Incompressible as Incompressible
+    from fluxloom.flows.incompressible.flow import IncompressibleScheme as IncompressibleScheme
+    from fluxloom.flows.incompressible.flow import Pressure as Pressure
+    from fluxloom.flows.lattice.flow import Lattice as Lattice
+    from fluxloom.flows.shallow.flow import Event as Event
+    from fluxloom.flows.shallow.flow import Plan as Plan
+    from fluxloom.flows.shallow.flow import ShallowWater as ShallowWater
+    from fluxloom.flows.staggered.flow import Staggered as Staggered
     from fluxloom.flows.volumes import Domain as Domain
-    from fluxloom.fv.compressible_boundary import BoundaryCondition as BoundaryCondition
-    from fluxloom.fv.compressible_boundary import FarField as FarField
-    from fluxloom.fv.compressible_boundary import MassFlowInlet as MassFlowInlet
-    from fluxloom.fv.compressible_boundary import NoSlipWall as NoSlipWall
-    from fluxloom.fv.compressible_boundary import PressureOutlet as PressureOutlet
-    from fluxloom.fv.compressible_boundary import SlipWall as SlipWall
-    from fluxloom.fv.compressible_boundary import SupersonicInlet as SupersonicInlet
-    from fluxloom.fv.compressible_boundary import SupersonicOutlet as SupersonicOutlet
-    from fluxloom.fv.compressible_boundary import SymmetryPlane as SymmetryPlane
-    from fluxloom.fv.compressible_boundary import TotalInlet as TotalInlet
-    from fluxloom.fv.compressible_boundary import VelocityInlet as VelocityInlet
-    from fluxloom.fv.compressible_fluxes import AUSM as AUSM
-    from fluxloom.fv.compressible_fluxes import HLLC as HLLC
-    from fluxloom.fv.compressible_fluxes import Flux as Flux
-    from fluxloom.fv.compressible_fluxes import Roe as Roe
-    from fluxloom.fv.compressible_fluxes import Rusanov as Rusanov
-    from fluxloom.fv.compressible_friction import TurbulenceModel as TurbulenceModel
-    from fluxloom.fv.compressible_geometry import Rotation as Rotation
-    from fluxloom.fv.eddy_viscosity import EddyViscosity as EddyViscosity
-    from fluxloom.fv.eddy_viscosity import Qr as Qr
-    from fluxloom.fv.eddy_viscosity import S3pqr as S3pqr
-    from fluxloom.fv.eddy_viscosity import Sigma as Sigma
-    from fluxloom.fv.eddy_viscosity import Smagorinsky as Smagorinsky
-    from fluxloom.fv.eddy_viscosity import Wale as Wale
-    from fluxloom.fv.free_stream import FreeStream as FreeStream
-    from fluxloom.fv.gas import ConstantViscosity as ConstantViscosity
-    from fluxloom.fv.gas import Gas as Gas
-    from fluxloom.fv.gas import Sutherland as Sutherland
-    from fluxloom.fv.gas import ViscosityLaw as ViscosityLaw
-    from fluxloom.fv.incompressible_boundary import Inflow as Inflow
-    from fluxloom.fv.incompressible_boundary import NoSlip as NoSlip
-    from fluxloom.fv.incompressible_boundary import Outflow as Outflow
-    from fluxloom.fv.incompressible_boundary import Symmetry as Symmetry
-    from fluxloom.fv.limiters import BarthJespersen as BarthJespersen
-    from fluxloom.fv.limiters import Limiter as Limiter
-    from fluxloom.fv.limiters import Venkatakrishnan as Venkatakrishnan
-    from fluxloom.fv.projection_schemes import AdamsBashforth as AdamsBashforth
-    from fluxloom.fv.projection_schemes import RungeKutta as RungeKutta
-    from fluxloom.fv.projection_schemes import Wray as Wray
-    from fluxloom.fv.scalar_sides import Adiabatic as Adiabatic
-    from fluxloom.fv.scalar_sides import FixedFlux as FixedFlux
-    from fluxloom.fv.scalar_sides import FixedValue as FixedValue
-    from fluxloom.fv.sectors import Sector as Sector
-    from fluxloom.fv.shallow_boundary import Incident as Incident
-    from fluxloom.fv.shallow_boundary import Level as Level
-    from fluxloom.fv.shallow_scheme import ShallowScheme as ShallowScheme
-    from fluxloom.fv.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
-    from fluxloom.fv.staggered_grid import StaggeredGrid as StaggeredGrid
+    from fluxloom.fv.compressible.boundary import BoundaryCondition as BoundaryCondition
+    from fluxloom.fv.compressible.boundary import FarField as FarField
+    from fluxloom.fv.compressible.boundary import MassFlowInlet as MassFlowInlet
+    from fluxloom.fv.compressible.boundary import NoSlipWall as NoSlipWall
+    from fluxloom.fv.compressible.boundary import PressureOutlet as PressureOutlet
+    from fluxloom.fv.compressible.boundary import SlipWall as SlipWall
+    from fluxloom.fv.compressible.boundary import SupersonicInlet as SupersonicInlet
+    from fluxloom.fv.compressible.boundary import SupersonicOutlet as SupersonicOutlet
+    from fluxloom.fv.compressible.boundary import SymmetryPlane as SymmetryPlane
+    from fluxloom.fv.compressible.boundary import TotalInlet as TotalInlet
+    from fluxloom.fv.compressible.boundary import VelocityInlet as VelocityInlet
+    from fluxloom.fv.compressible.fluxes import AUSM as AUSM
+    from fluxloom.fv.compressible.fluxes import HLLC as HLLC
+    from fluxloom.fv.compressible.fluxes import Flux as Flux
+    from fluxloom.fv.compressible.fluxes import Roe as Roe
+    from fluxloom.fv.compressible.fluxes import Rusanov as Rusanov
+    from fluxloom.fv.compressible.free_stream import FreeStream as FreeStream
+    from fluxloom.fv.compressible.gas import ConstantViscosity as ConstantViscosity
+    from fluxloom.fv.compressible.gas import Gas as Gas
+    from fluxloom.fv.compressible.gas import Sutherland as Sutherland
+    from fluxloom.fv.compressible.gas import ViscosityLaw as ViscosityLaw
+    from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras as SpalartAllmaras
+    from fluxloom.fv.compressible.viscous_flux import TurbulenceModel as TurbulenceModel
+    from fluxloom.fv.geometry.cell_faces import Rotation as Rotation
+    from fluxloom.fv.geometry.sectors import Sector as Sector
+    from fluxloom.fv.gradients.limiters import BarthJespersen as BarthJespersen
+    from fluxloom.fv.gradients.limiters import Limiter as Limiter
+    from fluxloom.fv.gradients.limiters import Venkatakrishnan as Venkatakrishnan
+    from fluxloom.fv.incompressible.boundary import Inflow as Inflow
+    from fluxloom.fv.incompressible.boundary import NoSlip as NoSlip
+    from fluxloom.fv.incompressible.boundary import Outflow as Outflow
+    from fluxloom.fv.incompressible.boundary import Symmetry as Symmetry
+    from fluxloom.fv.incompressible.eddy_viscosity import EddyViscosity as EddyViscosity
+    from fluxloom.fv.incompressible.eddy_viscosity import Qr as Qr
+    from fluxloom.fv.incompressible.eddy_viscosity import S3pqr as S3pqr
+    from fluxloom.fv.incompressible.eddy_viscosity import Sigma as Sigma
+    from fluxloom.fv.incompressible.eddy_viscosity import Smagorinsky as Smagorinsky
+    from fluxloom.fv.incompressible.eddy_viscosity import Wale as Wale
+    from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth as AdamsBashforth
+    from fluxloom.fv.incompressible.projection_schemes import RungeKutta as RungeKutta
+    from fluxloom.fv.incompressible.projection_schemes import Wray as Wray
+    from fluxloom.fv.incompressible.scalar_boundary import Adiabatic as Adiabatic
+    from fluxloom.fv.incompressible.scalar_boundary import FixedFlux as FixedFlux
+    from fluxloom.fv.incompressible.scalar_boundary import FixedValue as FixedValue
+    from fluxloom.fv.shallow.boundary import Incident as Incident
+    from fluxloom.fv.shallow.boundary import Level as Level
+    from fluxloom.fv.shallow.scheme import ShallowScheme as ShallowScheme
+    from fluxloom.fv.staggered.grid import StaggeredGrid as StaggeredGrid
     from fluxloom.fv.time_schemes import RK2 as RK2
     from fluxloom.fv.time_schemes import RK5 as RK5
     from fluxloom.fv.time_schemes import SSPRK3 as SSPRK3
@@ -148,23 +148,23 @@ if TYPE_CHECKING:
     from fluxloom.kernel.intrinsics import tan as tan
     from fluxloom.kernel.intrinsics import tanh as tanh
     from fluxloom.kernel.intrinsics import zeros as zeros
-    from fluxloom.lbm.collisions import BGK as BGK
-    from fluxloom.lbm.collisions import MRT as MRT
-    from fluxloom.lbm.collisions import TRT as TRT
-    from fluxloom.lbm.collisions import CentralMoments as CentralMoments
-    from fluxloom.lbm.collisions import Collision as Collision
-    from fluxloom.lbm.collisions import Cumulant as Cumulant
-    from fluxloom.lbm.collisions import Regularised as Regularised
+    from fluxloom.lbm.collisions.operators import BGK as BGK
+    from fluxloom.lbm.collisions.operators import MRT as MRT
+    from fluxloom.lbm.collisions.operators import TRT as TRT
+    from fluxloom.lbm.collisions.operators import CentralMoments as CentralMoments
+    from fluxloom.lbm.collisions.operators import Collision as Collision
+    from fluxloom.lbm.collisions.operators import Cumulant as Cumulant
+    from fluxloom.lbm.collisions.operators import Regularised as Regularised
     from fluxloom.lbm.lattices import D2Q9 as D2Q9
     from fluxloom.lbm.lattices import D3Q19 as D3Q19
     from fluxloom.lbm.lattices import D3Q27 as D3Q27
-    from fluxloom.linalg import poisson as poisson
-    from fluxloom.linalg import tridiagonal as tridiagonal
-    from fluxloom.linalg.jacobi import Jacobi as Jacobi
-    from fluxloom.linalg.matrix import SparseMatrix as SparseMatrix
-    from fluxloom.linalg.multigrid import SmoothedAggregation as SmoothedAggregation
+    from fluxloom.linalg.direct import poisson as poisson
+    from fluxloom.linalg.direct import tridiagonal as tridiagonal
+    from fluxloom.linalg.matrix.matrix import SparseMatrix as SparseMatrix
+    from fluxloom.linalg.matrix.rings import RingProduct as RingProduct
     from fluxloom.linalg.operators import Preconditioner as Preconditioner
-    from fluxloom.linalg.rings import RingProduct as RingProduct
+    from fluxloom.linalg.precond.jacobi import Jacobi as Jacobi
+    from fluxloom.linalg.precond.multigrid import SmoothedAggregation as SmoothedAggregation
     from fluxloom.linalg.status import Stop as Stop
     from fluxloom.monitors.averages import Averages as Averages
     from fluxloom.monitors.film import Film as Film
@@ -192,17 +192,17 @@ if TYPE_CHECKING:
     from fluxloom.run.snapshots import Snapshots as Snapshots
     from fluxloom.run.start import Start as Start
     from fluxloom.run.watch import GuardLimits as GuardLimits
-    from fluxloom.solvers.airfoil import AirfoilConstants as AirfoilConstants
-    from fluxloom.solvers.compressible_cycles import Implicit as Implicit
-    from fluxloom.solvers.compressible_cycles import Multigrid as Multigrid
-    from fluxloom.solvers.compressible_scheme import CompressibleScheme as CompressibleScheme
-    from fluxloom.solvers.diffusion import Convective as Convective
-    from fluxloom.solvers.edge_boundary import WallLaw as WallLaw
-    from fluxloom.solvers.edge_scheme import EdgeScheme as EdgeScheme
-    from fluxloom.solvers.edge_subscales import Tracked as Tracked
-    from fluxloom.solvers.flow_buoyancy import Buoyancy as Buoyancy
-    from fluxloom.solvers.flow_scalar import Scalar as Scalar
-    from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
+    from fluxloom.solvers.airfoil.flow import AirfoilConstants as AirfoilConstants
+    from fluxloom.solvers.compressible.cycles import Implicit as Implicit
+    from fluxloom.solvers.compressible.cycles import Multigrid as Multigrid
+    from fluxloom.solvers.compressible.scheme import CompressibleScheme as CompressibleScheme
+    from fluxloom.solvers.edges.boundary import WallLaw as WallLaw
+    from fluxloom.solvers.edges.diffusion import Convective as Convective
+    from fluxloom.solvers.edges.scheme import EdgeScheme as EdgeScheme
+    from fluxloom.solvers.edges.subscales import Tracked as Tracked
+    from fluxloom.solvers.incompressible.buoyancy import Buoyancy as Buoyancy
+    from fluxloom.solvers.incompressible.scalar import Scalar as Scalar
+    from fluxloom.solvers.lattice.flow import LatticeBoltzmann as LatticeBoltzmann
     from fluxloom.values.fluctuation import Fluctuation as Fluctuation
     from fluxloom.values.given_on import GivenOn as GivenOn
     from fluxloom.values.tables import Profile as Profile
@@ -215,64 +215,64 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # checkers of types take the imports above, and report a name that is not among them
     _LATE = _import_late(__name__, {
         "fluxloom.comm": "detect run_threads world",
-        "fluxloom.dsl.chain": "Chain Reset",
-        "fluxloom.dsl.checkpoint": "CheckpointWarning Checkpoints",
+        "fluxloom.dsl.run.chain": "Chain Reset",
+        "fluxloom.dsl.checkpoint.checkpoint": "CheckpointWarning Checkpoints",
         "fluxloom.dsl.context": "Context",
-        "fluxloom.dsl.dats": "Dat Global",
-        "fluxloom.dsl.decompose": "Link decompose",
-        "fluxloom.dsl.lazy": "lazy",
-        "fluxloom.dsl.loop": "Loop par_loop",
-        "fluxloom.dsl.online": "OnlineTuning",
-        "fluxloom.dsl.ragged": "CSR ELL RaggedLayout SlicedELL",
-        "fluxloom.dsl.schedule": "Schedule",
-        "fluxloom.dsl.tiling": "TiledChain",
-        "fluxloom.dsl.tune": "tune",
-        "fluxloom.flows.lattice": "Lattice",
-        "fluxloom.flows.airfoil": "Airfoil",
-        "fluxloom.flows.compressible": "Compressible",
-        "fluxloom.flows.compressible_steps": "Explicit",
-        "fluxloom.flows.diffusion": "Diffusion",
+        "fluxloom.dsl.declare.dats": "Dat Global",
+        "fluxloom.dsl.ranks.decompose": "Link decompose",
+        "fluxloom.dsl.tiles.lazy": "lazy",
+        "fluxloom.dsl.run.loop": "Loop par_loop",
+        "fluxloom.dsl.tune.online": "OnlineTuning",
+        "fluxloom.dsl.declare.ragged": "CSR ELL RaggedLayout SlicedELL",
+        "fluxloom.dsl.declare.schedule": "Schedule",
+        "fluxloom.dsl.tiles.tiling": "TiledChain",
+        "fluxloom.dsl.tune.search": "tune",
+        "fluxloom.flows.lattice.flow": "Lattice",
+        "fluxloom.flows.airfoil.flow": "Airfoil",
+        "fluxloom.flows.compressible.flow": "Compressible",
+        "fluxloom.flows.compressible.steps": "Explicit",
+        "fluxloom.flows.edges.diffusion": "Diffusion",
         "fluxloom.flows.volumes": "Domain",
-        "fluxloom.flows.edge_flow": "EdgeFlow",
+        "fluxloom.flows.edges.flow": "EdgeFlow",
         "fluxloom.flows.flow_plan": "StepLengths",
-        "fluxloom.flows.incompressible": "Incompressible IncompressibleScheme Pressure",
-        "fluxloom.flows.shallow_water": "Event Plan ShallowWater",
-        "fluxloom.flows.staggered": "Staggered",
-        "fluxloom.flows.transport": "Transport",
-        "fluxloom.fv.compressible_boundary": (
+        "fluxloom.flows.incompressible.flow": "Incompressible IncompressibleScheme Pressure",
+        "fluxloom.flows.shallow.flow": "Event Plan ShallowWater",
+        "fluxloom.flows.staggered.flow": "Staggered",
+        "fluxloom.flows.edges.transport": "Transport",
+        "fluxloom.fv.compressible.boundary": (
             "BoundaryCondition FarField MassFlowInlet NoSlipWall PressureOutlet SlipWall SupersonicInlet "
             "SupersonicOutlet SymmetryPlane TotalInlet VelocityInlet"
         ),
-        "fluxloom.fv.compressible_fluxes": "AUSM HLLC Flux Roe Rusanov",
-        "fluxloom.fv.compressible_geometry": "Rotation",
-        "fluxloom.fv.eddy_viscosity": "EddyViscosity Qr S3pqr Sigma Smagorinsky Wale",
-        "fluxloom.fv.free_stream": "FreeStream",
-        "fluxloom.fv.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
-        "fluxloom.fv.incompressible_boundary": "Inflow NoSlip Outflow Symmetry",
-        "fluxloom.fv.limiters": "BarthJespersen Limiter Venkatakrishnan",
-        "fluxloom.fv.projection_schemes": "AdamsBashforth RungeKutta Wray",
-        "fluxloom.fv.scalar_sides": "Adiabatic FixedFlux FixedValue",
-        "fluxloom.fv.sectors": "Sector",
-        "fluxloom.fv.shallow_boundary": "Incident Level",
-        "fluxloom.fv.shallow_scheme": "ShallowScheme",
-        "fluxloom.fv.spalart_allmaras": "SpalartAllmaras",
-        "fluxloom.fv.staggered_grid": "StaggeredGrid",
+        "fluxloom.fv.compressible.fluxes": "AUSM HLLC Flux Roe Rusanov",
+        "fluxloom.fv.geometry.cell_faces": "Rotation",
+        "fluxloom.fv.incompressible.eddy_viscosity": "EddyViscosity Qr S3pqr Sigma Smagorinsky Wale",
+        "fluxloom.fv.compressible.free_stream": "FreeStream",
+        "fluxloom.fv.compressible.gas": "ConstantViscosity Gas Sutherland ViscosityLaw",
+        "fluxloom.fv.incompressible.boundary": "Inflow NoSlip Outflow Symmetry",
+        "fluxloom.fv.gradients.limiters": "BarthJespersen Limiter Venkatakrishnan",
+        "fluxloom.fv.incompressible.projection_schemes": "AdamsBashforth RungeKutta Wray",
+        "fluxloom.fv.incompressible.scalar_boundary": "Adiabatic FixedFlux FixedValue",
+        "fluxloom.fv.geometry.sectors": "Sector",
+        "fluxloom.fv.shallow.boundary": "Incident Level",
+        "fluxloom.fv.shallow.scheme": "ShallowScheme",
+        "fluxloom.fv.compressible.spalart_allmaras": "SpalartAllmaras",
+        "fluxloom.fv.staggered.grid": "StaggeredGrid",
         "fluxloom.fv.time_schemes": "RK2 RK5 SSPRK3 TimeScheme",
-        "fluxloom.fv.compressible_friction": "TurbulenceModel",
+        "fluxloom.fv.compressible.viscous_flux": "TurbulenceModel",
         "fluxloom.kernel.intrinsics": (
             "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf isnan log "
             "log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
         ),
-        "fluxloom.lbm.collisions": "BGK MRT TRT CentralMoments Collision Cumulant Regularised",
+        "fluxloom.lbm.collisions.operators": "BGK MRT TRT CentralMoments Collision Cumulant Regularised",
         "fluxloom.lbm.lattices": "D2Q9 D3Q19 D3Q27",
-        "fluxloom.linalg.jacobi": "Jacobi",
-        "fluxloom.linalg.matrix": "SparseMatrix",
-        "fluxloom.linalg.multigrid": "SmoothedAggregation",
+        "fluxloom.linalg.precond.jacobi": "Jacobi",
+        "fluxloom.linalg.matrix.matrix": "SparseMatrix",
+        "fluxloom.linalg.precond.multigrid": "SmoothedAggregation",
         "fluxloom.linalg.operators": "Preconditioner",
-        "fluxloom.linalg.poisson": "",
-        "fluxloom.linalg.rings": "RingProduct",
+        "fluxloom.linalg.direct.poisson": "",
+        "fluxloom.linalg.matrix.rings": "RingProduct",
         "fluxloom.linalg.status": "Stop",
-        "fluxloom.linalg.tridiagonal": "",
+        "fluxloom.linalg.direct.tridiagonal": "",
         "fluxloom.mesh": "",
         "fluxloom.monitors.film": "Film",
         "fluxloom.monitors.averages": "Averages",
@@ -294,16 +294,16 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.run.run": "run",
         "fluxloom.run.snapshots": "Snapshots",
         "fluxloom.run.start": "Start",
-        "fluxloom.solvers.airfoil": "AirfoilConstants",
-        "fluxloom.solvers.compressible_cycles": "Implicit Multigrid",
-        "fluxloom.solvers.compressible_scheme": "CompressibleScheme",
-        "fluxloom.solvers.diffusion": "Convective",
-        "fluxloom.solvers.edge_boundary": "WallLaw",
-        "fluxloom.solvers.edge_scheme": "EdgeScheme",
-        "fluxloom.solvers.edge_subscales": "Tracked",
-        "fluxloom.solvers.flow_buoyancy": "Buoyancy",
-        "fluxloom.solvers.flow_scalar": "Scalar",
-        "fluxloom.solvers.lattice": "LatticeBoltzmann",
+        "fluxloom.solvers.airfoil.flow": "AirfoilConstants",
+        "fluxloom.solvers.compressible.cycles": "Implicit Multigrid",
+        "fluxloom.solvers.compressible.scheme": "CompressibleScheme",
+        "fluxloom.solvers.edges.diffusion": "Convective",
+        "fluxloom.solvers.edges.boundary": "WallLaw",
+        "fluxloom.solvers.edges.scheme": "EdgeScheme",
+        "fluxloom.solvers.edges.subscales": "Tracked",
+        "fluxloom.solvers.incompressible.buoyancy": "Buoyancy",
+        "fluxloom.solvers.incompressible.scalar": "Scalar",
+        "fluxloom.solvers.lattice.flow": "LatticeBoltzmann",
         "fluxloom.values.fluctuation": "Fluctuation",
         "fluxloom.values.given_on": "GivenOn",
         "fluxloom.values.tables": "Profile Raster TimeSeries",

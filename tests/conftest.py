@@ -33,8 +33,8 @@ def missing(marker: str) -> str:
 
     Each look is taken in a process of its own: starting a driver or MPI here would leave traces.
     """
-    from fluxloom.app import gpus
-    from fluxloom.app.system import python_says
+    from fluxloom.machine import gpus
+    from fluxloom.machine.system import python_says
 
     if marker == "mpi":
         found = python_says(["-c", "from mpi4py import MPI; print(MPI.Get_version())"], seconds=120)
@@ -65,7 +65,7 @@ QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-di
 # solvers, ranks and runs are tested, code that is not optimised at all, and has no packs, takes a third of the time.
 PLAIN = "-O0"
 PLAIN_FOLDERS = (
-    "unit/app", "unit/comm", "unit/dsl", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers",
+    "unit/cases", "unit/comm", "unit/dsl", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers",
     "unit/test_", "parallel/", "faults/",
     "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
     "verification/test_compressible", "verification/test_edge", "verification/test_flow", "verification/test_immersed",

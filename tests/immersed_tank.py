@@ -7,15 +7,15 @@ import numpy as np
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.collisions import BGK
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.lbm.cells.box import Box
+from fluxloom.lbm.collisions.operators import BGK
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.lbm.memory import GridMemory
-from fluxloom.lbm.space import Space
-from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
-from fluxloom.lbm.steps_moments import macros, stream
-from fluxloom.lbm.streaming import Streaming
+from fluxloom.lbm.streaming.memory import GridMemory
+from fluxloom.lbm.streaming.schemes import Streaming
+from fluxloom.lbm.streaming.space import Space
+from fluxloom.lbm.streaming.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.streaming.steps_moments import macros, stream
 
 
 class Tank:

@@ -10,18 +10,18 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom.core.strategies import strategy_called
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, parts_of
-from fluxloom.lbm.box import AXES, Box
-from fluxloom.lbm.collisions import BGK, Collision
-from fluxloom.lbm.labels import labels_of
+from fluxloom.lbm.cells.box import AXES, Box
+from fluxloom.lbm.cells.labels import labels_of
+from fluxloom.lbm.collisions.operators import BGK, Collision
 from fluxloom.lbm.lattices import D2Q9, Lattice
-from fluxloom.lbm.memory import GridMemory
-from fluxloom.lbm.space import Space
-from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
-from fluxloom.lbm.steps_moments import macros, stream
-from fluxloom.lbm.streaming import Streaming
+from fluxloom.lbm.streaming.memory import GridMemory
+from fluxloom.lbm.streaming.schemes import Streaming
+from fluxloom.lbm.streaming.space import Space
+from fluxloom.lbm.streaming.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.streaming.steps_moments import macros, stream
 from fluxloom.lbm.units import storage_unit
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.lattice_bodies import bodies_of, immersion_of, particles_of
-from fluxloom.app.cases.lattice_tables import LatticeCase, units_of
-from fluxloom.flows.lattice_bodies import solid_bodies
-from fluxloom.flows.lattice_immersed import immersed_boundary
+from fluxloom.cases.lattice.bodies import bodies_of, immersion_of, particles_of
+from fluxloom.cases.lattice.tables import LatticeCase, units_of
+from fluxloom.flows.lattice.given.bodies import solid_bodies
+from fluxloom.flows.lattice.given.immersed import immersed_boundary
 from fluxloom.lbm.boundaries import Body
-from fluxloom.lbm.box import Box
+from fluxloom.lbm.cells.box import Box
 from fluxloom.lbm.immersed import ImmersedBoundary
 
 __all__ = ["immersed_of", "particle_places", "solids_of"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.lbm.collisions_rates import Rates
+from fluxloom.lbm.collisions.rates import Rates
 from fluxloom.lbm.lattices import Lattice
 
 Array = npt.NDArray[Any]

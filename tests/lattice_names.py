@@ -17,9 +17,9 @@ from fluxloom.lbm.immersed import (
     OnHost,
     Pipeline,
 )
-from fluxloom.lbm.memory import AllCells, FluidCells
-from fluxloom.lbm.streaming import Streaming
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.streaming.memory import AllCells, FluidCells
+from fluxloom.lbm.streaming.schemes import Streaming
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 
 def values(options: dict[str, Any]) -> dict[str, Any]:

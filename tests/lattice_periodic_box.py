@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 import fluxloom as fl
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.lbm.collisions import Collision
+from fluxloom.lbm.collisions.operators import Collision
 from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.steps import Constants, collide, even, odd, pull, push
-from fluxloom.lbm.steps_moments import equilibrium, macros, stream
-from fluxloom.lbm.stored import Stored
+from fluxloom.lbm.streaming.steps import Constants, collide, even, odd, pull, push
+from fluxloom.lbm.streaming.steps_moments import equilibrium, macros, stream
+from fluxloom.lbm.streaming.stored import Stored
 
 Array = npt.NDArray[Any]
 

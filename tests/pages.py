@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.cli.main import main
+from fluxloom.cli.main import main
 from tests.conftest import MARKERS, ROOT, missing
 
 __all__ = ["PAGES", "Block", "blocks", "cases", "run_page"]

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.case import parse_schedule
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import parse_case, rebuilt
+from fluxloom.cases.files.case import parse_schedule
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case, rebuilt
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.run.chain import Chain
 from fluxloom.run.checkpoint import Resumed, RunCheckpoint
-from fluxloom.run.files import ResidualLog
 from fluxloom.run.march import march
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import ResidualLog
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Leg", "changed", "leg", "same"]
 

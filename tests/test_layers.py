@@ -10,6 +10,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from textwrap import dedent
 
@@ -26,8 +27,9 @@ LAYERS = {
     "fv": 5, "fe": 5, "lbm": 5,
     "solvers": 6,
     "run": 7,
-    "flows": 8, "monitors": 8,
-    "app": 9,
+    "flows": 8, "monitors": 8, "machine": 8,
+    "cases": 9,
+    "cli": 10,
 }  # fmt: skip
 LABORATORY_LAYERS = {
     "options": 0,
@@ -47,7 +49,7 @@ OPTIONAL = frozenset({
     "trimesh", "manifold3d", "imageio_ffmpeg", "lbmpy", "pystencils", "xlb", "jax", "warp",
 })  # fmt: skip
 OPTIONAL_IN = frozenset({
-    "device", "comm", "mesh", "run", "flows", "monitors", "app", "linalg", "graph", "lbm",
+    "device", "comm", "mesh", "run", "flows", "monitors", "machine", "cases", "cli", "linalg", "graph", "lbm",
 })  # fmt: skip
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4
 FOREIGN = frozenset(f"{LABORATORY}.peers.{name}" for name in ("kratos_peer", "lbm_peer_lbmpy", "lbm_peer_xlb"))
@@ -55,6 +57,7 @@ FOREIGN = frozenset(f"{LABORATORY}.peers.{name}" for name in ("kratos_peer", "lb
 
 DEVICE_NAMES = ("cuda", "opencl", "nvrtc", "openmp")  # anywhere in a word, in any case
 NO_DEVICE_NAMES_IN = range(4, 7)
+ROOM_FILES = 20
 
 
 # ------------------------------------------------------------------------------------------ the rules
@@ -137,7 +140,7 @@ def outer_complaint(name: str, first: str, when: str) -> str:
         needed = SCIPY_FROM if when == "import time" else SCIPY_LOCAL_FROM
         return "" if layer >= needed else f"imports scipy {when}, below layer {needed}"
     if first in APP_ONLY:
-        return "" if mine == "app" else f"imports {first}, which only app/ may"
+        return "" if mine in ("cases", "cli", "machine") else f"imports {first}, which only cases/ and cli/ may"
     if first not in OPTIONAL:
         return f"imports {first}, which is no dependency of this package"
     if first == "ziglang" and mine == "toolchain":
@@ -211,9 +214,37 @@ def test_modules_import_only_lower_layers() -> None:
     assert not found, "\n".join(found)
 
 
+def rooms(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
+    """Return folders with too many files, and circles of folders: every import counts, those for types too."""
+    modules, sizes, edges = frozenset(sources), Counter[str](), {}
+    for name, source in sources.items():
+        room = name if name in packages else name.rpartition(".")[0]
+        sizes[room] += 1
+        if name not in packages:
+            items = imports_of(name, source, ast.parse(source, filename=name), False, modules)
+            inner = {item.target for item in items} & modules - packages
+            edges.setdefault(room, set()).update({other.rpartition(".")[0] for other in inner} - {room})
+    found = [f"{room}: {size} files, at most {ROOM_FILES}" for room, size in sorted(sizes.items()) if size > ROOM_FILES]
+    return found + [f"circle of rooms: {' -> '.join(circle)}" for circle in cycles(edges)]
+
+
+def test_rooms_are_small_and_in_order() -> None:
+    """No folder of either package is crowded, and none of the package is in a circle; benches and peers may be."""
+    found = rooms(*read_package(ROOT))
+    found += [line for line in rooms(*read_package(ROOT, LABORATORY)) if "files" in line]
+    assert not found, "\n".join(found)
+
+
+def test_rooms_that_need_each_other_are_found() -> None:
+    """A circle of folders counts, though no two modules import each other; so does a crowd."""
+    circle = {"p.a.x": "from p.b.x import f", "p.b.x": "", "p.b.y": "def g():\n    from p.a.z import h", "p.a.z": ""}
+    assert rooms(circle, frozenset()) == ["circle of rooms: p.a -> p.b -> p.a"]
+    assert rooms({f"p.x{k}": "" for k in range(ROOM_FILES + 1)}, frozenset()) == ["p: 21 files, at most 20"]
+
+
 def test_the_layers_are_those_of_the_page() -> None:
     """`CONTRIBUTING.md` lists them, and each is there."""
-    rows = re.findall(r"(?m)^\| (\d) \| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    rows = re.findall(r"(?m)^\| (\d+) \| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert {room: int(layer) for layer, rooms in rows for room in re.findall(r"\w+", rooms)} == LAYERS
     assert all((ROOT / PACKAGE / room / "__init__.py").exists() for room in LAYERS)
 
@@ -265,11 +296,11 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
 @pytest.mark.parametrize(
     ("module", "source", "expected"),
     [
-        ("core__errors", "import fluxloom.dsl.loop", "higher layer (3)"),
+        ("core__errors", "import fluxloom.dsl.run.loop", "higher layer (3)"),
         ("codegen__printer", "def f():\n    from fluxloom.dsl import loop", "higher layer (3)"),
         ("codegen__printer", "from ..device.cpu import build", "of a sibling"),
         ("fv__flux", f"{TYPES}    from fluxloom.lbm import euler", "of a sibling"),
-        ("solvers__euler", "importlib.import_module('fluxloom.app.case')", "higher layer (9)"),
+        ("solvers__euler", "importlib.import_module('fluxloom.cases.files.case')", "higher layer (9)"),
         ("dsl__loop", "from importlib import import_module\nimport_module(name)", "computed name"),
         ("fv__flux", "import fluxloom", "whole package"),
         ("mesh__mesh", "from fluxloom import Loop", "whole package"),
@@ -280,10 +311,10 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
         ("fv__flux", "def f():\n    import cupy", "outside"),
         ("kernel__check", "def f():\n    import scipy.sparse", "below layer 2"),
         ("graph__colour", "import scipy.sparse", "below layer 4"),
-        ("mesh__mesh", "import rich", "only app/"),
-        ("app__case", "import pandas", "no dependency"),
-        ("app__cli__run", "def f():\n    from fluxloom_lab.bench import lbm", "imports the laboratory"),
-        ("app__cli__run", "load_object('fluxloom_lab.cli.bench:command')", "names a module of the laboratory"),
+        ("mesh__mesh", "import rich", "only cases/ and cli/"),
+        ("cases__case", "import pandas", "no dependency"),
+        ("cli__run", "def f():\n    from fluxloom_lab.bench import lbm", "imports the laboratory"),
+        ("cli__run", "load_object('fluxloom_lab.cli.bench:command')", "names a module of the laboratory"),
         ("linalg__krylov", "def f(x):\n    return x.device == 'cuda'", "names the device"),
         ("fv__flux", "def opencl_flux():\n    pass", "names the device"),
         ("solvers__euler", "from fluxloom.dsl.context import OpenCLContext", "names the device"),
@@ -306,7 +337,7 @@ def test_checker_finds(module: str, source: str, expected: str) -> None:
         ("mesh__generate", "import numpy as np\nfrom scipy.interpolate import CubicSpline"),
         ("graph__colour", "def f():\n    import scipy.sparse"),
         ("toolchain__find", "def f():\n    import ziglang"),
-        ("app__case", "import pydantic, typer, rich\nfrom fluxloom.solvers import euler"),
+        ("cases__case", "import pydantic, typer, rich\nfrom fluxloom.solvers import euler"),
         ("fv__flux", "'''Runs on CUDA.'''\ndef f():\n    '''Also on OpenCL.'''"),
         ("device__cuda", "NAME = 'cuda'"),
         ("core__registry", "import importlib\ndef load(name):\n    return importlib.import_module(name)"),

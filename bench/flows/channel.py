@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible.boundary import NoSlip
 from fluxloom.linalg import SmoothedAggregation, Stop
 from fluxloom.mesh import box3d
 from fluxloom.monitors.running_means import Profile, RunningMeans

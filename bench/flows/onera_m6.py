@@ -29,19 +29,19 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.fv.compressible_fluxes import Flux
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.compressible.fluxes import Flux
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import read_data, refine
-from fluxloom.mesh.cluster import Clustering, cluster
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
-from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.generate.cluster import Clustering, cluster
+from fluxloom.solvers.compressible.cycles import Multigrid
+from fluxloom.solvers.compressible.implicit import Implicit, ImplicitStep, SteadySteps
+from fluxloom.solvers.compressible.multigrid import MultigridSteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.problems.wing import wing_mesh
-from fluxloom_lab.verify.wing_case import ALPHA, AREA, Wing
-from fluxloom_lab.verify.wing_data import MACH, STATIONS
-from fluxloom_lab.verify.wing_meshes import SIZES, wing_shape
+from fluxloom_lab.verify.compressible.wing_case import ALPHA, AREA, Wing
+from fluxloom_lab.verify.compressible.wing_data import MACH, STATIONS
+from fluxloom_lab.verify.compressible.wing_meshes import SIZES, wing_shape
 
 
 def built(given: argparse.Namespace) -> Wing:

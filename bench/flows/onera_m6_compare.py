@@ -3,7 +3,7 @@
     python bench/flows/onera_m6_compare.py FILE... --data FOLDER --picture docs/images/onera_m6.png
 
 The folder has the pressures of run 308 (AGARD AR-138) and those of CFL3D with the same model of turbulence, as NASA's
-Turbulence Modeling Resource offers them; see `fluxloom_lab.verify.wing_data`.
+Turbulence Modeling Resource offers them; see `fluxloom_lab.verify.compressible.wing_data`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fluxloom_lab.studies.section_pictures import Panel, Pressures, draw_sections
 from fluxloom_lab.studies.wing_sections import critical_pressure
-from fluxloom_lab.verify.wing_data import MACH, STATIONS, computed, measured, shock
+from fluxloom_lab.verify.compressible.wing_data import MACH, STATIONS, computed, measured, shock
 
 MODELS = {"euler": "no friction", "sa": "Spalart-Allmaras"}
 PROJECTED = 0.76296

@@ -21,11 +21,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Symmetry
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Symmetry
 from fluxloom.linalg import Jacobi, SmoothedAggregation, Stop
 from fluxloom.mesh import box3d
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.incompressible.flow import Incompressible
 
 REYNOLDS, EVERY = 1600.0, 10
 PEAK = (8.98, 1.285649e-2)

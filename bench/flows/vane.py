@@ -20,16 +20,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
-from fluxloom.fv.compressible_boundary import NoSlipWall, PressureOutlet, TotalInlet
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, Sutherland, mach_of_pressure_ratio, total_pressure_ratio
-from fluxloom.fv.limiters import Venkatakrishnan
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.compressible.boundary import NoSlipWall, PressureOutlet, TotalInlet
+from fluxloom.fv.compressible.gas import Gas, Sutherland, mach_of_pressure_ratio, total_pressure_ratio
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import Venkatakrishnan
 from fluxloom.mesh import MeshData, read_data
-from fluxloom.mesh.wall_distance import wall_distance, wall_faces
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.ranks.wall_distance import wall_distance, wall_faces
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 AHEAD, WARM, BEHIND, PITCH = 90.4e3, 404.1, 52.3e3, 0.05749995
 """Total pressure, Pa, and temperature, K, of the inlet, pressure of the outlet, Pa; from vane to vane, m."""

@@ -107,9 +107,9 @@ def poisson(s: Settings) -> Iterator[Job]:
 
 _ALONE = """
 import sys
-import fluxloom_lab.bench.poisson as poisson
+import fluxloom_lab.bench.linear.poisson as poisson
 poisson.usual_solver = lambda *_: None
-from fluxloom.app.cli.main import main
+from fluxloom.cli.main import main
 sys.argv[0] = "fluxloom"
 main()
 """

@@ -28,10 +28,10 @@ from fluxloom.core.errors import FluxloomError
 from fluxloom.core.packages import require
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.courier import landing
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, array_of, settle_main
-from fluxloom.device.cuda_nccl import NcclLink, UniqueId
+from fluxloom.device.cuda.buffer import CudaBuffer
+from fluxloom.device.cuda.courier import CudaCourier, array_of, settle_main
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.nccl import NcclLink, UniqueId
 
 TEXT = Path(__file__).with_name("kernels.cu").read_text()
 SYMBOLS = ("fl_tick", "fl_pack", "fl_check", "fl_unpack", "fl_work")

@@ -1,7 +1,7 @@
 """The flow of ../naca0012.toml: an airfoil at Mach 0.8, inviscid, towards a steady flow."""
 
 import fluxloom as fl
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.generate.naca import naca_mesh
 
 
 def flow(context: fl.Context | None = None) -> fl.Compressible:

@@ -1,7 +1,7 @@
 """The flow of ../edge_cavity.toml: a lid-driven cavity in finite elements, towards a steady flow."""
 
 import fluxloom as fl
-from fluxloom.mesh.generate import clustered
+from fluxloom.mesh.generate.boxes import clustered
 
 
 def flow(context: fl.Context | None = None) -> fl.EdgeFlow:

@@ -1,11 +1,11 @@
 """The flow of ../lattice_cylinder.toml: vortices behind a cylinder at Reynolds number 100, by lattice Boltzmann."""
 
 import fluxloom as fl
-from fluxloom.flows.lattice_bodies import Body
-from fluxloom.flows.lattice_shapes import Ball
-from fluxloom.flows.lattice_sides import Inflow, Outflow, Slip
-from fluxloom.flows.lattice_start import Start
-from fluxloom.flows.lattice_units import Units
+from fluxloom.flows.lattice.given.bodies import Body
+from fluxloom.flows.lattice.given.shapes import Ball
+from fluxloom.flows.lattice.given.sides import Inflow, Outflow, Slip
+from fluxloom.flows.lattice.given.start import Start
+from fluxloom.flows.lattice.given.units import Units
 
 
 def flow(context: fl.Context | None = None) -> fl.Lattice:

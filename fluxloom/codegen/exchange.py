@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fluxloom.codegen.dialect import DIALECTS, Dialect
-from fluxloom.codegen.frame import argument_block, beginning, head, opening
-from fluxloom.codegen.lane import address
-from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
+from fluxloom.codegen.language.dialect import DIALECTS, Dialect
+from fluxloom.codegen.language.frame import argument_block, beginning, head, opening
+from fluxloom.codegen.language.lane import address
+from fluxloom.codegen.language.spec import ArgSpec, Entry, LaunchSpec, Slot
 from fluxloom.codegen.unit import Unit
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Layout, Scalar, SoA

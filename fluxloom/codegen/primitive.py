@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from fluxloom.codegen.dialect import DIALECTS, Dialect
-from fluxloom.codegen.frame import head, opening
-from fluxloom.codegen.spec import Entry, LaunchSpec, Slot
+from fluxloom.codegen.language.dialect import DIALECTS, Dialect
+from fluxloom.codegen.language.frame import head, opening
+from fluxloom.codegen.language.spec import Entry, LaunchSpec, Slot
 from fluxloom.codegen.unit import Unit
 
 __all__ = ["Function", "Parameter", "primitive_unit"]

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
-from fluxloom.codegen.dialect import C
-from fluxloom.codegen.frame import argument_block, slots_of
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.reduce import declare, finish, store
-from fluxloom.codegen.spec import ArgSpec, Entry
+from fluxloom.codegen.language.dialect import C
+from fluxloom.codegen.language.frame import argument_block, slots_of
+from fluxloom.codegen.language.group import Group
+from fluxloom.codegen.language.reduce import declare, finish, store
+from fluxloom.codegen.language.spec import ArgSpec, Entry
+from fluxloom.codegen.packs.wrapper import Driver
 from fluxloom.codegen.unit import row_helpers, tables_of, whole
-from fluxloom.codegen.wrapper import Driver
 
 __all__ = ["TileDat", "TilePass", "TiledUnit", "generate_tiled"]
 

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fluxloom.codegen.dialect import DIALECTS, C, Dialect
-from fluxloom.codegen.frame import fixed_part, prelude
-from fluxloom.codegen.group import Group
-from fluxloom.codegen.printer import table_source
-from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
-from fluxloom.codegen.spec import Entry
-from fluxloom.codegen.wrapper import Driver
+from fluxloom.codegen.language.dialect import DIALECTS, C, Dialect
+from fluxloom.codegen.language.frame import fixed_part, prelude
+from fluxloom.codegen.language.group import Group
+from fluxloom.codegen.language.printer import table_source
+from fluxloom.codegen.language.spec import Entry
+from fluxloom.codegen.packs.rows import RowShape, helper_source, stream_source, vector, vector_types
+from fluxloom.codegen.packs.wrapper import Driver
 from fluxloom.core.dtypes import FLOAT16
 
 if TYPE_CHECKING:
-    from fluxloom.codegen.grid import GridDriver
+    from fluxloom.codegen.grids.grid import GridDriver
 
 __all__ = ["Unit", "generate"]
 
@@ -73,10 +73,10 @@ def _driver(group: Group) -> Driver | GridDriver:
     """Return what writes the function of a group."""
     if group.members[0].spec.grid is None:
         return Driver(group, C)
-    from fluxloom.codegen.grid import GridDriver
-    from fluxloom.codegen.grid_lists import ListDriver
-    from fluxloom.codegen.grid_stream import StreamDriver
-    from fluxloom.codegen.grid_stream_places import streams
+    from fluxloom.codegen.grids.grid import GridDriver
+    from fluxloom.codegen.grids.lists import ListDriver
+    from fluxloom.codegen.grids.stream import StreamDriver
+    from fluxloom.codegen.grids.stream_places import streams
 
     return (ListDriver if group.listed else StreamDriver if streams(group) else GridDriver)(group, C)
 
@@ -89,8 +89,8 @@ def whole(parts: Sequence[str]) -> str:
 
 def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:
     """Generate the source of some groups for a device of work items."""
-    from fluxloom.codegen.grid_kernels import GridKernels
-    from fluxloom.codegen.kernels import KernelDriver
+    from fluxloom.codegen.grids.kernels import GridKernels
+    from fluxloom.codegen.items.kernels import KernelDriver
 
     drivers = [GridKernels(g, dialect) if g.members[0].spec.grid else KernelDriver(g, dialect) for g in groups]
     half = any(a.scalar is FLOAT16 for g in groups for m in g.members for a in m.spec.args)

@@ -167,7 +167,7 @@ class Device(ABC):
     native
         Whether loops run as generated code (False: as Python functions).
     dialect
-        Language of the generated code: a name known to `fluxloom.codegen.dialect`.
+        Language of the generated code: a name known to `fluxloom.codegen.language.dialect`.
     shared
         Whether host and device share memory.
     items

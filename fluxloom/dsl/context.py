@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.ragged import RaggedLayout
-from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.maps import OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.ragged import RaggedLayout
+from fluxloom.dsl.declare.runtime import Runtime
+from fluxloom.dsl.declare.sets import Grid, Set, Subset
+from fluxloom.dsl.declare.slots import SlotMap
 
 __all__ = ["Context"]
 
@@ -54,7 +54,7 @@ class Context(Runtime):
     """
 
     def _new_checker(self) -> Callable[[Any], None]:
-        from fluxloom.dsl.checking import LoopChecker
+        from fluxloom.dsl.run.checking import LoopChecker
 
         return LoopChecker(self)
 

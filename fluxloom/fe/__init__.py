@@ -1,5 +1,5 @@
-"""Finite elements: basis functions, rules of quadrature, numbering and kernels, one scheme a file.
+"""Finite elements: basis functions, quadrature, numbering and kernels, one scheme a file.
 
-Read `point_mesh` (simplices, edges and boundaries of points) first, then the kernels of flow on edges (`edge_*`); for
-elements of any order `elements`, `dofs`, `global_matrix` and `poisson`.
+Read `cells` (elements and degrees of freedom) and `spaces` first, then `poisson` with `poisson_kernels`, `diffusion`,
+`global_matrix`. `edges` is flow and transport on the edges of simplices.
 """

@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set, Subset
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.sets import Set, Subset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.cells.quadrature import Quadrature
+from fluxloom.fe.cells.sides import Places, Sides, evaluated
 from fluxloom.fe.poisson_kernels import (
     field_load,
     identity_diagonal,
@@ -29,13 +31,11 @@ from fluxloom.fe.poisson_kernels import (
     matrix_free_product,
     point_load,
 )
-from fluxloom.fe.quadrature import Quadrature
-from fluxloom.fe.sides import Places, Sides, evaluated
 from fluxloom.fe.spaces import LagrangeSpace, described
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.linalg.jacobi import Diagonal
 from fluxloom.linalg.operators import Step
-from fluxloom.mesh.rows import together
+from fluxloom.linalg.precond.jacobi import Diagonal
+from fluxloom.mesh.data.rows import together
 
 __all__ = ["DiffusionForm", "Diffusivity", "SideFlux"]
 
@@ -216,8 +216,8 @@ class DiffusionForm:
         flux
             ``q``, in the unit of ``kappa u`` over a length: a number; a scalar of the context; scalars on
             ``mesh.boundary``, one for a face; values at the points of the rule, of shape ``(q,)`` there (see
-            `fluxloom.fe.sides.Sides.places`); or a function that maps places ``(m, d)`` to ``(m,)`` numbers, called
-            once, now. Scalars and dats are read when the loops run.
+            `fluxloom.fe.cells.sides.Sides.places`); or a function that maps places ``(m, d)`` to ``(m,)`` numbers,
+            called once, now. Scalars and dats are read when the loops run.
         b
             Scalars on `rows`; it is added to.
         rule

@@ -21,19 +21,19 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import PlanError, SolverError, did_you_mean
 from fluxloom.device.base import Device
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.local_sets import local_set
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.fe.cell_entries import CellEntries, own_entries, shared_entries
+from fluxloom.dsl.declare.local_sets import local_set
+from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout, slices_for
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.cells.cell_entries import CellEntries, own_entries, shared_entries
+from fluxloom.fe.cells.shared_rows import own_rows, receiver
 from fluxloom.fe.diffusion import DiffusionForm, Diffusivity
 from fluxloom.fe.global_kernels import add_matrix_a, add_matrix_b, add_matrix_c, clear_entry, identity_entry
 from fluxloom.fe.poisson import ASSEMBLY, Integration, order_of
-from fluxloom.fe.shared_rows import own_rows, receiver
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.matrix.matrix import SparseMatrix
 
 __all__ = ["FORMATS", "GlobalFormat", "GlobalMatrix"]
 
@@ -53,7 +53,7 @@ class GlobalMatrix(DiffusionForm):
     """``A`` of Poisson's equation as a sparse matrix; see `fluxloom.fe.diffusion.DiffusionForm` for its load.
 
     Rows and columns of prescribed values are those of the identity. Solvers, preconditioners and tuning take `matrix`.
-    On several ranks each forms the rows of the degrees of freedom that it owns, see `fluxloom.fe.shared_rows`.
+    On several ranks each forms the rows of the degrees of freedom that it owns, see `fluxloom.fe.cells.shared_rows`.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.fe.diffusion import DiffusionForm, Diffusivity
 from fluxloom.fe.poisson_kernels import (
     identity_residual,

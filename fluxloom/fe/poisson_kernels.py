@@ -23,7 +23,7 @@ Source: I. Z. Reguly, PhD thesis, Pazmany Peter Catholic University 2014, chapte
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
-from fluxloom.fe.cell_map import form, metric, volume
+from fluxloom.fe.cells.cell_map import form, metric, volume
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import rolled, zeros
 

@@ -12,20 +12,20 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument, TableMap
-from fluxloom.dsl.sets import Set
-from fluxloom.fe.cell_dofs import element_of
-from fluxloom.fe.dofs import Dofs, lagrange_dofs
-from fluxloom.fe.elements import Lagrange
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.maps import Argument, TableMap
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.cells.cell_dofs import element_of
+from fluxloom.fe.cells.dofs import Dofs, lagrange_dofs
+from fluxloom.fe.cells.elements import Lagrange
+from fluxloom.fe.cells.quadrature import Quadrature, gauss, require_rule
+from fluxloom.fe.cells.shared_dofs import shared_dofs
+from fluxloom.fe.cells.sides import Places, Sides, evaluated, images
 from fluxloom.fe.poisson_kernels import square_error
-from fluxloom.fe.quadrature import Quadrature, gauss, require_rule
-from fluxloom.fe.shared_dofs import shared_dofs
-from fluxloom.fe.sides import Places, Sides, evaluated, images
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.mesh.bind import Mesh
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.data.rows import together
+from fluxloom.mesh.ranks.bind import Mesh
 
 __all__ = ["LagrangeSpace", "described"]
 
@@ -77,7 +77,7 @@ class LagrangeSpace:
         Raises
         ------
         MeshError, SolverError
-            See `fluxloom.fe.dofs.lagrange_dofs`, `fluxloom.fe.shared_dofs.shared_dofs` and `of`.
+            See `fluxloom.fe.cells.dofs.lagrange_dofs`, `fluxloom.fe.cells.shared_dofs.shared_dofs` and `of`.
         """
         _require_bound(mesh)
         dofs = shared_dofs(mesh.part, order) if mesh.context.ranked else lagrange_dofs(mesh.data, order)
@@ -92,7 +92,8 @@ class LagrangeSpace:
         mesh
             A mesh of one kind of cells, bound from the arrays that ``dofs`` was made for.
         dofs
-            From `fluxloom.fe.dofs.lagrange_dofs`, on several ranks from `fluxloom.fe.shared_dofs.shared_dofs`.
+            From `fluxloom.fe.cells.dofs.lagrange_dofs`, on several ranks from
+            `fluxloom.fe.cells.shared_dofs.shared_dofs`.
         rule
             By default Gauss's with ``order + 1`` points a direction.
 
@@ -242,5 +243,5 @@ def _require_bound(mesh: object) -> None:
     if not isinstance(mesh, Mesh):
         raise MeshError(
             f"LagrangeSpace: a mesh in a context is wanted, not {type(mesh).__name__}: bind it, "
-            "fluxloom.mesh.bind.bind(data, context)"
+            "fluxloom.mesh.ranks.bind.bind(data, context)"
         )

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.compressible.gas import Gas
 from fluxloom.run.start import Correction, Found, StartFields
 
 __all__ = ["conserving", "level_water", "state_names", "water_of"]

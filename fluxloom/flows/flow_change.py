@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fluxloom.core.access import RW, Const, Inc, Read
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 
 __all__ = ["Change"]

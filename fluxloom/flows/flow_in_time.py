@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from fluxloom.core.errors import Divergence, PreconditionerError, SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.runtime import unique
+from fluxloom.dsl.declare.runtime import unique
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.flows.flow_plan import StepLengths, check_bounded
 from fluxloom.linalg.status import Status
 from fluxloom.run.flow import Flow, HistoryPanel, Section, Until
-from fluxloom.run.reports import merged_reports
+from fluxloom.run.results.reports import merged_reports
 from fluxloom.run.start import Start
-from fluxloom.solvers.flow_types import FlowState
+from fluxloom.solvers.incompressible.types import FlowState
 
 if TYPE_CHECKING:
     from fluxloom.run.stall import Stall

@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.flows.flow_plan import StepLengths
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
-from fluxloom.fv.scalar_sides import FixedFlux
+from fluxloom.fv.incompressible.scalar_boundary import FixedFlux
 from fluxloom.run.flow import Until
 from fluxloom.run.watch import LOST, AtMost, Finite, Growth, GuardLimits, Numbers, Reduction, Rule, Watch
 
 if TYPE_CHECKING:  # a case imports its own solver alone
-    from fluxloom.solvers.diffusion import Diffusion
-    from fluxloom.solvers.edge_flow import EdgeFlow
-    from fluxloom.solvers.edge_transport import EdgeTransport
-    from fluxloom.solvers.incompressible import Incompressible
-    from fluxloom.solvers.staggered import Staggered
+    from fluxloom.solvers.edges.diffusion import Diffusion
+    from fluxloom.solvers.edges.flow import EdgeFlow
+    from fluxloom.solvers.edges.transport import EdgeTransport
+    from fluxloom.solvers.incompressible.flow import Incompressible
+    from fluxloom.solvers.staggered.flow import Staggered
 
 __all__ = ["diffusion_watch", "edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.loop import Loop
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas, total_pressure_ratio, total_temperature_ratio
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas, total_pressure_ratio, total_temperature_ratio
 from fluxloom.fv.guard_kernels import all_that_passed, look_at_conserved, look_at_gas
 from fluxloom.run.fields import Quantity
 from fluxloom.run.watch import (
@@ -28,8 +28,8 @@ from fluxloom.run.watch import (
 )
 
 if TYPE_CHECKING:
-    from fluxloom.solvers.airfoil import Airfoil
-    from fluxloom.solvers.compressible import CompressibleFlow
+    from fluxloom.solvers.airfoil.flow import Airfoil
+    from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 __all__ = ["airfoil_watch", "compressible_watch", "gas_quantities"]
 

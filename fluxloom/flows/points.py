@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import PointMesh, point_mesh
+from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
 from fluxloom.flows.volumes import Domain, MeshLike
-from fluxloom.mesh.divide import divided
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.data.rows import together
+from fluxloom.mesh.geometry.divide import divided
 
 __all__ = ["PointDomain", "flow_points"]
 
@@ -62,7 +62,7 @@ def flow_points(
     boundaries
         Names of the patches that have a boundary condition.
     divide
-        Whether other cells are divided into triangles or tetrahedra, see `fluxloom.mesh.divide`.
+        Whether other cells are divided into triangles or tetrahedra, see `fluxloom.mesh.geometry.divide`.
 
     Raises
     ------

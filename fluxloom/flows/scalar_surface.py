@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fluxloom.fv.given import Given, parts_of
 from fluxloom.run.flow_run import rows_in_order
 from fluxloom.run.measures import Loads
-from fluxloom.solvers.diffusion import Diffusion
-from fluxloom.solvers.edge_transport_given import check_names
+from fluxloom.solvers.edges.diffusion import Diffusion
+from fluxloom.solvers.edges.transport_given import check_names
 
 __all__ = ["ScalarSurface"]
 

@@ -16,19 +16,19 @@ from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.volumes import ControlVolumes, Family
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Family
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.data.rows import together
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 if TYPE_CHECKING:
-    from fluxloom.dsl.decompose_report import PartitionReport
-    from fluxloom.fv.node_slopes import NodeSlopes
-    from fluxloom.fv.sectors import Sector
-    from fluxloom.mesh.distribute import Partition
-    from fluxloom.mesh.mesh_part import MeshPart
-    from fluxloom.mesh.wall_distance import WallFaces
+    from fluxloom.dsl.ranks.decompose_report import PartitionReport
+    from fluxloom.fv.geometry.sectors import Sector
+    from fluxloom.fv.gradients.node_gradients import NodeSlopes
+    from fluxloom.mesh.ranks.distribute import Partition
+    from fluxloom.mesh.ranks.part import MeshPart
+    from fluxloom.mesh.ranks.wall_distance import WallFaces
 
 __all__ = ["Domain", "FlowDomain", "MeshLike", "Misfit", "PatchError", "flow_volumes", "usual_context"]
 
@@ -92,7 +92,7 @@ class Domain:
     sectors
         Pairs of patches of which one is the other, turned about an axis.
     method, shares
-        How several ranks divide it, see `fluxloom.mesh.distribute.distribute_mesh`.
+        How several ranks divide it, see `fluxloom.mesh.ranks.distribute.distribute_mesh`.
     """
 
     mesh: MeshData | str | Path | Callable[[], MeshData] | None
@@ -121,8 +121,8 @@ class Domain:
         if isinstance(self.mesh, MeshData):
             return self.mesh
         if isinstance(self.mesh, str | Path):
-            from fluxloom.mesh.check import check
             from fluxloom.mesh.io import read
+            from fluxloom.mesh.quality.check import check
 
             data = read(self.mesh)
             with activity("checking the mesh", f"{data.n_cells:,} cells"):
@@ -244,7 +244,7 @@ class FlowDomain:
     def wall_distance(self, patches: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the distance of each cell from the nearest face of some patches, ``(cells,)``. Collective."""
         mesh, shared = self.mesh, self.volumes.shared
-        from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
+        from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance, wall_faces
 
         if self.part is not None:
             walls = shared_wall_faces(self.part, patches)
@@ -259,10 +259,10 @@ class FlowDomain:
         Raises
         ------
         SolverError
-            See `fluxloom.fv.node_slopes.node_slopes`.
+            See `fluxloom.fv.gradients.node_gradients.node_slopes`.
         """
-        from fluxloom.fv.node_rows import NodeRows
-        from fluxloom.fv.node_slopes import shared_node_slopes
+        from fluxloom.fv.geometry.node_rows import NodeRows
+        from fluxloom.fv.gradients.node_gradients import shared_node_slopes
 
         mesh, volumes = self.mesh, self.volumes
         if self.part is not None:
@@ -296,9 +296,9 @@ def flow_volumes(mesh: MeshLike, context: Context, boundaries: Collection[str]) 
         return FlowDomain(domain, whole, None, _whole_volumes(whole, domain))
     if comm.broadcast(whole is not None and whole.polyhedra is not None):
         return _dealt(comm, whole, domain)
-    from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
-    from fluxloom.mesh.distribute import distribute_mesh
-    from fluxloom.mesh.slices import as_slice
+    from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
+    from fluxloom.mesh.ranks.distribute import distribute_mesh
+    from fluxloom.mesh.ranks.slices import as_slice
 
     part = distribute_mesh(
         as_slice(comm, whole), comm, method=domain.method, shares=domain.shares, maps=FLOW_MAPS
@@ -311,7 +311,7 @@ def _dealt(comm: Comm, mesh: MeshData | None, domain: Domain) -> FlowDomain:
     """Return the domain of one of several ranks, of which rank 0 has the mesh and makes all control volumes."""
     whole = together(comm, lambda: None if mesh is None else _whole_volumes(mesh, domain))
     path = comm.broadcast("" if mesh is None else mesh.source.path)
-    from fluxloom.fv.divided_volumes import divided_volumes, division_report
+    from fluxloom.fv.geometry.divided_volumes import divided_volumes, division_report
 
     volumes = divided_volumes(comm, whole, method=domain.method, shares=domain.shares, path=path)
     return FlowDomain(domain, mesh, None, volumes, division_report(volumes, domain.method, domain.shares))

@@ -1,5 +1,6 @@
 """Finite volumes: formulas and kernels, one scheme a file.
 
-Read `volumes` (control volumes, their faces and operators) first, then by flow: `compressible_*` with `gas`,
-`free_stream` and `limiters`; `incompressible*`, `linear_*` and `flow_*`; `shallow_*`. `given`: what boundaries share.
+Read `geometry` (control volumes, faces, operators) and `gradients` first, then by equations: `compressible`,
+`incompressible`, `shallow`, `staggered`. `given` and `wall_forces` of the rooms say what boundaries are given and bear;
+`time_schemes` is shared.
 """

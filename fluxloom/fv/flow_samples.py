@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.mesh.search import search
+from fluxloom.mesh.geometry.search import search
 
 __all__ = ["keep_sample", "locate", "sample_flow", "sample_oblique", "sample_scalar", "sample_states"]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.core.strategies import Strategy, is_ours
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.values.value import Value, has_values, value_of, vector_of
 
 __all__ = [

@@ -104,7 +104,7 @@ class Formula(Helper, Generic[P, R]):
     function
         The function.
     lines
-        Its text where no file has it, see `fluxloom.kernel.written`; by default those of its file.
+        Its text where no file has it, see `fluxloom.kernel.check.written`; by default those of its file.
     """
 
     def __init__(self, function: Callable[P, R], lines: Sequence[str] | None = None) -> None:

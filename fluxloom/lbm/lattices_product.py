@@ -1,7 +1,7 @@
 """Tables of central moments on lattices that have all products of three velocities along each axis.
 
 The moment of orders ``(a, b, c)``, each 0, 1 or 2, has the number ``9 a + 3 b + c``, in a plane ``3 a + b``. What the
-moments are is told in `fluxloom.lbm.collisions_central`.
+moments are is told in `fluxloom.lbm.collisions.central`.
 """
 
 from __future__ import annotations

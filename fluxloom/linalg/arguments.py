@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.named_device import open_named
+from fluxloom.dsl.declare.named_device import open_named
 
 __all__ = ["device_of", "floating_of", "real", "whole"]
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from fluxloom.comm.exact_sums import exact_total
 from fluxloom.core.access import Access
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument
-from fluxloom.dsl.sets import Subset
-from fluxloom.linalg.direct import Direct
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.maps import Argument
+from fluxloom.dsl.declare.sets import Subset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.linalg.direct.calls import Direct
 from fluxloom.linalg.operators import Step
 from fluxloom.linalg.vectors import clear
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
 from fluxloom.core.strategies import Strategy
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
-from fluxloom.dsl.task import Reset
-from fluxloom.linalg.direct import Direct
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.linalg.direct.calls import Direct
 
 __all__ = ["BuiltPreconditioner", "Operator", "Preconditioner", "Step", "instead", "steps_of"]
 
@@ -75,13 +75,13 @@ class BuiltPreconditioner(Protocol):
 
 
 _HERE = MappingProxyType({
-    "approximate_inverse": "fluxloom.linalg.approximate_inverse:ApproximateInverse",
-    "chebyshev": "fluxloom.linalg.chebyshev:Chebyshev",
-    "damped_jacobi": "fluxloom.linalg.chebyshev:DampedJacobi",
-    "jacobi": "fluxloom.linalg.jacobi:Jacobi",
-    "none": "fluxloom.linalg.jacobi:Identity",
-    "smoothed_aggregation": "fluxloom.linalg.multigrid:SmoothedAggregation",
-    "ssor": "fluxloom.linalg.ssor:SSOR",
+    "approximate_inverse": "fluxloom.linalg.precond.approximate_inverse:ApproximateInverse",
+    "chebyshev": "fluxloom.linalg.precond.chebyshev:Chebyshev",
+    "damped_jacobi": "fluxloom.linalg.precond.chebyshev:DampedJacobi",
+    "jacobi": "fluxloom.linalg.precond.jacobi:Jacobi",
+    "none": "fluxloom.linalg.precond.jacobi:Identity",
+    "smoothed_aggregation": "fluxloom.linalg.precond.multigrid:SmoothedAggregation",
+    "ssor": "fluxloom.linalg.precond.ssor:SSOR",
 })  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class Status:
         That were made. Those of each system, where there are several, are in ``each``.
     residual
         2-norm of the residual ``b - A x`` of the solution itself; of a solve that was not checked
-        (`fluxloom.linalg.krylov.Krylov`, ``check_every``) of the residual that the recurrence ends with.
+        (`fluxloom.linalg.krylov.method.Krylov`, ``check_every``) of the residual that the recurrence ends with.
     norm
         2-norm of the right-hand side.
     history : (iterations + 1,)

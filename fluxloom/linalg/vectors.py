@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.sets import Set
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select
 

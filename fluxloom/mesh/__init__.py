@@ -1,8 +1,7 @@
-"""Meshes: elements, connectivity, geometry, checks, generators, files, renumbering; and a mesh in a context.
+"""Meshes as arrays and files: elements, connectivity, geometry, checks, generators, formats, division over ranks.
 
-Read `mesh` (what a mesh is as arrays) and `elements` first, then `connectivity` and `geometry`, `generate` (boxes;
-other shapes have files of their own), `io` (formats), `sound` and `check` (what is refused), `bind` and `distribute` (a
-mesh in a context, and on ranks).
+Read `data` (what a mesh is) and `geometry` (faces, volumes) first, then `quality` (what is refused), `io` (formats),
+`generate` (shapes), `ranks` (a mesh in a context, on one rank or several).
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from typing import TYPE_CHECKING
 from fluxloom.core.packages import import_late
 
 if TYPE_CHECKING:
-    from fluxloom.mesh.airfoil import AirfoilMesh, AirfoilSlice, airfoil_mesh, airfoil_slice
-    from fluxloom.mesh.bind import Mesh, bind
-    from fluxloom.mesh.check import check
-    from fluxloom.mesh.cluster import Clustering, cluster
-    from fluxloom.mesh.connectivity import Connectivity
-    from fluxloom.mesh.distribute import RankedMesh, distribute, distribute_mesh
-    from fluxloom.mesh.generate import box2d, box3d
-    from fluxloom.mesh.geometry import Geometry
+    from fluxloom.mesh.data.mesh import MeshData, MeshSource, PatchFaces, Ragged
+    from fluxloom.mesh.generate.airfoil import AirfoilMesh, AirfoilSlice, airfoil_mesh, airfoil_slice
+    from fluxloom.mesh.generate.boxes import box2d, box3d
+    from fluxloom.mesh.generate.cluster import Clustering, cluster
+    from fluxloom.mesh.generate.refine import refine
+    from fluxloom.mesh.geometry.connectivity import Connectivity
+    from fluxloom.mesh.geometry.metrics import Geometry
     from fluxloom.mesh.io import read as read_data
     from fluxloom.mesh.io import read_fields, write
-    from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces, Ragged
-    from fluxloom.mesh.mesh_part import MeshPart
-    from fluxloom.mesh.orient import orient
-    from fluxloom.mesh.quality import Quality, quality
-    from fluxloom.mesh.reading import read
-    from fluxloom.mesh.refine import refine
-    from fluxloom.mesh.renumber import Permutation, renumber, renumber_sets
-    from fluxloom.mesh.report import MeshReport
-    from fluxloom.mesh.slices import MeshSlice
+    from fluxloom.mesh.quality.check import check
+    from fluxloom.mesh.quality.measures import Quality, quality
+    from fluxloom.mesh.quality.orient import orient
+    from fluxloom.mesh.quality.report import MeshReport
+    from fluxloom.mesh.ranks.bind import Mesh, bind
+    from fluxloom.mesh.ranks.distribute import RankedMesh, distribute, distribute_mesh
+    from fluxloom.mesh.ranks.part import MeshPart
+    from fluxloom.mesh.ranks.reading import read
+    from fluxloom.mesh.ranks.renumber import Permutation, renumber, renumber_sets
+    from fluxloom.mesh.ranks.slices import MeshSlice
 
 __all__ = [
     "AirfoilMesh",
@@ -71,22 +70,22 @@ __all__ = [
 
 if not TYPE_CHECKING:
     import_late(__name__, {
-        "fluxloom.mesh.airfoil": "AirfoilMesh AirfoilSlice airfoil_mesh airfoil_slice",
-        "fluxloom.mesh.bind": "Mesh bind",
-        "fluxloom.mesh.check": "check",
-        "fluxloom.mesh.cluster": "Clustering cluster",
-        "fluxloom.mesh.connectivity": "Connectivity",
-        "fluxloom.mesh.distribute": "RankedMesh distribute distribute_mesh",
-        "fluxloom.mesh.mesh_part": "MeshPart",
-        "fluxloom.mesh.generate": "box2d box3d",
-        "fluxloom.mesh.geometry": "Geometry",
+        "fluxloom.mesh.generate.airfoil": "AirfoilMesh AirfoilSlice airfoil_mesh airfoil_slice",
+        "fluxloom.mesh.ranks.bind": "Mesh bind",
+        "fluxloom.mesh.quality.check": "check",
+        "fluxloom.mesh.generate.cluster": "Clustering cluster",
+        "fluxloom.mesh.geometry.connectivity": "Connectivity",
+        "fluxloom.mesh.ranks.distribute": "RankedMesh distribute distribute_mesh",
+        "fluxloom.mesh.ranks.part": "MeshPart",
+        "fluxloom.mesh.generate.boxes": "box2d box3d",
+        "fluxloom.mesh.geometry.metrics": "Geometry",
         "fluxloom.mesh.io": "read=read_data read_fields write",
-        "fluxloom.mesh.mesh": "MeshData MeshSource PatchFaces Ragged",
-        "fluxloom.mesh.orient": "orient",
-        "fluxloom.mesh.quality": "Quality quality",
-        "fluxloom.mesh.reading": "read",
-        "fluxloom.mesh.refine": "refine",
-        "fluxloom.mesh.renumber": "Permutation renumber renumber_sets",
-        "fluxloom.mesh.report": "MeshReport",
-        "fluxloom.mesh.slices": "MeshSlice",
+        "fluxloom.mesh.data.mesh": "MeshData MeshSource PatchFaces Ragged",
+        "fluxloom.mesh.quality.orient": "orient",
+        "fluxloom.mesh.quality.measures": "Quality quality",
+        "fluxloom.mesh.ranks.reading": "read",
+        "fluxloom.mesh.generate.refine": "refine",
+        "fluxloom.mesh.ranks.renumber": "Permutation renumber renumber_sets",
+        "fluxloom.mesh.quality.report": "MeshReport",
+        "fluxloom.mesh.ranks.slices": "MeshSlice",
     })  # fmt: skip

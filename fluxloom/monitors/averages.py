@@ -13,10 +13,10 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.running_means import Profile, RunningMeans
 from fluxloom.run.fields import Fields, Quantity
-from fluxloom.run.files import write_table
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import write_table
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Averages"]
 

@@ -13,8 +13,8 @@ from fluxloom.monitors.raster import Raster
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Frames
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.movies import Movie
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.movies import Movie
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Film"]
 

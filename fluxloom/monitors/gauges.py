@@ -5,7 +5,7 @@ from __future__ import annotations
 from fluxloom.monitors.point_samples import Points
 from fluxloom.monitors.probes import Probes
 from fluxloom.run.flow import HistoryPanel
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Gauges"]
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.point_samples import PointSamples, lines_of
-from fluxloom.run.files import Lines, write_table
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import Lines, write_table
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Line"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.status import Goal
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Plateau"]
 

@@ -13,7 +13,7 @@ from fluxloom.run.flow import Flow
 from fluxloom.run.measures import PointValues
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 if TYPE_CHECKING:
     from fluxloom.solvers.probe_records import Outside

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.run.files import write_table
 from fluxloom.run.flow import HistoryPanel
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import write_table
+from fluxloom.run.results.results import ResultFolder
 from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["PowerSpectra", "magnitude_of", "oscillating", "seen", "signal_of"]

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.monitors.point_samples import Points, PointSamples, lines_of, named
 from fluxloom.monitors.power_spectra import PowerSpectra, magnitude_of, oscillating, seen, signal_of
-from fluxloom.run.files import Lines
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import Lines
+from fluxloom.run.results.results import ResultFolder
 from fluxloom.solvers.flow_signals import Signal
 
 __all__ = ["Probes"]

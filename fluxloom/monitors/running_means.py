@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.flow_averages import average_value, average_velocity
 from fluxloom.run.fields import Quantity
 from fluxloom.run.measures import Averaged

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.data.rows import together
 from fluxloom.run.flow import Flow
-from fluxloom.run.image_data import write_image
 from fluxloom.run.measures import PointValues
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.image_data import write_image
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Slice", "bounds_of"]
 

@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.mesh.geometry import face_geometry
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.data.ragged import Ragged
+from fluxloom.mesh.geometry.metrics import face_geometry
 from fluxloom.monitors.forces import Reference
-from fluxloom.run.files import write_table
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import Surface
 from fluxloom.run.monitor import Monitor, Watched
+from fluxloom.run.results.files import write_table
 
 __all__ = ["HeatReference", "SurfaceCut", "Walls", "check_cut", "cut_patches", "neighbours_in_plane", "sign_changes"]
 
@@ -364,7 +364,7 @@ def cut_patches(mesh: MeshData, patches: Sequence[str], centres: Array, axis: in
         In two dimensions, if the plane misses all faces, or the centres are not those of the faces.
     """
     check_cut(mesh, patches, axis, station)
-    from fluxloom.mesh.wall_distance import wall_faces
+    from fluxloom.mesh.ranks.wall_distance import wall_faces
 
     faces, nodes = wall_faces(mesh, patches)
     partner = _partners(faces, nodes, centres)
@@ -388,7 +388,7 @@ def check_cut(mesh: MeshData, patches: Sequence[str], axis: int, station: float)
     """Raise `SolverError` in two dimensions, or if the plane ``x[axis] = station`` misses all faces of the patches."""
     if mesh.dimension != 3 or axis not in range(3):
         raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
-    from fluxloom.mesh.wall_distance import wall_faces
+    from fluxloom.mesh.ranks.wall_distance import wall_faces
 
     faces, nodes = wall_faces(mesh, patches)
     below = nodes[faces.indices, axis] < station
@@ -418,7 +418,7 @@ def neighbours_in_plane(mesh: MeshData, patches: Sequence[str], centres: Array) 
     """
     from scipy.spatial import KDTree
 
-    from fluxloom.mesh.wall_distance import wall_faces
+    from fluxloom.mesh.ranks.wall_distance import wall_faces
 
     faces, nodes = wall_faces(mesh, patches)
     two = faces.indices.reshape(-1, 2)

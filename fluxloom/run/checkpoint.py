@@ -13,10 +13,10 @@ from fluxloom.core.errors import CheckpointError, DeviceUnavailable, SolverError
 from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import CHECKPOINT, digests_of_inputs
+from fluxloom.run.results.results import CHECKPOINT, digests_of_inputs
 
 if TYPE_CHECKING:
-    from fluxloom.dsl.state import StateFile
+    from fluxloom.dsl.checkpoint.state import StateFile
     from fluxloom.run.start import Rebuild
 
 __all__ = ["Every", "Resumed", "RunCheckpoint"]
@@ -101,7 +101,8 @@ class RunCheckpoint:
     every
         When checkpoints are taken.
     case
-        What the run was made of, as JSON has it; one that goes on may differ as `fluxloom.run.case_difference` says.
+        What the run was made of, as JSON has it; one that goes on may differ as `fluxloom.run.results.case_difference`
+        says.
     run
         As it was built.
     context
@@ -129,7 +130,7 @@ class RunCheckpoint:
         self._case: dict[str, Any] = json.loads(json.dumps(case, default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
-        from fluxloom.dsl.memory import Memory
+        from fluxloom.dsl.checkpoint.memory import Memory
 
         self.memory = Memory(run.flow, *run.monitors, run=run, **(also or {}))
         self.run = ""
@@ -175,7 +176,7 @@ class RunCheckpoint:
             file.close()
             self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
             return None
-        from fluxloom.run.case_difference import case_differences, monitor_differences
+        from fluxloom.run.results.case_difference import case_differences, monitor_differences
 
         try:
             about = file.about
@@ -238,7 +239,7 @@ class RunCheckpoint:
     def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
         """Return the last file that is whole, and what is to be said of those that are not."""
         told: list[str] = []
-        from fluxloom.dsl.state import StateFile
+        from fluxloom.dsl.checkpoint.state import StateFile
 
         for path in paths:
             try:
@@ -268,7 +269,7 @@ class RunCheckpoint:
             "monitors": self.memory.monitors(), "inputs": dict(self.inputs),
         }  # fmt: skip
         try:
-            from fluxloom.dsl.state import write_state
+            from fluxloom.dsl.checkpoint.state import write_state
 
             write_state(self.path, self._comm, self.memory.state(), about, self._every.keep)
         except DeviceUnavailable as error:  # the same packages on every rank

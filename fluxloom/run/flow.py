@@ -21,18 +21,18 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.runtime import unique
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.runtime import unique
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.run.report import LoopReport
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.measures import Averaged, Frames, PointValues, Surface
 
 if TYPE_CHECKING:
-    from fluxloom.dsl.decompose_report import PartitionReport
-    from fluxloom.run.results import ResultFolder
+    from fluxloom.dsl.ranks.decompose_report import PartitionReport
+    from fluxloom.run.results.results import ResultFolder
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start
     from fluxloom.run.watch import GuardLimits, Watch

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
-from fluxloom.dsl.parts import Part
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow, Picture, Until
 from fluxloom.run.history import History
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["FlowRun", "Lost", "find_lost", "gathered", "rows_in_order"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
 from fluxloom.run.flow_run import FlowRun, find_lost
 from fluxloom.run.watch import HUGE, LOST, Balance, Broken, GuardLimits, Numbers
 

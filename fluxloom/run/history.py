@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.run.files import Lines
 from fluxloom.run.flow import HistoryPanel
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import Lines
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["History"]
 

@@ -15,10 +15,10 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import LoopCheckError, PreconditionerError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 from fluxloom.run.failure import Interruption, all_or_none, first_failure
-from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow import Flow
 from fluxloom.run.flow_run import FlowRun, find_lost
 from fluxloom.run.guards import Guards, Violation
+from fluxloom.run.results.files import ResidualLog
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
 

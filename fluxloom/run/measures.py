@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import Layout
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
 
 __all__ = ["Averaged", "AveragedValue", "CellValues", "Frames", "Loads", "PointValues", "Samples", "Surface"]
 

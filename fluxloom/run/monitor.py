@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from fluxloom.core.status import Goal
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.fields import Fields
 from fluxloom.run.flow import Flow
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Monitor", "Table", "Watched"]
 
@@ -83,7 +83,7 @@ class Monitor:
 
     It is made without a flow, by a script or from a case, and is attached to one when the run is made. On several
     ranks all methods are collective; files are written by rank 0. What one keeps of steps before, and should have in a
-    checkpoint, its class names as ``remembers`` (`fluxloom.dsl.memory`).
+    checkpoint, its class names as ``remembers`` (`fluxloom.dsl.checkpoint.memory`).
     """
 
     monitor = True

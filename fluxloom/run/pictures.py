@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.run.figures import figure_classes
-from fluxloom.run.files import atomic
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.flow import HistoryPanel, Picture
+from fluxloom.run.results.figures import figure_classes
+from fluxloom.run.results.files import atomic
 
 __all__ = [
     "BODY", "colour_bar", "draw_curves", "draw_field", "draw_history", "draw_image", "draw_residual", "draw_section",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.status import Outcome, RunStatus
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.flow import Flow
 from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.march import March

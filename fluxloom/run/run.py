@@ -14,7 +14,7 @@ import numpy as np
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
-from fluxloom.mesh.rows import together
+from fluxloom.mesh.data.rows import together
 from fluxloom.run.checkpoint import Every
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow import Flow, Until
@@ -22,7 +22,7 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import March, Progress
 from fluxloom.run.monitor import Monitor
 from fluxloom.run.result import Result
-from fluxloom.run.results import CHECKPOINT, Earlier, ResultFolder, examine
+from fluxloom.run.results.results import CHECKPOINT, Earlier, ResultFolder, examine
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.start import Start
 from fluxloom.run.watch import GuardLimits

@@ -20,11 +20,11 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.run.checkpoint import Every, Resumed, RunCheckpoint
 from fluxloom.run.failure import APART, all_or_none
-from fluxloom.run.files import ResidualLog, fields_name, write_fields
 from fluxloom.run.flow_run import FlowRun, gathered
 from fluxloom.run.guards import Guards
 from fluxloom.run.march import March, Progress, march
-from fluxloom.run.results import CHECKPOINT, Earlier, ResultFolder, known_results
+from fluxloom.run.results.files import ResidualLog, fields_name, write_fields
+from fluxloom.run.results.results import CHECKPOINT, Earlier, ResultFolder, known_results
 from fluxloom.run.watch import GuardLimits
 
 if TYPE_CHECKING:

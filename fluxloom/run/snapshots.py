@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fluxloom.core.errors import SolverError
-from fluxloom.run.files import fields_name, write_fields
 from fluxloom.run.flow_run import gathered
 from fluxloom.run.moments import Moments
 from fluxloom.run.monitor import Monitor, Watched
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import fields_name, write_fields
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["Snapshots"]
 

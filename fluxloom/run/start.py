@@ -23,15 +23,15 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CheckpointError, FluxloomError, MeshError, SolverError, did_you_mean
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.memory_values import decoded
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
-from fluxloom.mesh.transfer import CellSearch, Transfer
-from fluxloom.run.results import CHECKPOINT, RECORD, digests_of_inputs
+from fluxloom.dsl.checkpoint.memory_values import decoded
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.data.rows import together
+from fluxloom.mesh.geometry.transfer import CellSearch, Transfer
+from fluxloom.run.results.results import CHECKPOINT, RECORD, digests_of_inputs
 
 if TYPE_CHECKING:
-    from fluxloom.dsl.state import StateFile
+    from fluxloom.dsl.checkpoint.state import StateFile
 
 __all__ = ["Correction", "Found", "Rebuild", "Rebuilt", "Start", "StartFields", "is_result"]
 
@@ -201,7 +201,7 @@ class Start:
         elif not is_result(path):
             raise SolverError(f"{path}: is no result: a folder, {CHECKPOINT}, or a .vtkhdf, .vtu or .vti is wanted")
         if self._checkpoint is not None:
-            from fluxloom.dsl.state import StateFile
+            from fluxloom.dsl.checkpoint.state import StateFile
 
             try:
                 self._state = StateFile(self._checkpoint, SelfComm())
@@ -232,7 +232,7 @@ class Start:
 
         It can where the result has a checkpoint of a run whose case has the same tables of some names, and all fit.
         """
-        from fluxloom.dsl.state import StateFile
+        from fluxloom.dsl.checkpoint.state import StateFile
 
         if not self.comm.broadcast(self.comm.rank == 0 and self._same(tables)):
             return False
@@ -293,7 +293,7 @@ class Start:
 
     def _of_state(self) -> StartFields:
         """Return the fields of the run that a checkpoint is of."""
-        from fluxloom.dsl.memory import Memory
+        from fluxloom.dsl.checkpoint.memory import Memory
 
         state = self._state
         assert state is not None
@@ -437,7 +437,7 @@ def _record(folder: Path) -> dict[str, Any]:
 def _of_file(path: Path) -> StartFields:
     """Return the fields of a file; of values in cells and at nodes those in cells."""
     if path.suffix == ".vti":
-        from fluxloom.run.image_data import read_image
+        from fluxloom.run.results.image_data import read_image
 
         mesh, values = read_image(path)
         return StartFields(mesh, False, values)

@@ -16,12 +16,12 @@ import numpy as np
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.core.errors import SolverError
 from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.runtime import Runtime
-from fluxloom.dsl.sets import Set
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.runtime import Runtime
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 
 __all__ = [

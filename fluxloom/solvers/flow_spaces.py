@@ -12,12 +12,12 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import RaggedMap, entries_of
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.ragged import RaggedLayout
-from fluxloom.dsl.sets import Set, Subset
-from fluxloom.fv.volumes import ControlVolumes, Family
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.maps import RaggedMap, entries_of
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.ragged import RaggedLayout
+from fluxloom.dsl.declare.sets import Set, Subset
+from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 
 __all__ = ["FlowSpaces", "Patched", "Rows", "Space", "patch_elements", "patch_numbers", "place_in"]
 

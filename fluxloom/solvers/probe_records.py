@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.flow_samples import keep_sample, locate
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.solvers.flow_spaces import Rows, Space
 
 __all__ = ["Outside", "ProbePlaces", "ProbePoints", "ProbeRecords", "Source"]

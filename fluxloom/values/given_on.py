@@ -17,9 +17,9 @@ import numpy.typing as npt
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import isfinite, select
 from fluxloom.values.value import Slots, Value

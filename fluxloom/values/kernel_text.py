@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from fluxloom.kernel import intrinsics
+from fluxloom.kernel.check.written import func_of_text
 from fluxloom.kernel.frontend import Formula, func
 from fluxloom.kernel.intrinsics import cosh, floor, select
-from fluxloom.kernel.written import func_of_text
 from fluxloom.values.expressions import CONSTANTS, FUNCTIONS, Expression, is_test
 
 __all__ = ["kernel_formula"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
-from fluxloom.app.ranks import count_gpus, device_name
-from fluxloom.app.summary import LoopRow
-from fluxloom.app.system import commit
+from fluxloom.cli.runs.summary import LoopRow
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.machine.ranks import count_gpus, device_name
+from fluxloom.machine.system import commit
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 __all__ = [
     "Record",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from fluxloom_lab.bench.rounds import race
 
 __all__ = ["ExchangeCost", "measure_exchanges"]

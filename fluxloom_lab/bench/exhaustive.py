@@ -10,16 +10,16 @@ from typing import Any
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tuning import TuneRow, choose_finalists, rank_rows, schedule_words
-from fluxloom.mesh.airfoil import AirfoilMesh
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.plan.tuning import TuneRow, choose_finalists, rank_rows, schedule_words
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
+from fluxloom.mesh.generate.airfoil import AirfoilMesh
 from fluxloom.perf.tuner import Point, sweep
-from fluxloom.solvers.airfoil import Airfoil
-from fluxloom_lab.bench.airfoil_options import AirfoilOptions
+from fluxloom.solvers.airfoil.flow import Airfoil
 from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.flows.airfoil_options import AirfoilOptions
 
 __all__ = ["LoopTable", "exhaustive", "time_schedules"]
 
@@ -84,7 +84,7 @@ class LoopTable:
 
 
 def exhaustive(options: AirfoilOptions, mesh: AirfoilMesh, tell: Tell) -> dict[str, Any]:
-    """Time every schedule of each of the five loops, unfused, that a sweep of `fluxloom.dsl.tune.tune` would try.
+    """Time every schedule of each of the five loops, unfused, that a sweep of `fluxloom.tune` would try.
 
     Returns
     -------

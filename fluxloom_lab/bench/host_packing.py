@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import AoS, SoA
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.exchange import Exchange
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.ranks.exchange import Exchange
 
 __all__ = ["HostPacking"]
 

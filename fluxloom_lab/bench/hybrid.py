@@ -15,14 +15,14 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import available_threads
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.parts import Part
-from fluxloom.linalg.hybrid import HybridMatrix, OrderedRows, ordered_rows
-from fluxloom.linalg.hybrid_balance import KINDS, balance_kernel
-from fluxloom.linalg.hybrid_report import KernelBalance
-from fluxloom.linalg.hybrid_team import DeviceTeam
-from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.linalg.mixed.balance import KINDS, balance_kernel
+from fluxloom.linalg.mixed.hybrid import HybridMatrix, OrderedRows, ordered_rows
+from fluxloom.linalg.mixed.report import KernelBalance
+from fluxloom.linalg.mixed.team import DeviceTeam
+from fluxloom.linalg.mixed.two_level import GatheredSolver, GatherTimes
+from fluxloom.linalg.precond.jacobi import Jacobi
 from fluxloom.linalg.status import Stop
-from fluxloom.linalg.two_level import GatheredSolver, GatherTimes
 from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option

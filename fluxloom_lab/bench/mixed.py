@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.application import measured_shares
-from fluxloom.app.ranks import crew_of
+from fluxloom.cases.files.application import measured_shares
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.flows.airfoil import airfoil_part
+from fluxloom.dsl.run.hybrid import RankedProgram, TimedComm
+from fluxloom.flows.airfoil.flow import airfoil_part
+from fluxloom.machine.ranks import crew_of
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
-from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.options import (
     Divided,

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fluxloom.app.case import parse_schedule, parse_shares
-from fluxloom.app.ranks import place_of
+from fluxloom.cases.files.case import parse_schedule, parse_shares
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.links import TRANSPORTS
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.mesh.distribute import Partition
+from fluxloom.dsl.declare.links import TRANSPORTS
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.machine.ranks import place_of
+from fluxloom.mesh.ranks.distribute import Partition
 from fluxloom_lab.bench.base import Record
 from fluxloom_lab.options import Option, combined, device_option, option, ranks_option, threads_option
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median
 
-from fluxloom.app.summary import loop_rows
+from fluxloom.cli.runs.summary import loop_rows
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.report import LoopReport
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.run.report import LoopReport
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, count_gpus, device_name
 from fluxloom_lab.bench.options import Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.bench.rounds import profiled

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.summary import difference
+from fluxloom.cli.runs.summary import difference
 from fluxloom.comm.base import Comm
 from fluxloom.device.bandwidth import Bandwidth, meter_for
-from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.runtime import Runtime
+from fluxloom.dsl.declare.runtime import Runtime
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Tell
 

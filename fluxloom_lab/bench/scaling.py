@@ -10,11 +10,11 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fluxloom.app.case import schedule_text
-from fluxloom.app.ranks import RankSpec, parse, require_cores, start
+from fluxloom.cases.files.case import schedule_text
 from fluxloom.core.errors import CaseError
-from fluxloom.mesh.distribute import Partition
-from fluxloom.run.files import prepare_file
+from fluxloom.machine.ranks import RankSpec, parse, require_cores, start
+from fluxloom.mesh.ranks.distribute import Partition
+from fluxloom.run.results.files import prepare_file
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, shape_of
 from fluxloom_lab.bench.options import (
     Laid,

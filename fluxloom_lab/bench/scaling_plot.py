@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.core.packages import require
-from fluxloom.run.files import atomic
+from fluxloom.run.results.files import atomic
 
 __all__ = ["draw_scaling"]
 

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box3d, read_data
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.refine import refine
-from fluxloom.mesh.renumber import renumber
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.refine import refine
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.ranks.renumber import renumber
 from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_gpus, device_name
-from fluxloom_lab.bench.compressible_domain import Domain, flow_on, model_of
+from fluxloom_lab.bench.flows.compressible_domain import Domain, flow_on, model_of
 from fluxloom_lab.bench.options import BenchOptions, cells_option
 from fluxloom_lab.options import option
 

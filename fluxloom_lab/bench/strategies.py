@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.case import schedule_text
+from fluxloom.cases.files.case import schedule_text
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tuning import gradable
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
-from fluxloom_lab.bench.airfoil_options import AirfoilOptions
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.plan.tuning import gradable
+from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 from fluxloom_lab.bench.base import NAMED_SIZES, Tell
+from fluxloom_lab.bench.flows.airfoil_options import AirfoilOptions
 from fluxloom_lab.bench.options import LAYOUTS
 
 __all__ = ["TOLERANCE", "Outcome", "Way", "compare_strategies", "require_agreement", "ways_of"]

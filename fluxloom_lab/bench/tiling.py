@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.summary import loop_rows
+from fluxloom.cli.runs.summary import loop_rows
 from fluxloom.core.access import RW, Inc, Read, Write
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import Bandwidth, meter_for
-from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.tile_owners import cache_bytes
-from fluxloom.dsl.tiling import TiledChain
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.chain import Chain, Reset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.tiles.owners import cache_bytes
+from fluxloom.dsl.tiles.tiling import TiledChain
 from fluxloom.kernel.frontend import kernel
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, device_name
 from fluxloom_lab.bench.options import BenchOptions, cells_option, iterations_option, rounds_option
 

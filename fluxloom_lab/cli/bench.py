@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fluxloom.app.cli.console import facts, messages, output, table
-from fluxloom.app.ranks import require_one, start, starts_ranks
-from fluxloom.app.summary import HEADINGS, LEFT
+from fluxloom.cli.console import facts, messages, output, table
+from fluxloom.cli.runs.summary import HEADINGS, LEFT
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
-from fluxloom.run.files import prepare_file, write_json
+from fluxloom.machine.ranks import require_one, start, starts_ranks
+from fluxloom.run.results.files import prepare_file, write_json
 from fluxloom_lab.bench.base import Record
 from fluxloom_lab.bench.options import BenchOptions, Divided, Laid, Ranked
 from fluxloom_lab.bench.registry import Bench, benches

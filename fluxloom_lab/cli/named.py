@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from fluxloom.app.cli.console import Invocation, JsonOption, facts, invocation
+from fluxloom.cli.console import Invocation, JsonOption, facts, invocation
 from fluxloom.comm import detect
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry

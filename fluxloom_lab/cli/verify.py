@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.text import Text
 
-from fluxloom.app.cli.console import messages, output
-from fluxloom.app.ranks import require_one, start, starts_ranks
+from fluxloom.cli.console import messages, output
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
-from fluxloom.run.files import prepare_file, write_json
+from fluxloom.machine.ranks import require_one, start, starts_ranks
+from fluxloom.run.results.files import prepare_file, write_json
 from fluxloom_lab.cli.named import Call, Named, application
 from fluxloom_lab.options import given
 from fluxloom_lab.verify.base import Check, RankedOptions, Verification, VerifyOptions, as_json

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.elements import ElementType, element
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.quadrature import simplex_rule
+from fluxloom.mesh.data.elements import ElementType, element
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.quadrature import simplex_rule
 
 __all__ = ["box_means", "cell_means"]
 
@@ -32,7 +32,7 @@ _CHUNK = 1 << 14
 def cell_means(mesh: MeshData, function: Function, points: int = 3) -> Array:
     """Return the means of a function over the cells of a mesh, ``(n_cells, ...)``.
 
-    Cells are cut into the simplices of which `fluxloom.mesh.geometry` makes their volumes.
+    Cells are cut into the simplices of which `fluxloom.mesh.geometry.metrics` makes their volumes.
 
     Parameters
     ----------

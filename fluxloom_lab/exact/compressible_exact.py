@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import (
+from fluxloom.fv.compressible.gas import (
     Shock,
     check_gamma,
     check_positive,

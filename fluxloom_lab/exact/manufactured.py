@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import Gas, Sutherland, check_positive
-from fluxloom.fv.spalart_allmaras import CB2, CV1, SIGMA
-from fluxloom.fv.spalart_allmaras import source as production
+from fluxloom.fv.compressible.gas import Gas, Sutherland, check_positive
+from fluxloom.fv.compressible.spalart_allmaras import CB2, CV1, SIGMA
+from fluxloom.fv.compressible.spalart_allmaras import source as production
 from fluxloom_lab.exact.manufactured_terms import Coefficient, Terms, dot
 from fluxloom_lab.exact.plane_waves import PlaneWaves
 

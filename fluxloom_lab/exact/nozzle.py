@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import (
+from fluxloom.fv.compressible.gas import (
     Gas,
     area_ratio,
     check_positive,

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.naca import AirfoilMap, NacaProfile
+from fluxloom.mesh.generate.naca import AirfoilMap, NacaProfile
 
 __all__ = ["PotentialLift", "map_slope", "potential_lift"]
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import bisect
+from fluxloom.fv.compressible.gas import bisect
 
 __all__ = ["LIMIT", "ringleb_place", "ringleb_speed", "ringleb_state"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.linalg.separable.coefficients import Rows, Separable, null_weights
-from fluxloom.linalg.separable.jobs import Chains, Sums
-from fluxloom.linalg.separable.program import Program
+from fluxloom.linalg.direct.separable.coefficients import Rows, Separable, null_weights
+from fluxloom.linalg.direct.separable.jobs import Chains, Sums
+from fluxloom.linalg.direct.separable.program import Program
 
 __all__ = ["projected", "run", "settled"]
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import Gas, check_positive, plane_states
+from fluxloom.fv.compressible.gas import Gas, check_positive, plane_states
 
 __all__ = ["Blasius", "BoundaryLayer", "Couette", "blasius"]
 

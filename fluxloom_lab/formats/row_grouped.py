@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.codegen.spec import RowCode
+from fluxloom.codegen.language.spec import RowCode
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.ragged import Offsets, Placement, RaggedLayout
+from fluxloom.dsl.declare.ragged import Offsets, Placement, RaggedLayout
 from fluxloom.perf.ragged import measured_rule
 
 __all__ = ["RowGroupedCSR"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.ragged import IntArray
+from fluxloom.mesh.data.ragged import IntArray
 from fluxloom_lab.problems.tetra_cavity import TetraCavity
 
 __all__ = ["MODEL", "PRESSURE_SOLVERS", "KratosCase"]

@@ -23,9 +23,9 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 from fluxloom_lab.bench.base import Tell
-from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions
-from fluxloom_lab.bench.lbm_flow import SPEED, VISCOSITY, viscosity_error
-from fluxloom_lab.bench.lbm_measure import Measured
+from fluxloom_lab.bench.boxes.lbm_choice import Choice, LbmOptions
+from fluxloom_lab.bench.boxes.lbm_flow import SPEED, VISCOSITY, viscosity_error
+from fluxloom_lab.bench.boxes.lbm_measure import Measured
 from fluxloom_lab.peers.programs import peers_from_text, run_program
 
 __all__ = ["PEERS", "Library", "find_python", "lattice_peers", "peer_rows", "told"]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 
-from fluxloom.app.ranks import Starter
 from fluxloom.comm.launchers import without_launcher
 from fluxloom.core.errors import CaseError, CommError, CompileError, FluxloomError, did_you_mean
+from fluxloom.machine.ranks import Starter
 from fluxloom.toolchain.cache import content_digest, open_cache
 from fluxloom.toolchain.compiler import find_compiler, run_command
 

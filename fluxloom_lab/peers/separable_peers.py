@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.system import package_version
+from fluxloom.machine.system import package_version
 from fluxloom_lab.bench.base import Tell
 from fluxloom_lab.problems.separable_problem import Manufactured
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.app.system import package_version
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError
 from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
+from fluxloom.machine.system import package_version
 from fluxloom.perf.stopwatch import Run
 
 __all__ = ["Peer", "mkl_library", "usual_library"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.system import package_version
 from fluxloom.core.packages import require
 from fluxloom.dsl.context import Context
+from fluxloom.machine.system import package_version
 from fluxloom.perf.stopwatch import Run
 
 __all__ = ["Peer", "usual_library"]

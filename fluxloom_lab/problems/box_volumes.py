@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, Totals, assemble
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.volume_tables import CellTable, FaceTable, OuterTable, Totals, assemble
+from fluxloom.fv.geometry.volumes import ControlVolumes
 
 __all__ = ["periodic_box_volumes"]
 
@@ -24,7 +24,7 @@ def periodic_box_volumes(
 ) -> ControlVolumes:
     """Return the control volumes of a box that is periodic along all axes. Collective.
 
-    Those of `fluxloom.fv.control_volumes.control_volumes` of such a box but for the order of the faces, in a
+    Those of `fluxloom.fv.geometry.control_volumes.control_volumes` of such a box but for the order of the faces, in a
     tenth of the time. On several ranks each has consecutive cells, slabs of the slowest axis.
 
     Parameters

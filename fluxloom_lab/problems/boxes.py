@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.distribute import distributed_matrix
-from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.matrix.distribute import distributed_matrix
+from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom_lab.problems.matrices import lattice_laplacian
 
 __all__ = ["lattice_matrix", "usual_side"]

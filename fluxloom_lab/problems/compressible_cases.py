@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.limiters import Limiter
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.compressible.gas import Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import Limiter
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.manufactured import Manufactured
 from fluxloom_lab.exact.riemann import SOD

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel
-from fluxloom.solvers.flow_forces import ForceReference, Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.cylinder import CylinderChannel, cylinder_channel
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import ForceReference, Forces
+from fluxloom.solvers.incompressible.probes import Probes
 
 __all__ = ["CylinderFlow", "Field", "Steady", "Vortices", "mean_period", "steady_limit"]
 

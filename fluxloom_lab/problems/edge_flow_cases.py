@@ -9,15 +9,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import Diagonal, box2d, box3d, clustered
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import Diagonal, box2d, box3d, clustered
+from fluxloom.solvers.edges.boundary import EdgePatch
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
 from fluxloom_lab.exact.taylor_green import plane_vortices
 from fluxloom_lab.problems.lid_cavity import lid_walls
 
@@ -208,12 +208,12 @@ def edge_cavity(
     reynolds
         1 over the viscosity.
     strength
-        Of `fluxloom.mesh.generate.clustered`.
+        Of `fluxloom.mesh.generate.boxes.clustered`.
     still
         Fastest change of the velocity that counts as none.
     diagonal
-        Of `fluxloom.mesh.generate.box2d`. With alternating ones points have four or eight neighbours, and what they are
-        off alternates too.
+        Of `fluxloom.mesh.generate.boxes.box2d`. With alternating ones points have four or eight neighbours, and what
+        they are off alternates too.
 
     Returns
     -------

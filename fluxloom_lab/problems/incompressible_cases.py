@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip
-from fluxloom.fv.operators import Operators
-from fluxloom.fv.projection_schemes import ProjectionScheme
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import NoSlip
+from fluxloom.fv.incompressible.operators import Operators
+from fluxloom.fv.incompressible.projection_schemes import ProjectionScheme
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.exact.taylor_green import plane_vortices
 
 __all__ = ["decaying_vortices", "energy_drift", "identities", "shear"]

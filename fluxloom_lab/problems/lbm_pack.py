@@ -7,8 +7,8 @@ from math import cbrt, pi
 
 from fluxloom.core.errors import CaseError
 from fluxloom.lbm.boundaries import Body, Wall
-from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.lbm.shapes_sets import Union
+from fluxloom.lbm.shapes.sets import Union
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
 
 __all__ = ["LEAST", "packing", "shares_of"]
 

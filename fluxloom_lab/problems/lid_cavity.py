@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.incompressible.boundary import NoSlip
 
 __all__ = ["BOTELLA_PEYRET", "LID", "SOURCE", "lid_walls"]
 

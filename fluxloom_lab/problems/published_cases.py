@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import (
+from fluxloom.fv.compressible.boundary import (
     BoundaryCondition,
     FarField,
     NoSlipWall,
@@ -21,19 +21,19 @@ from fluxloom.fv.compressible_boundary import (
     SupersonicOutlet,
     TotalInlet,
 )
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream, PointVortex
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.limiters import Limiter, Venkatakrishnan
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.compressible.free_stream import FreeStream, PointVortex
+from fluxloom.fv.compressible.gas import Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import Limiter, Venkatakrishnan
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.naca import NacaProfile, naca_mesh
 from fluxloom.mesh.io import read as read_data
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import NacaProfile, naca_mesh
-from fluxloom.mesh.wall_distance import wall_distance_of
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import (
+from fluxloom.mesh.ranks.wall_distance import wall_distance_of
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.compressible.surface import (
     AerodynamicReference,
     Coefficients,
     PatchValues,

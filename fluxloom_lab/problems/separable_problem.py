@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.linalg.separable import Rows, Separable
+from fluxloom.linalg.direct.separable import Rows, Separable
 
 __all__ = ["Manufactured", "manufactured", "variable_rows"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.ragged import IntArray
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.data.ragged import IntArray
 from fluxloom_lab.problems.lid_cavity import LID
 
 __all__ = ["MIDDLE", "Profiles", "TetraCavity", "profile_points"]

@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.edge_operators import shared_edge_operators
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.linalg.jacobi import Jacobi
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.fe.edges.operators import shared_edge_operators
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.linalg.operators import Preconditioner
+from fluxloom.linalg.precond.jacobi import Jacobi
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Status, Stop
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.probes import Probes
 from fluxloom_lab.problems.lid_cavity import LID, lid_walls
 from fluxloom_lab.problems.tetra_cavity import MIDDLE, Profiles, TetraCavity, profile_points
 

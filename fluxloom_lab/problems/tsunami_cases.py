@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.shallow_boundary import Incident
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow.boundary import Incident
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_probes import WaterProbes
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.solvers.shallow.flow import ShallowWater
+from fluxloom.solvers.shallow.probes import WaterProbes
 from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin
 

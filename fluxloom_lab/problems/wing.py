@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.cluster import growth_factors
-from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.data.mesh import MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.generate.cluster import growth_factors
 from fluxloom_lab.problems.wing_lines import AwayLines
 from fluxloom_lab.problems.wing_surface import WingShape, stretched, surface_normals, surface_points
 

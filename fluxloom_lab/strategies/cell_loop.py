@@ -1,7 +1,7 @@
 """Fluxes of compressible flow in one loop over cells: both cells of a face find its flux, and nothing is stored.
 
 From the same states in the same order, so what one loses the other gains to the last bit. It has twice the arithmetic
-and moves less. It was slower than `fluxloom.solvers.compressible_scheme.OverFaces` wherever it was measured
+and moves less. It was slower than `fluxloom.solvers.compressible.scheme.OverFaces` wherever it was measured
 (design/044): it is a chapter of a published system, and an example of loops that touch no file of the package.
 """
 
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluxloom.core.access import Const, Inc, Read, Write
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.fv.compressible_faces import twisted
-from fluxloom.fv.compressible_fluxes import Flux
-from fluxloom.fv.compressible_friction import friction
-from fluxloom.fv.compressible_kernels import flux_through, kept_physical, steepness
-from fluxloom.fv.gas import Gas
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.faces import twisted
+from fluxloom.fv.compressible.fluxes import Flux
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.compressible.kernels import flux_through, kept_physical, steepness
+from fluxloom.fv.compressible.viscous_flux import friction
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
-from fluxloom.solvers.compressible_scheme import FluxLoops
+from fluxloom.solvers.compressible.scheme import FluxLoops
 
 __all__ = ["OverCells"]
 
@@ -82,7 +82,7 @@ def residual(
     face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
     upwind. With ``moving`` 1 faces move along their normals with the speed that is their
     last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`). With
-    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible_faces`), else it is not read.
+    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible.faces`), else it is not read.
     """
     total = zeros(nv)
     waves = 0.0

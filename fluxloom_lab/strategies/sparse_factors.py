@@ -30,8 +30,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.extruded_batch import Batch, PlaneMethod, PlaneSystems
-from fluxloom.linalg.local_rows import LocalRows
+from fluxloom.linalg.direct.extruded.batch import Batch, PlaneMethod, PlaneSystems
+from fluxloom.linalg.matrix.local_rows import LocalRows
 from fluxloom.linalg.status import Status, judge
 
 __all__ = ["DirectBatch", "Interface", "SchurFactors", "SparseFactors"]

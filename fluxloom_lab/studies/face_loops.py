@@ -1,6 +1,6 @@
 r"""A stage of compressible flow as loops over faces that increment both cells: the form of hand-made solvers.
 
-`fluxloom.fv.compressible_kernels` computes a stage in two passes over cells. The same terms are here as they are
+`fluxloom.fv.compressible.kernels` computes a stage in two passes over cells. The same terms are here as they are
 commonly written: ten loops, numbered K1 to K10, most of them over faces, with everything a face has stored between two
 loops, and sums that race. They are there to be measured: what renumbering, the way to resolve races, one launch a
 component, and another set to loop over are worth (`fluxloom_lab.studies.face_loops_form` builds them).
@@ -24,11 +24,11 @@ J. Comput. Phys. 118, 1995.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Max, Min, Read, Write
-from fluxloom.fv.compressible_fluxes import roe
-from fluxloom.fv.compressible_friction import corrected
-from fluxloom.fv.gas import sutherland, viscous
-from fluxloom.fv.limiters import smooth_share
-from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, eddy_viscosity
+from fluxloom.fv.compressible.fluxes import roe
+from fluxloom.fv.compressible.gas import sutherland, viscous
+from fluxloom.fv.compressible.spalart_allmaras import SIGMA, diffusivity, eddy_viscosity
+from fluxloom.fv.compressible.viscous_flux import corrected
+from fluxloom.fv.gradients.limiters import smooth_share
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import max, min, select, sqrt, zeros
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import RaggedMap
-from fluxloom.dsl.sets import Set
-from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.maps import RaggedMap
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.gas import Gas, Sutherland
 from fluxloom_lab.studies.face_loops_tables import FaceTables, Weighted
 
 __all__ = ["KINDS", "FaceLoops", "Kind", "Work"]

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.renumber import first_touch, graph_order, sort_by_target
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.ranks.renumber import first_touch, graph_order, sort_by_target
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -30,7 +30,7 @@ _SEED = 1
 
 
 class Weighted(NamedTuple):
-    """Rows with a number an entry, as `fluxloom.dsl.maps.RaggedMap` takes them."""
+    """Rows with a number an entry, as `fluxloom.dsl.declare.maps.RaggedMap` takes them."""
 
     offsets: Index
     columns: Numbers

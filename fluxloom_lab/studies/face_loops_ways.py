@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fluxloom.core.errors import PlanError, did_you_mean
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.sets import Set
-from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.gas import Gas, Sutherland
 from fluxloom_lab.studies import face_loops as kernels
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Kind, Work
 

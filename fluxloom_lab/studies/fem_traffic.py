@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import EntriesMap, Map, RaggedMap, TableMap
-from fluxloom.dsl.ragged import CSR, RaggedStore
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.maps import EntriesMap, Map, RaggedMap, TableMap
+from fluxloom.dsl.declare.ragged import CSR, RaggedStore
+from fluxloom.dsl.run.loop import Loop
 
 __all__ = ["PUBLISHED", "accessed_bytes", "modelled_ratio", "traffic_rows"]
 

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.monitors.walls import cut_patches
-from fluxloom.solvers.compressible_surface import PatchValues
+from fluxloom.solvers.compressible.surface import PatchValues
 from fluxloom_lab.problems.wing_planform import WingPlanform
 
 __all__ = ["Section", "Strips", "critical_pressure", "section", "shock_places", "strips"]
@@ -97,7 +97,7 @@ def section(
     mesh, patches
         Of the wing.
     values
-        At its faces, from `fluxloom.solvers.compressible_surface.patch_values`.
+        At its faces, from `fluxloom.solvers.compressible.surface.patch_values`.
     planform
         Where leading edge and chord are.
     y

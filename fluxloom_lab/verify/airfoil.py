@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.case import parse_schedule, schedule_text
+from fluxloom.cases.files.case import parse_schedule, schedule_text
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.airfoil import airfoil_part
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.mesh.distribute import RankedMesh, distribute
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.flows.airfoil.flow import airfoil_part
+from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.ranks.distribute import RankedMesh, distribute
 from fluxloom.run.flow_run import gathered
-from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.verify.base import Check, RankedOptions, Tell
 
 __all__ = ["RMS_100", "RMS_1000", "AirfoilVerification"]

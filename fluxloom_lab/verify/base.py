@@ -8,10 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from fluxloom.app.ranks import place_of
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.machine.ranks import place_of
 from fluxloom_lab.options import device_option, option, ranks_option, threads_option
 
 __all__ = ["Check", "DataOptions", "FullOptions", "RankedOptions", "Tell", "Verification", "VerifyOptions", "as_json"]

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET, SOURCE, lid_walls
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 

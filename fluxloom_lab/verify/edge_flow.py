@@ -9,7 +9,7 @@ from math import log2
 import numpy as np
 
 from fluxloom.dsl.context import Context
-from fluxloom.mesh.generate import Diagonal
+from fluxloom.mesh.generate.boxes import Diagonal
 from fluxloom_lab.problems.edge_flow_cases import (
     FlowError,
     channel,

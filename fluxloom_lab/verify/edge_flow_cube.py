@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box3d, clustered
-from fluxloom.mesh.gmsh_mesh import GmshBox, gmsh_mesh
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_probes import simplices_of
-from fluxloom.solvers.flow_forces import ForceReference, Forces
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box3d, clustered
+from fluxloom.mesh.generate.gmsh_mesh import GmshBox, gmsh_mesh
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.probes import simplices_of
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import ForceReference, Forces
 from fluxloom_lab.problems.cylinder import steady_limit
 from fluxloom_lab.problems.edge_flow_cases import peak
 from fluxloom_lab.problems.lid_cavity import lid_walls
@@ -114,7 +114,7 @@ def edges_cavity(
     start
         A flow to start from, as that of a coarser mesh; by default the fluid is at rest.
     strength
-        Of `fluxloom.mesh.generate.clustered`.
+        Of `fluxloom.mesh.generate.boxes.clustered`.
 
     Raises
     ------

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.incompressible_boundary import NoSlip, Symmetry
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import NoSlip, Symmetry
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_subscales import Tracked
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.edges.boundary import EdgePatch
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
+from fluxloom.solvers.edges.subscales import Tracked
 from fluxloom_lab.exact.taylor_green import plane_vortices
 from fluxloom_lab.verify.base import Check, Tell
 

@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.cells.quadrature import gauss
 from fluxloom.fe.global_matrix import FORMATS, GlobalMatrix
 from fluxloom.fe.poisson import Integration, LocalMatrices, MatrixFree
-from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.krylov.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.operators import Operator, steps_of
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 from fluxloom_lab.studies.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 

@@ -8,7 +8,7 @@ from math import log2
 
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
 from fluxloom_lab.problems.cylinder import CylinderFlow
 from fluxloom_lab.problems.incompressible_cases import decaying_vortices, energy_drift, identities, shear
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
@@ -18,7 +18,7 @@ __all__ = ["IncompressibleVerification"]
 _TAYLOR = "Taylor 1923"
 _DISCRETE = "exact solution of the discrete equations"
 _SYMMETRY = "Verstappen and Veldman 2003"
-_DAMPED = "fluxloom.fv.linear_operators, shares"
+_DAMPED = "fluxloom.fv.incompressible.linear_operators, shares"
 _STEADY = "Schäfer and Turek 1996, 2D-1; digits: Nabh 1998"
 _VORTICES = "Schäfer and Turek 1996, 2D-2; digits: featflow.de"
 _NEARLY_STILL = 1e-5

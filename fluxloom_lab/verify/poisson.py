@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.poisson import Plan
+from fluxloom.linalg.direct.poisson import Plan
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 from fluxloom_lab.verify.poisson_lines import line_checks
 from fluxloom_lab.verify.poisson_separable import separable_checks
@@ -140,7 +140,7 @@ def _stretched(context: Context, shape: tuple[int, ...], axis: int, centring: st
 
 def _orders(context: Context) -> Iterator[Check]:
     """Order of accuracy: boundary data that are not zero, on an even and on a stretched grid."""
-    from fluxloom.linalg.poisson import Dirichlet, Neumann
+    from fluxloom.linalg.direct.poisson import Dirichlet, Neumann
 
     def error(n: int, stretched: bool) -> float:
         t = np.linspace(0.0, 1.0, n + 1)

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
 from fluxloom_lab.verify.base import Check, Tell
 
 __all__ = ["METHODS", "line_checks"]

@@ -9,7 +9,7 @@ from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import spsolve
 
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.separable import SeparableSolver
+from fluxloom.linalg.direct.separable import SeparableSolver
 from fluxloom_lab.problems.separable_problem import manufactured
 from fluxloom_lab.verify.base import Check, Tell
 

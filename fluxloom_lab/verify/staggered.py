@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.projection_schemes import Wray
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.solvers.staggered import Staggered
+from fluxloom.fv.incompressible.projection_schemes import Wray
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.solvers.staggered.flow import Staggered
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET, SOURCE, lid_walls
 from fluxloom_lab.verify.base import Check, FullOptions, Tell
 

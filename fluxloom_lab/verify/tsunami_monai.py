@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.fv.shallow_boundary import Level
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow.boundary import Level
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_probes import WaterProbes
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.solvers.shallow.flow import ShallowWater
+from fluxloom.solvers.shallow.probes import WaterProbes
 from fluxloom.values.tables import TimeSeries, read_raster
 from fluxloom_lab.verify.base import Check, Tell
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
 
 from .harness import context
 

@@ -23,9 +23,9 @@ import fluxloom as fl
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 
 LAYOUTS = {"aos": fl.AoS(), "soa": fl.SoA(), "blocked": fl.Blocked(8)}
 STRATEGIES = {
@@ -148,7 +148,7 @@ def context(device: str, *, dtype: str = "float64", **choices: Any) -> fl.Contex
 
 def as_a_gpu() -> Device:
     """Return the OpenCL device as if it were a GPU; skips the test where it is one."""
-    from fluxloom.device.opencl import OpenClDevice
+    from fluxloom.device.opencl.device import OpenClDevice
 
     device = OpenClDevice()
     if not device.is_cpu:

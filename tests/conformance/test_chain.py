@@ -7,10 +7,10 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.task import Reset
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 from .chains import CELLS, RandomChain, World, blend, differ, flux, partly, step, total
 from .harness import DEVICES, LAYOUTS, context, everywhere

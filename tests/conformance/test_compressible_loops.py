@@ -9,17 +9,17 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.limiters import BarthJespersen
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall
+from fluxloom.fv.compressible.gas import Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import BarthJespersen
 from fluxloom.fv.time_schemes import RK2
 from fluxloom.mesh import box2d, box3d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, OverFaces
-from fluxloom_lab.bench.compressible_domain import LOOPS
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme, OverFaces
+from fluxloom_lab.bench.flows.compressible_domain import LOOPS
 
 LONG = pytest.mark.long
 FORMS = [

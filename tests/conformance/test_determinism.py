@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 from .harness import (
     DEVICES,

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.eddy_viscosity import Smagorinsky
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Smagorinsky
 from fluxloom.mesh import box2d, box3d
-from fluxloom.solvers.edge_boundary import WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import Advective, EdgeScheme, FullStress
+from fluxloom.solvers.edges.boundary import WallLaw
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import Advective, EdgeScheme, FullStress
 from tests.conformance import harness
 from tests.conformance.harness import everywhere
 

@@ -25,7 +25,7 @@ from fluxloom.lbm.immersed import (
     ellipse,
     sphere,
 )
-from fluxloom.lbm.immersed.scatter import scatter_functions, scatter_helpers
+from fluxloom.lbm.immersed.markers.scatter import scatter_functions, scatter_helpers
 from tests.immersed_tank import Tank, tank
 from tests.lattice_names import immersed
 

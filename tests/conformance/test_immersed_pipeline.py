@@ -25,9 +25,9 @@ from fluxloom.lbm.immersed import (
     ellipse,
     sphere,
 )
-from fluxloom.lbm.immersed.messages import copy_functions
+from fluxloom.lbm.immersed.markers.messages import copy_functions
 from fluxloom.lbm.lattices import D2Q9
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.immersed_tank import Tank, tank
 from tests.lattice_names import immersed
 

@@ -11,11 +11,11 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.immersed import Contact, Elastic, Free, ImmersedBody, ImmersedBoundary, Pose, Prescribed, circle
 from fluxloom.lbm.immersed.reports import shares
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import immersed, lattice_flow
 
 from .harness import rest_is_long

@@ -13,7 +13,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.core.errors import DatError, ExportError
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 
 from .harness import DEVICES, context, schedules
 

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 
 from .harness import DEVICES, context
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from fluxloom.lbm.boundaries import (
     AntiBounceBack,
     Body,
@@ -25,9 +25,9 @@ from fluxloom.lbm.boundaries import (
     Wall,
     ZouHe,
 )
+from fluxloom.lbm.cells.links import find_links
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.links import find_links
-from fluxloom.lbm.shapes import Circle, Sphere
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
 from tests import lattice_oracle as plain
 from tests.conformance.harness import LAYOUTS, rest_is_long
 from tests.lattice_boundaries_flow import Flow

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.loading import parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case
+from fluxloom.cases.lattice.case import LatticeApplication
+from fluxloom.cases.lattice.tables import LatticeCase
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Velocity, Wall, assemble
 from fluxloom.lbm.boundaries.sums import ROW, WallSum
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.lbm.shapes import Block, Circle, Sphere
-from fluxloom.run.results import ResultFolder
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.shapes.shapes import Block, Circle, Sphere
+from fluxloom.run.results.results import ResultFolder
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 
 from .harness import Values, compare, context, everywhere, rest_is_long, same

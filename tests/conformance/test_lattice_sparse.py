@@ -10,10 +10,10 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, RegularisedCells, Slip, Velocity, Wall, ZouHe
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.lbm.shapes_sets import Union
+from fluxloom.lbm.shapes.sets import Union
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
 from tests.lattice_names import lattice_flow
 
 SCHEMES = ("pull", "push", "three-phase", "in-place")

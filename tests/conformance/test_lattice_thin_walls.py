@@ -11,11 +11,11 @@ import fluxloom as fl
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Pressure, Slip, Velocity, Wall
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
-from fluxloom.lbm.shapes_sets import Complement, Difference, Implicit, Intersection, Polygon, Union
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.shapes.sets import Complement, Difference, Implicit, Intersection, Polygon, Union
+from fluxloom.lbm.shapes.shapes import Block, Circle, Cylinder, Shape, Sphere
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 
 THICK = (0.05, 0.35, 0.71, 1.0)

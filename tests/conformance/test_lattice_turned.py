@@ -14,7 +14,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall, rows_turn
 from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, circle
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Circle, Sphere
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
 from tests.lattice_names import lattice_flow
 
 from .harness import Values, context, everywhere, rest_is_long, same

@@ -12,8 +12,8 @@ from fluxloom import Const, Inc, Loop, Min, Read, Write
 from fluxloom.core.dtypes import SCALARS
 from fluxloom.core.errors import DatError, PlanError
 from fluxloom.device.base import Device
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
 from tests.golden.fake import FakeItems
 
 from .harness import compare, expected
@@ -24,7 +24,7 @@ from .test_races import Mesh, edge_flux, flux_with_sums, integers
 
 def without(*extensions: str) -> Device:
     """Return the OpenCL device as if it lacked some extensions."""
-    from fluxloom.device.opencl import OpenClDevice
+    from fluxloom.device.opencl.device import OpenClDevice
 
     return OpenClDevice(without=extensions)
 

@@ -337,7 +337,7 @@ def test_extremes_of_many(device: str, lanes: int, many: int) -> None:
 def test_extremes_of_ranks() -> None:
     """The rule is the same on ranks, and those that have NaN only."""
     from fluxloom.comm.threads import run_threads
-    from fluxloom.dsl.parts import Part
+    from fluxloom.dsl.declare.parts import Part
 
     def work(comm: Any) -> list[float]:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False)

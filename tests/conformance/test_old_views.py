@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Loop, Read
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.lazy import lazy
+from fluxloom.dsl.tiles.lazy import lazy
 
 from .harness import DEVICES, context
 

@@ -13,9 +13,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import Inc, Loop, Read, Write
-from fluxloom.codegen.spec import RowCode
+from fluxloom.codegen.language.spec import RowCode
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.ragged import Offsets, Placement
+from fluxloom.dsl.declare.ragged import Offsets, Placement
 from tests.pages import blocks
 
 from .harness import ROW_DEVICES, compare, context, expected, variants

@@ -12,9 +12,9 @@ from scipy.sparse.linalg import spsolve
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.separable import SeparableSolver
-from fluxloom.linalg.separable.program import FORMS
-from fluxloom.linalg.separable.text import MAPPINGS, choose_shape, functions, helpers
+from fluxloom.linalg.direct.separable import SeparableSolver
+from fluxloom.linalg.direct.separable.program import FORMS
+from fluxloom.linalg.direct.separable.text import MAPPINGS, choose_shape, functions, helpers
 from tests.unit.linalg.separable.problems import PAIRS, SIZES, backward_error, fits, problem, solution
 
 from .harness import MARKS, context

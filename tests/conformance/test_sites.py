@@ -10,9 +10,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Loop, Read, Write
-from fluxloom.codegen.grid_sites import sites_of, why_one_site
+from fluxloom.codegen.grids.sites import sites_of, why_one_site
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl.bind import Numbering, specialise
+from fluxloom.dsl.plan.bind import Numbering, specialise
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from tests.lattice_names import lattice_flow
 

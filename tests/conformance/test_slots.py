@@ -235,7 +235,7 @@ def test_where_they_lead(device: str) -> None:
 @pytest.mark.parametrize("device", ON_CPU)
 def test_places_of_64_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with more than 2**31 numbers, without having so many."""
-    monkeypatch.setattr("fluxloom.dsl.slots.NARROW", 0)
+    monkeypatch.setattr("fluxloom.dsl.declare.slots.NARROW", 0)
     ctx = context(device)
     found = [build(lattice, ctx, layout=LAYOUTS["soa"]), build(many_legs, ctx)]
     Chain([step for item in found for step in item.steps], fuse=False)()

@@ -12,7 +12,7 @@ from fluxloom import RW, Chain, Inc, Loop, Read
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
 
 SHAPE, COMPONENTS, LINKS = (13, 11), 5, 200
 

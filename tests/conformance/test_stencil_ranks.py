@@ -12,7 +12,7 @@ from fluxloom import Chain, Inc, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
 
 from .harness import everywhere, rest_is_long
 

@@ -14,8 +14,8 @@ from fluxloom import RW, Chain, Const, Func, Inc, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError, LoopCheckError, LoopError
-from fluxloom.dsl.tiling import TiledChain
-from fluxloom.dsl.tune_runs import family
+from fluxloom.dsl.tiles.tiling import TiledChain
+from fluxloom.dsl.tune.runs import family
 from fluxloom.linalg.exact_sums import with_exact_sums
 
 from .harness import DEVICES, context, everywhere

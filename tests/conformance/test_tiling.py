@@ -9,11 +9,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.task import Reset
-from fluxloom.dsl.tiling import TiledChain
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.tiles.tiling import TiledChain
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 from .chains import RandomChain
 from .harness import LAYOUTS, compare, context

@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 
 from .harness import DEVICES, LAYOUTS, context, everywhere
 

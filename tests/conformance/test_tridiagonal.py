@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fluxloom.device.base import Device
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.primitive import Steps
-from fluxloom.dsl.runtime import open_device
-from fluxloom.linalg.tridiagonal import Form, Matrices, TridiagonalSolver
-from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS, METHODS_PLAIN
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.declare.runtime import open_device
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.tridiagonal import Form, Matrices, TridiagonalSolver
+from fluxloom.linalg.direct.tridiagonal.methods import METHODS_ITEMS, METHODS_PLAIN
 from tests.unit.linalg.tridiagonal.systems import kind, layout, places, random_systems
 
 METHODS = sorted({*METHODS_PLAIN, *METHODS_ITEMS})

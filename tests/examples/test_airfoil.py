@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.run.flow_run import FlowRun
 

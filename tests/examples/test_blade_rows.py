@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.compressible.case import CompressibleCase
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import Compressible
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.flows.compressible.flow import Compressible
+from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COARSE = {"along": 16, "before": 6, "after": 8, "across": 12}

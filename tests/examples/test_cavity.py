@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.incompressible.case import IncompressibleCase
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import Incompressible
+from fluxloom.flows.incompressible.flow import Incompressible
 from fluxloom.run.flow_run import FlowRun
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "cavity.toml"

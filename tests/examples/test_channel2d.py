@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "channel2d.toml"

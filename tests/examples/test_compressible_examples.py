@@ -9,13 +9,13 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.compressible import CompressibleCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.compressible.case import CompressibleCase
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import Compressible
+from fluxloom.flows.compressible.flow import Compressible
 from fluxloom.mesh import read_data
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.riemann import SOD
 

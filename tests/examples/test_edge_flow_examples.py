@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.edges.flow_tables import EdgeFlowCase
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.edge_flow import EdgeFlow
+from fluxloom.flows.edges.flow import EdgeFlow
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
-from fluxloom.solvers.edge_probes import simplices_of
+from fluxloom.run.results.results import ResultFolder
+from fluxloom.solvers.edges.probes import simplices_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "edge_flow"' in path.read_text("utf-8"))

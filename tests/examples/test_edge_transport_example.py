@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.edges.transport_tables import EdgeTransportCase
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.transport import Transport
+from fluxloom.flows.edges.transport import Transport
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "edge_transport.toml"
 PEAK = 1.0 / (4 * np.pi * 1e-3 * 2.5 * np.pi)

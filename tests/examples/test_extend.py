@@ -130,12 +130,12 @@ value = "1"
     assert np.sort(found)[::2] == pytest.approx(0.2 + 0.8 * y, abs=1e-4)
     said = run(tmp_path, "-c", """if True:
         import fluxloom as fl
-        from fluxloom.fv.control_volumes import control_volumes
-        from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
+        from fluxloom.fv.geometry.control_volumes import control_volumes
+        from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
         from fluxloom.mesh import box2d
-        from fluxloom.mesh.distribute import distribute_mesh
-        from fluxloom.mesh.slices import as_slice
-        from fluxloom.solvers.incompressible import Incompressible
+        from fluxloom.mesh.ranks.distribute import distribute_mesh
+        from fluxloom.mesh.ranks.slices import as_slice
+        from fluxloom.solvers.incompressible.flow import Incompressible
         from slip import SlipLength
 
         MESH, SIDES = box2d(4, 6), [("xmin", "xmax")]
@@ -179,9 +179,9 @@ def test_a_model_of_eddies(tmp_path: Path) -> None:
     assert left[1] < left[0] - 1e-3
     said = run(tmp_path, "-c", """if True:
         import fluxloom as fl
-        from fluxloom.fv.control_volumes import FLOW_MAPS, shared_volumes
-        from fluxloom.mesh.distribute import distribute_mesh
-        from fluxloom.mesh.slices import as_slice
+        from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
+        from fluxloom.mesh.ranks.distribute import distribute_mesh
+        from fluxloom.mesh.ranks.slices import as_slice
         from vortices import MESH, SIDES, Vreman, control_volumes, energy
 
         def here(comm):
@@ -272,10 +272,10 @@ def test_an_output_format(tmp_path: Path) -> None:
 
 
 PLACES = {
-    "flux.md": "fluxloom.fv.compressible_fluxes:Flux",
-    "limiter.md": "fluxloom.fv.limiters:Limiter",
-    "boundary.md": "fluxloom.fv.compressible_boundary:BoundaryCondition",
-    "eddy_viscosity.md": "fluxloom.fv.eddy_viscosity:EddyViscosity",
+    "flux.md": "fluxloom.fv.compressible.fluxes:Flux",
+    "limiter.md": "fluxloom.fv.gradients.limiters:Limiter",
+    "boundary.md": "fluxloom.fv.compressible.boundary:BoundaryCondition",
+    "eddy_viscosity.md": "fluxloom.fv.incompressible.eddy_viscosity:EddyViscosity",
     "preconditioner.md": "fluxloom.linalg.operators:Preconditioner",
 }
 """Pages and the families that they are about."""
@@ -373,7 +373,7 @@ SCRIPT = """
 import numpy as np
 import fluxloom as fl
 from entropic import Entropic
-from fluxloom.lbm.steps import Constants, pull
+from fluxloom.lbm.streaming.steps import Constants, pull
 from vortex import decay
 
 def collide(operator, g, force=None):

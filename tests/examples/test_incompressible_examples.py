@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from fluxloom.app.cases.incompressible import IncompressibleCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.incompressible.case import IncompressibleCase
 from fluxloom.dsl.context import Context
-from fluxloom.flows.incompressible import Incompressible
+from fluxloom.flows.incompressible.flow import Incompressible
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml") if 'solver = "incompressible"' in path.read_text("utf-8"))

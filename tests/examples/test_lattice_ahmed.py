@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.lattice.case import LatticeApplication
+from fluxloom.cases.lattice.tables import LatticeCase
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.surface import Surface
-from fluxloom.run.results import ResultFolder
+from fluxloom.lbm.shapes.surface import Surface
+from fluxloom.run.results.results import ResultFolder
 
 pytest.importorskip("trimesh")
 pytest.importorskip("manifold3d")

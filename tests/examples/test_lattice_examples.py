@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.lattice.case import LatticeApplication
+from fluxloom.cases.lattice.tables import LatticeCase
 from fluxloom.dsl.context import Context
-from fluxloom.flows.lattice import Lattice
+from fluxloom.flows.lattice.flow import Lattice
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")

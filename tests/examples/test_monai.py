@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import ShallowWater
-from fluxloom.fv.shallow_boundary import Level
+from fluxloom.flows.shallow.flow import ShallowWater
+from fluxloom.fv.shallow.boundary import Level
 from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow_run import FlowRun
 

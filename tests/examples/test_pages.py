@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.labels import labels_of
+from fluxloom.lbm.cells.box import Box
+from fluxloom.lbm.cells.labels import labels_of
 from fluxloom.mesh import read_fields
 from tests.conftest import ROOT
 from tests.pages import PAGES, blocks, run_page

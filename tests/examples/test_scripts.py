@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.tsunami import TsunamiCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.shallow.case import TsunamiCase
 from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow_run import FlowRun
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.staggered import StaggeredCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.staggered.case import StaggeredCase
 from fluxloom.dsl.context import Context
-from fluxloom.flows.staggered import Staggered
+from fluxloom.flows.staggered.flow import Staggered
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = ("staggered_cavity", "staggered_channel")

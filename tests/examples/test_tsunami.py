@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.dsl.context import Context
-from fluxloom.flows.shallow_water import ShallowWater
+from fluxloom.flows.shallow.flow import ShallowWater
 from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow_run import FlowRun
 

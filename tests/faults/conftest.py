@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.cli.main import main
+from fluxloom.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from fluxloom.run import files
-from fluxloom.run import results as result_folder
+from fluxloom.run.results import files
+from fluxloom.run.results import results as result_folder
 from tests.faults.cases import CASES
 from tests.faults.conftest import process, tree
 

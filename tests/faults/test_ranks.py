@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.job import Job
-from fluxloom.app.loading import load_case
-from fluxloom.app.request import Request
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cli.runs.job import Job
+from fluxloom.cli.runs.request import Request
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from fluxloom.run import failure
 from tests.faults.cases import CASES
 from tests.faults.test_kept import record, write

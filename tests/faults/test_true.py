@@ -121,9 +121,9 @@ def test_a_run_that_met_its_target_is_kept_as_it_ended(run: Any) -> None:
 
 
 def test_what_is_missing_is_said_before_the_first_step(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fluxloom.app.cli.main import main
+    from fluxloom.cli.main import main
 
-    monkeypatch.setattr("fluxloom.app.job.find_spec", lambda name: None)
+    monkeypatch.setattr("fluxloom.cli.runs.job.find_spec", lambda name: None)
     assert main(["run", str(write("incompressible")), "-o", "out"]) == 0
     assert not list(Path("out").glob("*.png"))
     assert record()["status"] == "end reached"

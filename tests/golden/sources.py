@@ -11,14 +11,14 @@ import numpy as np
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Read, Schedule, Write
 from fluxloom.codegen.exchange import Field, exchange_unit, numbers_unit
-from fluxloom.codegen.group import Group
+from fluxloom.codegen.language.group import Group
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
-from fluxloom.dsl.bind import Numbering
-from fluxloom.dsl.checking import LoopChecker
-from fluxloom.dsl.maps import Argument
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.declare.maps import Argument
+from fluxloom.dsl.plan.bind import Numbering
+from fluxloom.dsl.run.checking import LoopChecker
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.tables import TimeSeries
 from fluxloom.values.value import value_of

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fe.dofs import lagrange_dofs
+from fluxloom.fe.cells.dofs import lagrange_dofs
 from fluxloom.fe.global_matrix import GlobalFormat, GlobalMatrix
 from fluxloom.fe.poisson import Integration
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.mesh.ranks.bind import bind
 
 from .test_edge_flow_compile import Writer
 

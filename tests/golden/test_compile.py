@@ -17,9 +17,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import Inc, Loop, Max, Min, Read, Write
-from fluxloom.codegen.group import Group
+from fluxloom.codegen.language.group import Group
 from fluxloom.codegen.unit import generate
-from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.plan.bind import Numbering
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .sources import context, makers, product, rolled

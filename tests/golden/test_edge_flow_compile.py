@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.eddy_viscosity import Smagorinsky
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.mesh.generate import box3d
-from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme, FullStress
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Smagorinsky
+from fluxloom.mesh.generate.boxes import box3d
+from fluxloom.solvers.edges.boundary import EdgePatch, WallLaw
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme, FullStress
 
 from .fake import FakeItems, FakeProgram
 

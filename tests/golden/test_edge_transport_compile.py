@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.mesh.generate import box3d
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_subscales import Tracked
-from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.mesh.generate.boxes import box3d
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
+from fluxloom.solvers.edges.subscales import Tracked
+from fluxloom.solvers.edges.transport import EdgeTransport
 
 from .test_edge_flow_compile import BOUNDARIES, Writer
 

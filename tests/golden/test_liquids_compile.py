@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
-from fluxloom.mesh.generate import box3d
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_subscales import Tracked
-from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedFlux, FixedValue
+from fluxloom.mesh.generate.boxes import box3d
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
+from fluxloom.solvers.edges.subscales import Tracked
+from fluxloom.solvers.edges.transport import EdgeTransport
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Scalar
 
 from .test_edge_flow_compile import Writer
 

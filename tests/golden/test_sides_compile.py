@@ -12,8 +12,8 @@ import pytest
 import fluxloom as fl
 from fluxloom.fe.poisson import MatrixFree
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 
 from .test_edge_flow_compile import Writer
 

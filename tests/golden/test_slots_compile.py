@@ -13,7 +13,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.codegen.unit import generate
-from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.plan.bind import Numbering
 
 from .sources import context
 
@@ -89,7 +89,7 @@ def test_nvcc_compiles(wide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if compiler is None:
         pytest.skip("nvcc is not on the path")
     if wide:
-        monkeypatch.setattr("fluxloom.dsl.slots.NARROW", 0)
+        monkeypatch.setattr("fluxloom.dsl.declare.slots.NARROW", 0)
     for dtype in ("float16",) if wide else ("float16", "float64"):
         text = units("cuda", dtype)["soa"]
         assert ("int64_t * __restrict__ m" in text or "int64_t *__restrict__ m" in text) is wide

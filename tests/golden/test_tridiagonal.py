@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
-from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS
-from fluxloom.linalg.tridiagonal.partition import Partition
+from fluxloom.linalg.direct.tridiagonal.form import Form, Lines, Method
+from fluxloom.linalg.direct.tridiagonal.methods import METHODS_ITEMS
+from fluxloom.linalg.direct.tridiagonal.partition import Partition
 
 FOLDER = Path(__file__).parent / "tridiagonal"
 ENDINGS = {"cuda": "cu", "opencl": "cl"}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
-from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
+from fluxloom.linalg.direct.tridiagonal.form import Form, Lines
+from fluxloom.linalg.direct.tridiagonal.plain_thomas import PlainThomas
 
 PATH = Path(__file__).parent / "tridiagonal" / "thomas.c"
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.dsl.chain import Chain
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip, Outflow
-from fluxloom.fv.scalar_sides import Adiabatic
-from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.generate import box3d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.bench.compressible_domain import LOOPS
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.fv.compressible.boundary import SlipWall
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import NoSlip, Outflow
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic
+from fluxloom.mesh.generate.boxes import box3d
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.scalar import Scalar
+from fluxloom_lab.bench.flows.compressible_domain import LOOPS
 from tests.unit.fv.oblique_meshes import turned
 
 from .test_edge_flow_compile import Writer

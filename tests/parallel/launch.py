@@ -14,8 +14,8 @@ from textwrap import dedent
 
 import pytest
 
-from fluxloom.app.ranks import Starter, find_starter
 from fluxloom.core.errors import CommError
+from fluxloom.machine.ranks import Starter, find_starter
 
 ROOT = Path(__file__).resolve().parents[2]
 

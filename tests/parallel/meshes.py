@@ -12,8 +12,8 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.device.base import Device
-from fluxloom.dsl.decompose import Link, decompose
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.ranks.decompose import Link, decompose
 
 Values = dict[str, np.ndarray]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
 from tests.conformance.chains import (
     add,
     advance,

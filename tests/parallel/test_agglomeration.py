@@ -12,14 +12,14 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
-from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.agglomeration import Coarse, coarsen, grouped, hierarchy
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.dsl.declare.parts import refresh_host
+from fluxloom.fv.geometry.agglomeration import Coarse, coarsen, grouped, hierarchy
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 Array = np.ndarray

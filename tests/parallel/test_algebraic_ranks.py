@@ -8,11 +8,11 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.eddy_viscosity import Wale
+from fluxloom.fv.incompressible.eddy_viscosity import Wale
 from fluxloom.linalg import Stop
-from fluxloom.linalg.three_kernels import KernelCalls
-from fluxloom.solvers.algebraic_step import ITERATION, AlgebraicStep
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.linalg.krylov.three_kernels import KernelCalls
+from fluxloom.solvers.algebraic.step import ITERATION, AlgebraicStep
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 from tests.parallel.test_incompressible_ranks import CASES, turning, volumes_of
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import PartitionTable
-from fluxloom.app.cases.flow_mesh import FlowMeshTable, by_key, flow_domain
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.case import PartitionTable
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.shared.mesh import FlowMeshTable, by_key, flow_domain
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import Compressible
+from fluxloom.flows.compressible.flow import Compressible
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
-from fluxloom.fv.node_slopes import NODE_SLOPES
+from fluxloom.fv.gradients.node_gradients import NODE_SLOPES
 from fluxloom.mesh import box3d
-from fluxloom.mesh.dual import dual
+from fluxloom.mesh.geometry.dual import dual
 from fluxloom.mesh.io.formats import write
 from tests.parallel.launch import mpiexec
 
@@ -161,8 +161,8 @@ def test_a_case_with_polyhedra(polyhedra: Path, tmp_path: Path, slopes: str) -> 
 BLADES = """
 import sys
 import numpy as np
-from fluxloom.app.loading import load_case
-from fluxloom.app.cases.compressible import CompressibleCase
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.compressible.case import CompressibleCase
 from fluxloom.dsl.context import Context
 case, application = load_case(sys.argv[1])
 given = case.model_dump()

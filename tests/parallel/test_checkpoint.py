@@ -20,9 +20,9 @@ from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import CheckpointError, CommError
-from fluxloom.dsl.chain import Reset
-from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
-from fluxloom.dsl.decompose import Link, decompose
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints, CheckpointWarning
+from fluxloom.dsl.ranks.decompose import Link, decompose
+from fluxloom.dsl.run.chain import Reset
 
 N, M = 9, 7
 

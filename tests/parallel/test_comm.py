@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.ranks import Starter
+from fluxloom.machine.ranks import Starter
 from tests.parallel.launch import mpiexec, run
 
 pytestmark = pytest.mark.mpi

@@ -12,13 +12,13 @@ from textwrap import dedent
 
 import pytest
 
-from fluxloom.app import ranks
-from fluxloom.app.ranks import Starter
+from fluxloom.machine import ranks
+from fluxloom.machine.ranks import Starter
 from tests.parallel.launch import ROOT, mpiexec, run
 
 pytestmark = pytest.mark.mpi
 
-START = "import sys; from fluxloom.app.ranks import parse, start; sys.exit(start(parse({0!r}), {1!r}))"
+START = "import sys; from fluxloom.machine.ranks import parse, start; sys.exit(start(parse({0!r}), {1!r}))"
 
 
 def started(text: str, words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def test_exit_status(launcher: Starter) -> None:
 
 def test_entries_reach_the_ranks(launcher: Starter) -> None:
     program = """
-        from fluxloom.app.ranks import spec_of
+        from fluxloom.machine.ranks import spec_of
         import sys; sys.stdout.write(f"{comm.rank} {spec_of(comm)}\\n")
     """
     done = mpiexec(3, program, environment={ranks.VARIABLE: "cuda:1,cpu:5,opencl:0"})
@@ -56,7 +56,7 @@ def instead(folder: Path, text: str) -> str:
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(dedent(text), encoding="utf-8")
     return (
-        f"import os, sys; from fluxloom.app.ranks import parse, start; os.chdir({str(folder)!r}); "
+        f"import os, sys; from fluxloom.machine.ranks import parse, start; os.chdir({str(folder)!r}); "
         "sys.exit(start(parse('cpu:1*2'), []))"
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.compressible_boundary import (
+from fluxloom.fv.compressible.boundary import (
     BoundaryCondition,
     FarField,
     NoSlipWall,
@@ -15,12 +15,12 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     boundary_table,
 )
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.mesh import box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
 
 Array = np.ndarray
 BOUNDARIES: dict[str, BoundaryCondition] = {

@@ -8,16 +8,16 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.compressible_boundary import BoundaryCondition, PressureOutlet, SlipWall, TotalInlet
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.compressible.boundary import BoundaryCondition, PressureOutlet, SlipWall, TotalInlet
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import box2d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 Array = np.ndarray
 SIDES: dict[str, BoundaryCondition] = {

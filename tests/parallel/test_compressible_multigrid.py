@@ -10,18 +10,18 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.agglomeration import grouped, hierarchy
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.geometry.agglomeration import grouped, hierarchy
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.fv.time_schemes import RK5
-from fluxloom.fv.volumes import ControlVolumes
 from fluxloom.mesh import box2d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import ExplicitSmoother, Multigrid
-from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.cycles import ExplicitSmoother, Multigrid
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.multigrid import MultigridSteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 MESH = box2d(12, 10, perturb=0.1)
 STREAM = [1.0, 0.6, 0.05, 1.0]

@@ -8,16 +8,16 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.free_stream import FreeStream, PointVortex
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.compressible.free_stream import FreeStream, PointVortex
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.time_schemes import RK5
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 MESH = naca_mesh("0012", 16, 8, 4.0)
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, dimension=2)

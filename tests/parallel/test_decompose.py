@@ -13,10 +13,10 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
-from fluxloom.dsl import decompose_check, decompose_owner
-from fluxloom.dsl.decompose import Decomposition, Link, Method, decompose
-from fluxloom.dsl.decompose_rcb import parallel_rcb
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.ranks import decompose_check, decompose_owner
+from fluxloom.dsl.ranks.decompose import Decomposition, Link, Method, decompose
+from fluxloom.dsl.ranks.decompose_rcb import parallel_rcb
 from fluxloom.graph.partition import partition_kway, partition_rcb
 from tests.parallel.launch import mpiexec
 

@@ -9,16 +9,16 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.divided_volumes import cell_owners, divided_volumes
-from fluxloom.fv.volumes import ControlVolumes, warps_of
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.divided_volumes import cell_owners, divided_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, warps_of
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 SIDES = [("xmin", "xmax")]
 

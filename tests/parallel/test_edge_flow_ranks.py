@@ -11,14 +11,14 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.eddy_viscosity import Smagorinsky
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Smagorinsky
 from fluxloom.linalg import Stop
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.solvers.edges.boundary import EdgePatch, WallLaw
+from fluxloom.solvers.edges.flow import EdgeFlow
 from fluxloom_lab.problems.lid_cavity import lid_walls
 from tests.parallel.launch import mpiexec
 

@@ -12,11 +12,11 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ApproximateInverse, Status, Stop
-from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_batch import Batch, PlaneGradients
-from fluxloom.linalg.extruded_columns import unshared
-from fluxloom.linalg.extruded_plane import ExtrudedMatrix
-from fluxloom.linalg.extruded_tuning import ExtrudedTuning, Trial
+from fluxloom.linalg.direct.extruded.batch import Batch, PlaneGradients
+from fluxloom.linalg.direct.extruded.columns import unshared
+from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
+from fluxloom.linalg.direct.extruded.tuning import ExtrudedTuning, Trial
 from fluxloom_lab.strategies.sparse_factors import SparseFactors
 from tests.parallel.launch import mpiexec
 from tests.unit.linalg.test_krylov import laplacian, neumann

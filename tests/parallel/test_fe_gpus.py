@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom.fe.global_matrix import GlobalFormat
 from fluxloom.fe.poisson import CellOperator, LocalMatrices, MatrixFree
 from fluxloom.linalg import Jacobi
-from fluxloom.mesh.bind import bind
+from fluxloom.mesh.ranks.bind import bind
 from tests.parallel import test_edge_flow_ranks as edges
 from tests.parallel import test_fe_ranks as poisson
 from tests.parallel.test_gpus import TRANSPORTS, count, on_gpus

@@ -15,23 +15,23 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.dsl.maps import RaggedMap
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.fe.dofs import lagrange_dofs
-from fluxloom.fe.edge_operators import EdgeOperators, shared_edge_operators
+from fluxloom.dsl.declare.maps import RaggedMap
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.fe.cells.dofs import lagrange_dofs
+from fluxloom.fe.cells.quadrature import gauss
+from fluxloom.fe.cells.shared_dofs import shared_dofs
+from fluxloom.fe.edges.operators import EdgeOperators, shared_edge_operators
+from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.global_matrix import GlobalFormat, GlobalMatrix
-from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.poisson import CellOperator, LocalMatrices, MatrixFree
-from fluxloom.fe.quadrature import gauss
-from fluxloom.fe.shared_dofs import shared_dofs
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.mesh.bind import Mesh, bind
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.mesh_part import MeshPart
-from fluxloom.mesh.slices import as_slice
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import Mesh, bind
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.part import MeshPart
+from fluxloom.mesh.ranks.slices import as_slice
 from tests.parallel.launch import mpiexec
 from tests.unit.fe.test_dofs import renumbered
 

@@ -11,15 +11,15 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
-from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg import Stop
 from fluxloom.mesh import box2d
 from fluxloom.monitors.running_means import RunningMeans
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.probes import Probes
+from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
 
 SIDES: dict[str, Any] = {"xmin": Inflow((1.0, 0.1)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
 HEAT = Scalar(

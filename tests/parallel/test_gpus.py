@@ -13,17 +13,17 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.access import Inc, Max, Min, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.task import Reset
-from fluxloom.fv.eddy_viscosity import Wale
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.incompressible.eddy_viscosity import Wale
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg import Jacobi, SmoothedAggregation, Stop, distributed_matrix
-from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_plane import ExtrudedMatrix
-from fluxloom.solvers.algebraic_step import AlgebraicStep
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
+from fluxloom.linalg.krylov.conjugate_gradient import ConjugateGradient
+from fluxloom.solvers.algebraic.step import AlgebraicStep
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from fluxloom import RW, Chain, Const, Context, Inc, Loop, Max, Read, Write
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, DeviceUnavailable, PlanError
-from fluxloom.dsl.ranked import OneTask, RankedSequence
+from fluxloom.dsl.ranks.ranked import OneTask, RankedSequence
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec

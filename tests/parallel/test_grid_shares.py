@@ -12,7 +12,7 @@ from fluxloom import Context, Loop, Read, Write
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.boxes import box_of
+from fluxloom.dsl.declare.boxes import box_of
 
 FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
 

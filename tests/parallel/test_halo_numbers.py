@@ -11,12 +11,12 @@ import fluxloom as fl
 from fluxloom import Chain, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.dsl.halo_reads import StencilReads, halo_reads
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.slots import SlotMap
+from fluxloom.dsl.plan.halo_reads import StencilReads, halo_reads
 from fluxloom.lbm.boundaries import Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 
 LEGS = ((0, -1), (0, 1), (-1, 0), (1, 0), (0, 0), (1, 1))

@@ -13,21 +13,21 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.eddy_viscosity import Wale
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.operators import Operators
-from fluxloom.fv.projection_schemes import ProjectionScheme, RungeKutta
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Wale
+from fluxloom.fv.incompressible.operators import Operators
+from fluxloom.fv.incompressible.projection_schemes import ProjectionScheme, RungeKutta
 from fluxloom.linalg import GatheredSolver, Stop
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.flow_pressure import PressureEquation, PressureMethod
-from fluxloom.solvers.flow_types import FlowState
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.pressure import PressureEquation, PressureMethod
+from fluxloom.solvers.incompressible.types import FlowState
 from tests.parallel.launch import mpiexec
 
 Array = np.ndarray

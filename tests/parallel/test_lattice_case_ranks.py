@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.lattice import LatticeApplication
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.loading import load_case
-from fluxloom.app.ranks import Starter
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.lattice.case import LatticeApplication
+from fluxloom.cases.lattice.tables import LatticeCase
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.lattice import Lattice
-from fluxloom.flows.lattice_fields import look_at
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.flows.lattice.fields import look_at
+from fluxloom.flows.lattice.flow import Lattice
+from fluxloom.machine.ranks import Starter
 from fluxloom.monitors.film import Film
 from fluxloom.run.flow_run import FlowRun, find_lost, gathered
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.parallel.launch import ROOT, run
 
 Values = dict[str, Any]

@@ -7,9 +7,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, SolverError
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice_devices import DividedLattice, balance_lattice
+from fluxloom.solvers.lattice.devices import DividedLattice, balance_lattice
 from tests.lattice_names import lattice_flow, values
 
 

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.ranks import Starter
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.memory import Memory
-from fluxloom.dsl.plan import Limits, limits_of
-from fluxloom.dsl.state import StateFile, write_state
+from fluxloom.dsl.checkpoint.memory import Memory
+from fluxloom.dsl.checkpoint.state import StateFile, write_state
+from fluxloom.dsl.plan.plan import Limits, limits_of
+from fluxloom.dsl.run.chain import Chain
 from fluxloom.lbm.boundaries import (
     Body,
     BounceBack,
@@ -31,17 +30,18 @@ from fluxloom.lbm.boundaries import (
     Wall,
     ZouHe,
 )
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.cells import CellList
-from fluxloom.lbm.cells_division import Division, numbers_among
-from fluxloom.lbm.collisions import TRT
-from fluxloom.lbm.labels import labels_of
+from fluxloom.lbm.cells.box import Box
+from fluxloom.lbm.cells.division import Division, numbers_among
+from fluxloom.lbm.cells.labels import labels_of
+from fluxloom.lbm.cells.lists import CellList
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.lbm.shapes_sets import Union
-from fluxloom.run.results import ResultFolder
-from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom.solvers.lattice_devices import DividedLattice
+from fluxloom.lbm.shapes.sets import Union
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
+from fluxloom.machine.ranks import Starter
+from fluxloom.run.results.results import ResultFolder
+from fluxloom.solvers.lattice.devices import DividedLattice
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
 from tests.parallel.launch import run as start

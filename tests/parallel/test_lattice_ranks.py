@@ -13,12 +13,12 @@ from fluxloom import Chain, Loop, Read, Write
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import LoopError, SolverError
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.slots import SlotMap
 from fluxloom.lbm.boundaries import Body, BounceBack, Outflow, Pressure, Slip, Sponge, Velocity, Wall, ZouHe
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
 
@@ -201,7 +201,7 @@ def test_rows_with_more_cells_beyond(name: str, cut: Any, streaming: str) -> Non
 def test_cells_beyond_change_nothing(streaming: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One cell beyond the sides or three: the same to the last bit."""
     several = run(SelfComm(), "outflow", D2Q9, (9, 37), streaming=streaming)
-    monkeypatch.setattr("fluxloom.lbm.box._LONG", 1000)
+    monkeypatch.setattr("fluxloom.lbm.cells.box._LONG", 1000)
     one = run(SelfComm(), "outflow", D2Q9, (9, 37), streaming=streaming)
     for name in ("velocity", "density"):
         np.testing.assert_array_equal(several[name], one[name])

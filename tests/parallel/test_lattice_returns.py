@@ -14,9 +14,9 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Enqueued
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.transports import Apart, HostTransport
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.slots import SlotMap
+from fluxloom.dsl.declare.transports import Apart, HostTransport
 from fluxloom.lbm.boundaries import Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 from tests.lattice_names import lattice_flow

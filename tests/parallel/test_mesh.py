@@ -15,12 +15,12 @@ from fluxloom import Inc, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.declare.maps import RaggedMap
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
-from fluxloom.mesh.airfoil import airfoil_slice
-from fluxloom.mesh.distribute import distribute
-from fluxloom.mesh.mesh_part import MAPS, MeshPart
-from fluxloom.mesh.slices import as_slice, cut
+from fluxloom.mesh.generate.airfoil import airfoil_slice
+from fluxloom.mesh.ranks.distribute import distribute
+from fluxloom.mesh.ranks.part import MAPS, MeshPart
+from fluxloom.mesh.ranks.slices import as_slice, cut
 
 SETS = ("nodes", "cells", "faces", "boundary", "edges")
 METRICS = {

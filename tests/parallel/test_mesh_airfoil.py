@@ -10,7 +10,7 @@ import pytest
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
 from fluxloom.mesh import RankedMesh, airfoil_mesh, airfoil_slice, distribute
-from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, cut_airfoil
+from fluxloom.mesh.generate.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, cut_airfoil
 
 
 def assert_divided(parts: list[RankedMesh], whole: AirfoilMesh) -> None:

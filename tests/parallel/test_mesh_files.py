@@ -14,9 +14,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.threads import run_threads
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, read_data, read_fields, write
-from fluxloom.mesh.io import vtkhdf_slices
-from fluxloom.mesh.io.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
-from fluxloom.mesh.slices import MeshSlice, cut
+from fluxloom.mesh.ranks import vtkhdf_slices
+from fluxloom.mesh.ranks.slices import MeshSlice, cut
+from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, mixed2d, raises_on_all, ranked
 from tests.unit.mesh.file_texts import vtkhdf

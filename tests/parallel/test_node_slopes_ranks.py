@@ -9,18 +9,18 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.divided_volumes import divided_volumes
-from fluxloom.fv.node_rows import NodeRows
-from fluxloom.fv.node_slopes import NodeSlopes, node_slopes, shared_node_slopes
-from fluxloom.fv.volumes import ControlVolumes, Family
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.divided_volumes import divided_volumes
+from fluxloom.fv.geometry.node_rows import NodeRows
+from fluxloom.fv.geometry.volumes import ControlVolumes, Family
+from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes, shared_node_slopes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 MESHES = {
     "triangle": lambda: box2d(6, 5, kind="triangle", perturb=0.2),

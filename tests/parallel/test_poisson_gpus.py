@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms.ranks import Redistribution, divided
-from fluxloom.linalg.tridiagonal import Form
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.transforms.ranks import Redistribution, divided
+from fluxloom.linalg.direct.tridiagonal import Form
 from tests.parallel import test_poisson_ranks as poisson
 from tests.parallel import test_tridiagonal_ranks as lines
 from tests.parallel.test_gpus import TRANSPORTS, count, on_gpus

@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, SolverError
-from fluxloom.linalg.poisson import Cut, Dirichlet, Neumann, Plan
+from fluxloom.linalg.direct.poisson import Cut, Dirichlet, Neumann, Plan
 from tests.parallel.launch import mpiexec
 
 P, D, N = "periodic", "dirichlet", "neumann"
@@ -206,7 +206,7 @@ def test_real_ranks():
         3,
         """
         import numpy as np
-        from fluxloom.linalg.tridiagonal import Form
+        from fluxloom.linalg.direct.tridiagonal import Form
         from tests.parallel.test_poisson_ranks import CASES, check, in_threads
         from tests.parallel.test_tridiagonal_ranks import Case, moved, solved
 

@@ -10,9 +10,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.mesh.airfoil import airfoil_mesh, airfoil_slice
-from fluxloom.mesh.distribute import distribute
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.mesh.generate.airfoil import airfoil_mesh, airfoil_slice
+from fluxloom.mesh.ranks.distribute import distribute
+from fluxloom.solvers.airfoil.flow import Airfoil
 from tests.parallel.launch import mpiexec
 
 SMALL, NORMAL, LARGE = (40, 60), (120, 200), (400, 600)
@@ -89,9 +89,9 @@ def test_residuals_of_72000_cells(devices: list[tuple[str, int]]) -> None:
 PROGRAM = """
 import sys
 import fluxloom as fl
-from fluxloom.mesh.airfoil import airfoil_slice
-from fluxloom.mesh.distribute import distribute
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.mesh.generate.airfoil import airfoil_slice
+from fluxloom.mesh.ranks.distribute import distribute
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 rows, columns, iterations, last = map(int, sys.argv[1:])
 device = "opencl" if last and comm.rank == comm.size - 1 else "cpu"

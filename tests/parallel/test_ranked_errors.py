@@ -13,7 +13,7 @@ from fluxloom import Loop
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, DatError, FluxloomError, PlanError
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from tests.parallel.meshes import World, owners, random_mesh
 from tests.parallel.programs import flux, flux_and_sum, near
 

@@ -10,7 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from tests.parallel.meshes import World, alone, difference, owners, random_mesh, together
 
 CELLS = 90

@@ -13,7 +13,7 @@ import fluxloom as fl
 from fluxloom import Inc, Loop, Max, Min, Read
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 from tests.conformance.harness import ITEM_STRATEGIES, LAYOUTS, STRATEGIES, TOLERANCE
 from tests.conformance.kernels import counts
 from tests.parallel.meshes import World, alone, difference, owners, random_mesh, together

@@ -14,13 +14,13 @@ import fluxloom as fl
 from fluxloom import Inc, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.dsl import exchange
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.plan import ALIGN
-from fluxloom.dsl.transports import Side, Transport
-from fluxloom.mesh.airfoil import airfoil_slice
-from fluxloom.mesh.distribute import distribute
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.declare.transports import Side, Transport
+from fluxloom.dsl.plan.plan import ALIGN
+from fluxloom.dsl.ranks import exchange
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.mesh.generate.airfoil import airfoil_slice
+from fluxloom.mesh.ranks.distribute import distribute
+from fluxloom.solvers.airfoil.flow import Airfoil
 from tests.parallel.meshes import Mesh, World, owners, random_mesh, together
 
 

@@ -13,9 +13,9 @@ from fluxloom import Inc, Loop, Max, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.decompose import Decomposition, Link, decompose
-from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.declare.maps import RaggedMap
+from fluxloom.dsl.ranks.decompose import Decomposition, Link, decompose
+from fluxloom.dsl.run.chain import Chain
 from tests.conformance.harness import as_a_gpu
 from tests.conformance.test_ragged import entrywise, fill, spmv, spread
 from tests.parallel.meshes import OWNERS, difference, join, owners

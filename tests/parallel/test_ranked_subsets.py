@@ -12,7 +12,7 @@ from fluxloom import RW, Chain, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
 
 OWN = 5
 """Elements of a rank, on a ring; each reads the next one."""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fluxloom.core.errors import CaseError
-from fluxloom_lab.bench.rings import RingsBench, RingsOptions, _sizes, crossover
+from fluxloom_lab.bench.linear.rings import RingsBench, RingsOptions, _sizes, crossover
 from tests.parallel.launch import mpiexec
 
 PROGRAM = """
@@ -16,7 +16,7 @@ PROGRAM = """
     import fluxloom as fl
     from fluxloom.linalg import SparseMatrix
     from fluxloom_lab.problems.matrices import GENERATORS
-    from fluxloom.linalg.rings import RingProduct
+    from fluxloom.linalg.matrix.rings import RingProduct
 
     times, context = 4, fl.Context("cpu", threads=1)
     for kind in ("laplacian2d", "power_law"):
@@ -51,7 +51,7 @@ def test_same_bits_on_real_ranks() -> None:
 
 BENCH = """
     import json
-    from fluxloom_lab.bench.rings import RingsBench, RingsOptions
+    from fluxloom_lab.bench.linear.rings import RingsBench, RingsOptions
 
     lines = []
     record = RingsBench().run(RingsOptions(cells="250", rounds=2), lines.append).as_json()

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.cases.airfoil import AirfoilApplication
-from fluxloom.app.cli.main import main
-from fluxloom.app.ranks import VARIABLE, RankSpec, Starter, place_of, starts_ranks
+from fluxloom.cases.airfoil import AirfoilApplication
+from fluxloom.cli.main import main
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError
+from fluxloom.machine.ranks import VARIABLE, RankSpec, Starter, place_of, starts_ranks
 from fluxloom.mesh import read_fields
-from fluxloom.run.files import read_residuals
+from fluxloom.run.results.files import read_residuals
 from tests.parallel.launch import ROOT, run
 
 pytestmark = pytest.mark.mpi
@@ -321,7 +321,7 @@ def test_failed_starts_leave_what_was_written(
     (out / "mine.png").write_text("a picture of mine")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr("fluxloom.app.job.available_memory", lambda: 1000)
+        patch.setattr("fluxloom.cli.runs.job.available_memory", lambda: 1000)
         assert main(["run", str(case), "-o", str(out), "-n", "30"]) == 2
     done = call(["run", case, "-o", out, "-n", 30, "--ranks", "cpu:1*2", "--set", "run.transport=nccl"])
     assert done.returncode == 2
@@ -336,14 +336,14 @@ def test_failed_starts_leave_what_was_written(
 def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) -> None:
     """A file that may not grow is as good as a full disk: one message, whole lines, and the run goes on."""
     out, words = tmp_path / "out", ["run", str(case), "-o", str(tmp_path / "out")]
-    limited = "import resource, sys; from fluxloom.run.files import Lines as log; put = log.add\n" + (
+    limited = "import resource, sys; from fluxloom.run.results.files import Lines as log; put = log.add\n" + (
         "def limited(self, line):\n"
         "    most = 900 if line[:1].isdigit() else resource.RLIM_INFINITY\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))\n"
         "    try: put(self, line)\n"
         "    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
         "log.add = limited\n"
-        "from fluxloom.app.cli.main import main; sys.exit(main(sys.argv[1:]))\n"
+        "from fluxloom.cli.main import main; sys.exit(main(sys.argv[1:]))\n"
     )
     command = [sys.executable, "-c", limited] if ranks == 1 else launcher.command(ranks, ["-c", limited])
     case.write_text(CASE.replace("iterations = 20", "iterations = 500"))

@@ -11,7 +11,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.compressible_boundary import (
+from fluxloom.fv.compressible.boundary import (
     BoundaryCondition,
     NoSlipWall,
     PressureOutlet,
@@ -19,19 +19,19 @@ from fluxloom.fv.compressible_boundary import (
     SupersonicInlet,
     TotalInlet,
 )
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.divided_volumes import divided_volumes
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.sectors import Sector
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.compressible.gas import Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.divided_volumes import divided_volumes
+from fluxloom.fv.geometry.sectors import Sector
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 SECTORS = [Sector("ymin", "ymax")]
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))

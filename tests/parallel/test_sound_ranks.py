@@ -15,8 +15,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.mesh import MeshData, bind, box2d, box3d
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import PatchFaces
+from fluxloom.mesh.data.mesh import PatchFaces
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 
 def moved(mesh: MeshData, node: int, place: list[float]) -> MeshData:

@@ -7,17 +7,17 @@ import numpy as np
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SymmetryPlane
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall, SymmetryPlane
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.time_schemes import RK5
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 MESH = extrude(naca_mesh("0012", 16, 6, 3.0), np.linspace(0.0, 0.1, 3))
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, up=1)

@@ -13,11 +13,11 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CommError, SolverError
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms.ranks import Extent, Redistribution, divided
-from fluxloom.linalg.tridiagonal import Form, Lines, Matrices
-from fluxloom.linalg.tridiagonal.ranks import RankedTridiagonal
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.transforms.ranks import Extent, Redistribution, divided
+from fluxloom.linalg.direct.tridiagonal import Form, Lines, Matrices
+from fluxloom.linalg.direct.tridiagonal.ranks.solver import RankedTridiagonal
 
 Array = np.ndarray
 SCALE = 0.5

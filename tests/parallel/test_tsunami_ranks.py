@@ -13,20 +13,20 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.tsunami import TsunamiApplication, TsunamiCase
-from fluxloom.app.cli.main import main
+from fluxloom.cases.shallow.case import TsunamiApplication, TsunamiCase
+from fluxloom.cli.main import main
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.shallow_boundary import Discharge, Incident, Level, Outflow
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.fv.shallow.boundary import Discharge, Incident, Level, Outflow
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow_run import gathered
-from fluxloom.solvers.shallow_probes import WaterProbes
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.solvers.shallow.flow import ShallowWater
+from fluxloom.solvers.shallow.probes import WaterProbes
 from fluxloom.values.tables import TimeSeries
 from tests.parallel.launch import mpiexec
 
@@ -259,7 +259,7 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
     import fluxloom.device.bandwidth as b
     b._default_size = lambda: 4 << 20
-    from fluxloom.app.cli.main import main
+    from fluxloom.cli.main import main
     sys.exit(main(sys.argv[1:]))
     """
     mpiexec(3, program, "run", path, "-o", three, environment={"FLUXLOOM_TUNING": "off"})

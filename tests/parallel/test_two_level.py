@@ -12,11 +12,11 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, FluxloomError, SolverError
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.declare.parts import Part
 from fluxloom.graph.partition import cut_edges
 from fluxloom.linalg import BiCGStab, ConjugateGradient, Jacobi, Status, Stop, distributed_matrix
-from fluxloom.linalg.two_level import GatheredSolver, GatherTimes
-from fluxloom.linalg.two_level_rows import GroupRows, group_colours, nested_parts, spread_rows
+from fluxloom.linalg.mixed.two_level import GatheredSolver, GatherTimes
+from fluxloom.linalg.mixed.two_level_rows import GroupRows, group_colours, nested_parts, spread_rows
 from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_krylov_ranks import alone, share

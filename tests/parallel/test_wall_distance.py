@@ -10,11 +10,11 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
-from fluxloom.dsl.parts import refresh_host
+from fluxloom.dsl.declare.parts import refresh_host
 from fluxloom.mesh import MeshData, PatchFaces, distribute_mesh
-from fluxloom.mesh.mesh_part import MeshPart
-from fluxloom.mesh.slices import as_slice
-from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_distance_of, wall_faces
+from fluxloom.mesh.ranks.part import MeshPart
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance, wall_distance_of, wall_faces
 from tests.parallel.test_mesh import MESHES
 
 MAPS = ("cell_nodes", "face_cells", "boundary_cell", "boundary_nodes")

@@ -11,8 +11,8 @@ import itertools
 import pytest
 
 import fluxloom as fl
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 PUBLISHED = 0.0001060114637578  # after 1000 iterations
 AFTER_100 = 5.0218612497e-4

@@ -7,11 +7,11 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.geometry import geometry
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.fv.compressible.boundary import SlipWall
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.metrics import geometry
+from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom_lab.exact.riemann import SOD
 from fluxloom_lab.problems.compressible_cases import (
     KINDS,
@@ -24,7 +24,7 @@ from fluxloom_lab.problems.compressible_cases import (
     vortex,
 )
 from fluxloom_lab.verify.base import FullOptions
-from fluxloom_lab.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
+from fluxloom_lab.verify.compressible.steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
 from fluxloom_lab.verify.registry import verifications
 
 

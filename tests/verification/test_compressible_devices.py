@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluxloom.dsl.context import Context
-from fluxloom_lab.verify.compressible_devices import force_history
+from fluxloom_lab.verify.compressible.devices import force_history
 
 pytestmark = pytest.mark.long
 

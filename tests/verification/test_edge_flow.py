@@ -9,7 +9,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.mesh.generate import clustered
+from fluxloom.mesh.generate.boxes import clustered
 from fluxloom_lab.problems.edge_flow_cases import edge_cavity, energy_of_decay, made_flow, peak, slip_vortices
 from fluxloom_lab.verify.base import FullOptions
 from fluxloom_lab.verify.edge_flow import GHIA_100

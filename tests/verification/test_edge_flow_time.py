@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fluxloom.dsl.context import Context
-from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edges.scheme import EdgeScheme
 from fluxloom_lab.verify.edge_flow_time import LID, SLIP, WALLS, FlowInTime, orders_of_steps
 
 

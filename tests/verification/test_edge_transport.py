@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.edges.scheme import Advective, EdgeScheme
+from fluxloom.solvers.edges.transport import EdgeTransport
 
 Array = npt.NDArray[np.float64]
 

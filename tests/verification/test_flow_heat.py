@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import NoSlip
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
 
 PRANDTL = 0.71
 HEAT = {"xmin": FixedValue(1.0), "xmax": FixedValue(0.0), "ymin": Adiabatic(), "ymax": Adiabatic()}

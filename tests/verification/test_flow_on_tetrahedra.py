@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.gmsh_mesh import GmshBox, gmsh_mesh
-from fluxloom.mesh.gmsh_session import gmsh_arrays, gmsh_session
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.gmsh_mesh import GmshBox, gmsh_mesh
+from fluxloom.mesh.generate.gmsh_session import gmsh_arrays, gmsh_session
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
 
 NU, LENGTH = 0.1, 2.0
 SIZES = (0.2, 0.14, 0.1)

@@ -12,17 +12,17 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.incompressible_boundary import NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.incompressible.boundary import NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
 from fluxloom.linalg import Stop
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.generate import box2d, box3d, clustered
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d, clustered
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
 
 Made = Callable[[], MeshData]
 SIDEWAYS = [("xmin", "xmax")]

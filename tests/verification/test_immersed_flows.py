@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.strategies import strategy_class
-from fluxloom.lbm.collisions import BGK, TRT
+from fluxloom.lbm.collisions.operators import BGK, TRT
 from fluxloom.lbm.immersed import (
     Contact,
     Elastic,
@@ -19,7 +19,7 @@ from fluxloom.lbm.immersed import (
     ellipse,
     sphere,
 )
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.lbm.immersed.markers.deltas import Delta
 from tests.immersed_tank import Tank, tank
 from tests.lattice_names import immersed
 

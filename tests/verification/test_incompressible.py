@@ -7,7 +7,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom_lab.problems.cylinder import CylinderFlow, Field, mean_period, steady_limit
 from fluxloom_lab.problems.incompressible_cases import decaying_vortices, identities, shear
 from fluxloom_lab.verify.cavity import cavity, extremes

@@ -10,9 +10,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CaseError
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
-from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom_lab.bench.lbm import LbmBench, box_from_text
-from fluxloom_lab.bench.lbm_choice import LbmOptions
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
+from fluxloom_lab.bench.boxes.lattice import LbmBench, box_from_text
+from fluxloom_lab.bench.boxes.lbm_choice import LbmOptions
 from fluxloom_lab.exact.taylor_green import lattice_vortices
 
 

@@ -21,10 +21,10 @@ from fluxloom.lbm.boundaries import (
     Wall,
     ZouHe,
 )
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.shapes import Circle, HalfSpace
-from fluxloom.lbm.shapes_sets import Complement
+from fluxloom.lbm.shapes.sets import Complement
+from fluxloom.lbm.shapes.shapes import Circle, HalfSpace
 from tests.lattice_boundaries_flow import Flow
 
 EXACT = TRT(magic=3 / 16)

@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable
-from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.lattice.body_tables import LatticeBodyTable
+from fluxloom.cases.lattice.tables import LatticeCase
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Wall
-from fluxloom.lbm.collisions import BGK, TRT, Cumulant
+from fluxloom.lbm.collisions.operators import BGK, TRT, Cumulant
 from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, Markers, circle, curve, ellipse, sphere, surface
 from fluxloom.lbm.lattices import D2Q9
-from fluxloom.lbm.shapes import Circle
-from fluxloom.lbm.shapes_sets import Complement
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.shapes.sets import Complement
+from fluxloom.lbm.shapes.shapes import Circle
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
 from fluxloom_lab.verify.base import DataOptions
-from fluxloom_lab.verify.lbm import PARTS, LatticeVerification
-from fluxloom_lab.verify.lbm_bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
-from fluxloom_lab.verify.lbm_cavity import cavity, cavity_extremes
-from fluxloom_lab.verify.lbm_exact import balance_errors, mass_drift, offset_channel_error, shear_viscosity
-from fluxloom_lab.verify.lbm_published import CHANNEL
-from fluxloom_lab.verify.lbm_space import decay, enstrophy
-from fluxloom_lab.verify.lbm_storage import stored_cavity
+from fluxloom_lab.verify.lattice.bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
+from fluxloom_lab.verify.lattice.cavity import cavity, cavity_extremes
+from fluxloom_lab.verify.lattice.checks import PARTS, LatticeVerification
+from fluxloom_lab.verify.lattice.exact import balance_errors, mass_drift, offset_channel_error, shear_viscosity
+from fluxloom_lab.verify.lattice.published import CHANNEL
+from fluxloom_lab.verify.lattice.space import decay, enstrophy
+from fluxloom_lab.verify.lattice.storage import stored_cavity
 from fluxloom_lab.verify.registry import verifications
 from tests.lattice_cases import immersed_of
 

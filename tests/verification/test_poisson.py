@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.linalg.poisson import Dirichlet, Neumann, Plan
+from fluxloom.linalg.direct.poisson import Dirichlet, Neumann, Plan
 
 WAVES = (1.3, 0.8, 1.7)
 SHIFT = -0.7

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, StaggeredTimeScheme, Wray
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.mesh.generate import clustered
-from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_forces import StaggeredForces
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, StaggeredTimeScheme, Wray
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.mesh.generate.boxes import clustered
+from fluxloom.solvers.staggered.flow import Staggered
+from fluxloom.solvers.staggered.forces import StaggeredForces
 from fluxloom_lab.problems.lid_cavity import BOTELLA_PEYRET
 from fluxloom_lab.verify.staggered import extremes, steady_cavity
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fluxloom_lab.verify.base import DataOptions
-from fluxloom_lab.verify.wing import WingVerification
+from fluxloom_lab.verify.compressible.wing import WingVerification
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

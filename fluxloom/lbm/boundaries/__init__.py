@@ -1,7 +1,8 @@
 """Conditions at walls, sides and bodies of a lattice.
 
 Each is a frozen dataclass, and becomes loops over its links or cells that put what arrives from beyond in its place
-before every step: see `fluxloom.lbm.streaming`.
+before every step. Read `part` (what a condition is at run time) and `wall` first, then `bounce`, `side` with
+`openings`, `outflow`, `slip`, `sponge`; `assemble` puts them in order.
 """
 
 from fluxloom.lbm.boundaries.assemble import Body, at_row_ends, beside_sponges, parts_of, rows_turn

@@ -18,10 +18,10 @@ from fluxloom.lbm.boundaries.side import Pressure, Velocity
 from fluxloom.lbm.boundaries.slip import Slip
 from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.links import Links, find_links, joined_links
-from fluxloom.lbm.shapes import Shape
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.cells.box import Box
+from fluxloom.lbm.cells.links import Links, find_links, joined_links
+from fluxloom.lbm.shapes.shapes import Shape
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Body", "at_row_ends", "beside_sponges", "parts_of", "rows_turn"]
 
@@ -38,7 +38,7 @@ class Body:
     name
         For forces and messages; not that of a side.
     shape
-        Where it is, from `fluxloom.lbm.shapes`.
+        Where it is, from `fluxloom.lbm.shapes.shapes`.
     condition
         Of its surface: a wall at rest whose force is measured by default.
     """
@@ -160,7 +160,7 @@ def _priority(sides: Mapping[str, Condition]) -> list[str]:
 
 
 def rows_turn(sides: Mapping[str, Condition | Sponge]) -> bool:
-    """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.box`).
+    """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.cells.box`).
 
     Both of these are walls at rest, half-way and not measured, and so is every side that has links through edges which
     would otherwise be theirs. No wall wants the force of what goes through the corners. No condition writes what

@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.maps import Argument
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.lbm.boundaries.hydrostatics import Weights, standing_force
 from fluxloom.lbm.boundaries.in_time import AT_LINKS, InTime, Timed, changing, move
 from fluxloom.lbm.boundaries.link_kernels import Momentum, bounce, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site, own_components
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
-from fluxloom.lbm.boundaries.weight import Weights, standing_force
-from fluxloom.lbm.links import HALF_WAY, Links, joined_links
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.cells.links import HALF_WAY, Links, joined_links
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["WallValues", "bounce_part", "bounce_parts"]
 
@@ -363,7 +363,7 @@ class _Kicks:
             self._check_tight(member, u[member.numbers], flux[member.numbers])
 
     def carry(self, force: Sequence[float]) -> None:
-        """Take another uniform force, which fluid at rest carries (`fluxloom.lbm.boundaries.weight`)."""
+        """Take another uniform force, which fluid at rest carries (`fluxloom.lbm.boundaries.hydrostatics`)."""
         standing = standing_force(self._members[0].site, force, self._c.shape[1])
         self._stand = (self._rest * (self._c @ standing))[:, None]
         self._write()

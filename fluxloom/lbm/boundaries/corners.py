@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.dtypes import SoA
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.boundaries.link_kernels import book
 from fluxloom.lbm.boundaries.part import Condition, Part, Site, own_components
 from fluxloom.lbm.boundaries.wall import Wall
-from fluxloom.lbm.links import joined_links
-from fluxloom.lbm.space import Elements, Space
+from fluxloom.lbm.cells.links import joined_links
+from fluxloom.lbm.streaming.space import Elements, Space
 
 __all__ = ["corner_parts"]
 

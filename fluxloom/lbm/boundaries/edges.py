@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.boundaries.cell_kernels import edge
-from fluxloom.lbm.boundaries.column import Densities, risen
+from fluxloom.lbm.boundaries.hydrostatics import Densities, risen
 from fluxloom.lbm.boundaries.in_time import AT_CELLS, Timed
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at, timed_at
 from fluxloom.lbm.boundaries.values import speeds_at
-from fluxloom.lbm.space import Elements, Space
+from fluxloom.lbm.streaming.space import Elements, Space
 
 __all__ = ["edge_parts"]
 

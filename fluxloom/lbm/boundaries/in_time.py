@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Read, Write
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.values.given_on import GivenOn
 from fluxloom.values.value import Value

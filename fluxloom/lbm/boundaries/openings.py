@@ -67,7 +67,7 @@ class BounceBack(VelocityScheme, name="bounce-back"):
 
 @dataclass(frozen=True)
 class AntiBounceBack(PressureScheme, name="anti-bounce-back"):
-    """Half a cell beyond the cells, with the velocity that comes out; see `fluxloom.lbm.boundaries.pressure_kernels`.
+    """Half a cell beyond the cells, with the velocity that comes out; see `.pressure_kernels`.
 
     Attributes
     ----------

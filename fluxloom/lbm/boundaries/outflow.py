@@ -9,13 +9,13 @@ import numpy as np
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.dats import Global
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.lbm.boundaries.link_kernels import copy
 from fluxloom.lbm.boundaries.part import Part, Site
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Outflow"]
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.boundaries.in_time import Timed
 from fluxloom.lbm.boundaries.sums import WallSum
-from fluxloom.lbm.links import HALF_WAY, Links
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.cells.links import HALF_WAY, Links
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Condition", "Part", "Site", "own_components"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from fluxloom.core.access import RW, Read, Write
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
-from fluxloom.lbm.space import Elements, Space
+from fluxloom.lbm.streaming.space import Elements, Space
 
 __all__ = ["Ramp", "check_ramp"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import require_strategy, strategy_name
-from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument
+from fluxloom.dsl.declare.dats import Dat, Global
+from fluxloom.dsl.declare.maps import Argument
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.boundaries.bounce import WallValues, bounce_part
 from fluxloom.lbm.boundaries.cell_kernels import Normal, complete
-from fluxloom.lbm.boundaries.column import Densities
+from fluxloom.lbm.boundaries.hydrostatics import Densities
 from fluxloom.lbm.boundaries.in_time import AT_CELLS, AT_LINKS, InTime, Timed
 from fluxloom.lbm.boundaries.openings import (
     AntiBounceBack,
@@ -28,7 +28,7 @@ from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.pressure_kernels import Absorption, anti_bounce_back, remember
 from fluxloom.lbm.boundaries.ramp import Ramp, check_ramp
 from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, speeds_at
-from fluxloom.lbm.space import Elements, Space
+from fluxloom.lbm.streaming.space import Elements, Space
 
 __all__ = ["Pressure", "Velocity", "cell_places", "pull_at", "timed_at"]
 
@@ -116,7 +116,7 @@ class Pressure:
         One for all, an array over the cells of the side, or a function of positions ``(n, d)`` that returns ``(n,)``.
         `Part.assign` changes it between steps; or an `fluxloom.lbm.boundaries.in_time.InTime`. One number is that in
         the middle of the side: under a uniform force it goes on along the side as in fluid at rest
-        (`fluxloom.lbm.boundaries.column`); others are taken as they are.
+        (`fluxloom.lbm.boundaries.hydrostatics`); others are taken as they are.
     scheme
         `AntiBounceBack` sets it half a cell beyond the cells, with the velocity that comes out; `RegularisedCells` and
         `ZouHe` at the centres of the cells at the side. Those two are exact in a channel, but reflect an oscillation

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.boundaries.link_kernels import copy
 from fluxloom.lbm.boundaries.part import Part, Site
-from fluxloom.lbm.links import Links
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.cells.links import Links
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Slip"]
 

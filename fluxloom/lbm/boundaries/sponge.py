@@ -10,16 +10,16 @@ import numpy as np
 from fluxloom.core.access import RW, Const, Read
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.lbm.boundaries.cell_kernels import in_equilibrium, load, moments
-from fluxloom.lbm.boundaries.column import Densities
+from fluxloom.lbm.boundaries.hydrostatics import Densities
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import cell_places, pull_at
 from fluxloom.lbm.boundaries.values import Scalars, Vectors, speeds_at
 from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Sponge"]
 

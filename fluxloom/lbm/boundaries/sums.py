@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Read, Write
 from fluxloom.core.dtypes import Scalar, SoA
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.local_sets import local_set
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import Argument, TableMap
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.local_sets import local_set
+from fluxloom.dsl.declare.maps import Argument, TableMap
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.lbm.boundaries.link_kernels import add_push, add_turn, turns_of
-from fluxloom.lbm.space import Elements, Space
+from fluxloom.lbm.streaming.space import Elements, Space
 
 __all__ = ["LinkSums", "WallSum"]
 

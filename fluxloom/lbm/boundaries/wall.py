@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries.bounce import WallValues, bounce_part
 from fluxloom.lbm.boundaries.part import Part, Site
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.streaming.space import Space
 
 __all__ = ["Wall"]
 

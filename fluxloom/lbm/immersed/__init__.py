@@ -1,8 +1,13 @@
-"""Immersed boundaries: bodies of any shape, at rest, moving or elastic, by forces at markers on their surface."""
+"""Immersed boundaries: bodies of any shape, at rest, moving or elastic, by forces at markers on their surface.
+
+Read `boundary` (direct forcing) and `markers` first, then `motion`, `groups` and `attached` (bodies that move alike),
+`newton` and `elastic` (free and elastic bodies), `pipeline` (markers on the host while the device steps).
+"""
 
 from fluxloom.lbm.immersed.boundary import ImmersedBoundary
-from fluxloom.lbm.immersed.deltas import Delta, Peskin, Roma
-from fluxloom.lbm.immersed.markers import Markers, circle, curve, ellipse, sphere, surface
+from fluxloom.lbm.immersed.markers.deltas import Delta, Peskin, Roma
+from fluxloom.lbm.immersed.markers.places import Markers, circle, curve, ellipse, sphere, surface
+from fluxloom.lbm.immersed.markers.spreading import Balanced, MarkerWeights, Pinelli, Plane
 from fluxloom.lbm.immersed.motion import (
     Contact,
     Deforming,
@@ -14,7 +19,6 @@ from fluxloom.lbm.immersed.motion import (
     Prescribed,
 )
 from fluxloom.lbm.immersed.pipelines import Fastest, OnDevice, OnHost, Pipeline
-from fluxloom.lbm.immersed.spreading import Balanced, MarkerWeights, Pinelli, Plane
 
 __all__ = [
     "Balanced", "Contact", "Deforming", "Delta", "Elastic", "Fastest", "Fixed", "Free", "ImmersedBody",

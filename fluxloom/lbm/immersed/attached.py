@@ -10,23 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.runtime import unique
-from fluxloom.dsl.sets import Subset
+from fluxloom.dsl.declare.runtime import unique
+from fluxloom.dsl.declare.sets import Subset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.body_force import UniformForce, uniform_force
-from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window, host_report
 from fluxloom.lbm.immersed.elastic import ElasticGroup
 from fluxloom.lbm.immersed.forcing import Forcing
 from fluxloom.lbm.immersed.grouping import group_bodies
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.kernels import clear, shift
+from fluxloom.lbm.immersed.markers.data import Fields, Step, Timed, Window, host_report
+from fluxloom.lbm.immersed.markers.kernels import clear, shift
+from fluxloom.lbm.immersed.markers.spreading import support, support_places
 from fluxloom.lbm.immersed.motion import Fixed
 from fluxloom.lbm.immersed.pipeline import HostSide
 from fluxloom.lbm.immersed.pipelines import OnHost, Pipeline
 from fluxloom.lbm.immersed.redo import Redo
-from fluxloom.lbm.immersed.spreading import support, support_places
-from fluxloom.linalg.direct import Direct
+from fluxloom.linalg.direct.calls import Direct
 
 __all__ = ["Attached"]
 

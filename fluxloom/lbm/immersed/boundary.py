@@ -25,18 +25,18 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.strategies import require_strategy, strategy_name
-from fluxloom.dsl.report import LoopReport
-from fluxloom.dsl.sets import Subset
+from fluxloom.dsl.declare.sets import Subset
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.immersed.attached import Attached
 from fluxloom.lbm.immersed.choice import Choice
-from fluxloom.lbm.immersed.data import Step
-from fluxloom.lbm.immersed.deltas import Delta, Roma
 from fluxloom.lbm.immersed.forcing import Forcing
 from fluxloom.lbm.immersed.groups import Group
+from fluxloom.lbm.immersed.markers.data import Step
+from fluxloom.lbm.immersed.markers.deltas import Delta, Roma
+from fluxloom.lbm.immersed.markers.spreading import MarkerWeights
 from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody
 from fluxloom.lbm.immersed.pipelines import Fastest, OnDevice, OnHost, Pipeline
 from fluxloom.lbm.immersed.reports import merged
-from fluxloom.lbm.immersed.spreading import MarkerWeights
 from fluxloom.lbm.immersed.springs import check_springs
 
 __all__ = ["ImmersedBoundary"]
@@ -50,7 +50,7 @@ class ImmersedBoundary:
     bodies
         In a box; each with a name of its own.
     delta
-        From `fluxloom.lbm.immersed.deltas`: `Roma` or `Peskin`.
+        From `fluxloom.lbm.immersed.markers.deltas`: `Roma` or `Peskin`.
     iterations
         Rounds of forcing in a step; one leaves a slip of some per mille. By default one, and two with free bodies:
         where two bodies share cells, one round pushes too much there and may blow up, which a second one takes back.
@@ -127,7 +127,7 @@ class ImmersedBoundary:
         Parameters
         ----------
         flow
-            A `fluxloom.solvers.lattice.LatticeBoltzmann`: read are ``space``, ``steps``, ``excess``,
+            A `fluxloom.solvers.lattice.flow.LatticeBoltzmann`: read are ``space``, ``steps``, ``excess``,
             ``motion``, ``force_field``, ``force``, ``field``, ``constants`` and ``viscosity``. The force field is kept
             by this object.
 

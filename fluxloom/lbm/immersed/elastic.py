@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.immersed.groups import Group
+from fluxloom.lbm.immersed.markers import kernels as k
+from fluxloom.lbm.immersed.markers.data import Fields, Step
+from fluxloom.lbm.immersed.markers.deltas import Delta
+from fluxloom.lbm.immersed.markers.scatter import Scatter
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
-from fluxloom.lbm.immersed.scatter import Scatter
 from fluxloom.lbm.immersed.springs import bends_of, edges_of
 
 __all__ = ["ElasticGroup"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fluxloom.lbm.immersed.deltas import Delta, Peskin
+from fluxloom.lbm.immersed.markers.deltas import Delta, Peskin
+from fluxloom.lbm.immersed.markers.spreading import Balanced, MarkerWeights, Pinelli
 from fluxloom.lbm.immersed.motion import Contact, Elastic, ImmersedBody
-from fluxloom.lbm.immersed.spreading import Balanced, MarkerWeights, Pinelli
 
 __all__ = ["Forcing"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fluxloom.lbm.immersed.data import Fields
 from fluxloom.lbm.immersed.elastic import ElasticGroup
 from fluxloom.lbm.immersed.forcing import Forcing
 from fluxloom.lbm.immersed.groups import FixedGroup, Group
+from fluxloom.lbm.immersed.markers.data import Fields
 from fluxloom.lbm.immersed.motion import Deforming, Elastic, Fixed, Free, Prescribed
 from fluxloom.lbm.immersed.moving import DeformingGroup, RigidGroup
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, Timed
-from fluxloom.lbm.immersed.deltas import Delta
-from fluxloom.lbm.immersed.markers import cross
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.lbm.immersed.markers import kernels as k
+from fluxloom.lbm.immersed.markers.data import Carrier, Fields, MarkerData, Step, Timed
+from fluxloom.lbm.immersed.markers.deltas import Delta
+from fluxloom.lbm.immersed.markers.places import cross
+from fluxloom.lbm.immersed.markers.rows import Rows
+from fluxloom.lbm.immersed.markers.scatter import Scatter
+from fluxloom.lbm.immersed.markers.spreading import MarkerWeights, interpolation, plane_weights
 from fluxloom.lbm.immersed.motion import ImmersedBody
-from fluxloom.lbm.immersed.rows import Rows
-from fluxloom.lbm.immersed.scatter import Scatter
-from fluxloom.lbm.immersed.spreading import MarkerWeights, interpolation, plane_weights
 
 __all__ = ["FixedGroup", "Group", "plane"]
 

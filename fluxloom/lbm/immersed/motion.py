@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.immersed.markers import Markers
+from fluxloom.lbm.immersed.markers.places import Markers
 
 __all__ = ["Contact", "Deforming", "Elastic", "Fixed", "Free", "ImmersedBody", "Motion", "Pose", "Prescribed"]
 

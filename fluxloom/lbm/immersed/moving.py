@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step, Timed
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.immersed.groups import Group, plane
+from fluxloom.lbm.immersed.markers import kernels as k
+from fluxloom.lbm.immersed.markers.data import Fields, Step, Timed
+from fluxloom.lbm.immersed.markers.deltas import Delta
+from fluxloom.lbm.immersed.markers.scatter import Scatter
 from fluxloom.lbm.immersed.motion import Contact, Deforming, Free, ImmersedBody, Prescribed
 from fluxloom.lbm.immersed.newton import FreeBodies, state
-from fluxloom.lbm.immersed.scatter import Scatter
 
 __all__ = ["DeformingGroup", "RigidGroup"]
 

@@ -1,7 +1,7 @@
 """Newton's and Euler's equations of rigid bodies, many at once, on the host.
 
-Components are the slowest axis first. The sign of vector products is that of `fluxloom.lbm.immersed.markers.cross`,
-so that spins and torques are right-handed in ``x, y, z``.
+Components are the slowest axis first. The sign of vector products is that of
+`fluxloom.lbm.immersed.markers.places.cross`, so that spins and torques are right-handed in ``x, y, z``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
 from fluxloom.core.errors import Divergence, SolverError
-from fluxloom.lbm.box import Box
-from fluxloom.lbm.immersed.markers import cross
+from fluxloom.lbm.cells.box import Box
+from fluxloom.lbm.immersed.markers.places import cross
 from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody, Pose
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 
@@ -186,7 +186,8 @@ class FreeBodies:
         Parameters
         ----------
         sums : (n, 7) or (n, 16)
-            Forces on the fluid at the present velocities, and how they change: see `fluxloom.lbm.immersed.kernels`.
+            Forces on the fluid at the present velocities, and how they change: see
+            `fluxloom.lbm.immersed.markers.kernels`.
         again
             Whether this is a further round of a step: the other forces then have been taken into account.
 

@@ -24,16 +24,16 @@ from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Buffer
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.device.courier import landing
-from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set, Subset
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.sets import Set, Subset
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.body_force import UniformForce
-from fluxloom.lbm.immersed.data import Fields, Step
-from fluxloom.lbm.immersed.kernels import clear
-from fluxloom.lbm.immersed.messages import Copies
-from fluxloom.linalg.direct import Direct, sequence
+from fluxloom.lbm.immersed.markers.data import Fields, Step
+from fluxloom.lbm.immersed.markers.kernels import clear
+from fluxloom.lbm.immersed.markers.messages import Copies
+from fluxloom.linalg.direct.calls import Direct, sequence
 
 __all__ = ["HostSide"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Subset
-from fluxloom.lbm.immersed.data import Fields, Step
-from fluxloom.lbm.immersed.kernels import arriving_turned
-from fluxloom.lbm.output import moments
-from fluxloom.lbm.steps_moments import arriving, macros
-from fluxloom.lbm.streaming import Buffers
+from fluxloom.dsl.declare.sets import Subset
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.lbm.immersed.markers.data import Fields, Step
+from fluxloom.lbm.immersed.markers.kernels import arriving_turned
+from fluxloom.lbm.streaming.output import moments
+from fluxloom.lbm.streaming.schemes import Buffers
+from fluxloom.lbm.streaming.steps_moments import arriving, macros
 
 __all__ = ["ARRIVING", "Redo"]
 

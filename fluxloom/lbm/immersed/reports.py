@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.immersed.redo import ARRIVING
 
 __all__ = ["merged", "shares"]

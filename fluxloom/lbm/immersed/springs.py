@@ -32,7 +32,7 @@ from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.lbm.immersed.deltas import Delta, Peskin
+from fluxloom.lbm.immersed.markers.deltas import Delta, Peskin
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
 
 __all__ = ["bends_of", "check_springs", "edges_of", "strain_on_step"]

@@ -1,4 +1,8 @@
-"""Mesh files: SU2, Gmsh, CGNS, VTU, VTKHDF, and through meshio every other."""
+"""Mesh files: SU2, Gmsh, CGNS, VTU, VTKHDF, Abaqus, STL, and through meshio every other.
+
+Read `formats` (which file goes to which reader) first, then `su2`, the shortest reader, and `tables` (what readers
+share). `cgns`, `vtk` and `gmsh` are rooms of one format each.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,6 @@ from fluxloom.mesh.io.formats import (
     read_fields,
     write,
 )
-from fluxloom.mesh.io.vtk_cells import Fields
+from fluxloom.mesh.io.vtk.cells import Fields
 
 __all__ = ["Fields", "MeshFormat", "formats", "output_format", "output_formats", "read", "read_fields", "write"]

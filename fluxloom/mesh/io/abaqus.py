@@ -17,10 +17,10 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError
 from fluxloom.core.text import real
-from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
-from fluxloom.mesh.io.scan import read_bytes
-from fluxloom.mesh.mesh import IntArray, MeshData
+from fluxloom.mesh.data.elements import element, face_name
+from fluxloom.mesh.data.mesh import IntArray, MeshData
+from fluxloom.mesh.io.tables.collect import add_rows, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.io.tables.scan import read_bytes
 
 __all__ = ["read_abaqus"]
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import guarded, require
-from fluxloom.mesh.elements import ELEMENTS, element, face_name
-from fluxloom.mesh.io.collect import add_rows, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.data.elements import ELEMENTS, element, face_name
+from fluxloom.mesh.data.mesh import IntArray, MeshData
 from fluxloom.mesh.io.meshio_texts import plain_text
-from fluxloom.mesh.io.vtk_cells import REFERENCES, Fields
-from fluxloom.mesh.mesh import IntArray, MeshData
+from fluxloom.mesh.io.tables.collect import add_rows, cell_dimension, mesh_of, without_unused
+from fluxloom.mesh.io.vtk.cells import REFERENCES, Fields
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry, load_object
-from fluxloom.mesh.io.vtk_cells import Fields
-from fluxloom.mesh.mesh import MeshData, no_mask
+from fluxloom.mesh.data.mesh import MeshData, no_mask
+from fluxloom.mesh.io.vtk.cells import Fields
 
 __all__ = [
     "MeshFormat", "format_called", "formats", "output_format", "output_formats", "read", "read_fields", "write",
@@ -125,7 +125,7 @@ def read(
     format
         Name of the format, when the suffix does not tell, or the place of a `MeshFormat`, ``"module:NAME"``.
     orient
-        Whether cells with negative volume are turned round (see `fluxloom.mesh.orient.orient`).
+        Whether cells with negative volume are turned round (see `fluxloom.mesh.quality.orient.orient`).
     zone
         Of a file with several meshes, the one to read: number of a zone of SU2 (from 1), name of a base or of a zone of
         CGNS.
@@ -145,7 +145,7 @@ def read(
     DeviceUnavailable
         When the format needs a package that is not installed.
     """
-    from fluxloom.mesh.orient import orient as orient_cells
+    from fluxloom.mesh.quality.orient import orient as orient_cells
 
     mesh = read_fields(path, format=format, zone=zone, step=step, **options).mesh
     return orient_cells(mesh)[0] if orient else mesh
@@ -160,8 +160,8 @@ def read_fields(
     **options: Any,
 ) -> Fields:
     """Read a mesh and the values on its points and cells (cells as they stand in the file), as `read` does it."""
-    from fluxloom.mesh.io.collect import first_patches
-    from fluxloom.mesh.whole import check_range, require_whole
+    from fluxloom.mesh.data.whole import check_range, require_whole
+    from fluxloom.mesh.io.tables.collect import first_patches
 
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")

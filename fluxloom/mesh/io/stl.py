@@ -13,7 +13,7 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError
 from fluxloom.core.text import real, without_mark
-from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.data.mesh import FloatArray
 
 __all__ = ["read_stl_corners"]
 

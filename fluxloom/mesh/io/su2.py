@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fluxloom.mesh.elements import by_code, element, vtk_order
-from fluxloom.mesh.io.collect import add_faces
-from fluxloom.mesh.io.scan import PlainScanner, open_scanner
-from fluxloom.mesh.io.text import TextWriter
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.whole import check_range
+from fluxloom.mesh.data.elements import by_code, element, vtk_order
+from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.data.whole import check_range
+from fluxloom.mesh.io.tables.collect import add_faces
+from fluxloom.mesh.io.tables.scan import PlainScanner, open_scanner
+from fluxloom.mesh.io.tables.text import TextWriter
 
 __all__ = ["read_su2", "write_su2"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
-from fluxloom.codegen.spec import LoopSpec
-from fluxloom.dsl.bind import Numbering, specialise
+from fluxloom.codegen.language.spec import LoopSpec
+from fluxloom.dsl.plan.bind import Numbering, specialise
 
 
 class Case:

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Schedule, Write
-from fluxloom.dsl import cost
+from fluxloom.dsl.plan import cost
 
 
 @fl.kernel

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Read, Write
-from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.run.chain import Chain
 
 
 def check(kernel, count: int = 3, **constants) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import Loop, Read, Write
-from fluxloom.codegen.printer import literal
+from fluxloom.codegen.language.printer import literal
 from fluxloom.core.dtypes import FLOAT32, FLOAT64
 from fluxloom.kernel.ir import Kind
 from fluxloom.toolchain import load_library

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fluxloom.codegen.rows import RowShape, chunks
+from fluxloom.codegen.packs.rows import RowShape, chunks
 from fluxloom.codegen.unit import row_helpers, whole
 from fluxloom.core.dtypes import FLOAT16, FLOAT32, FLOAT64, Scalar
 from fluxloom.toolchain import load_library

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fluxloom as fl
-from fluxloom.codegen.group import Group, Member, WorkShape
+from fluxloom.codegen.language.group import Group, Member, WorkShape
 from fluxloom.codegen.unit import Unit, generate
 from tests.unit.codegen import coop_cases as cases
 from tests.unit.codegen.coop_cases import Case, spec_of

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app import ranks
-from fluxloom.app.ranks import RankSpec, Starter, find_starter, parse, spec_of, without_ranks
 from fluxloom.comm import Comm, run_threads
 from fluxloom.core.errors import CommError, DeviceUnavailable
+from fluxloom.machine import ranks
+from fluxloom.machine.ranks import RankSpec, Starter, find_starter, parse, spec_of, without_ranks
 
 GPU = [RankSpec("cuda:0"), RankSpec("cuda:1")]
 

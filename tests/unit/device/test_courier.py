@@ -13,9 +13,9 @@ from fluxloom.core.errors import CommError, SolverError
 from fluxloom.device.base import Call, Enqueued, Launch, Where
 from fluxloom.device.courier import landing
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, array_of, mark_main, settle_main
+from fluxloom.device.cuda.buffer import CudaBuffer
+from fluxloom.device.cuda.courier import CudaCourier, array_of, mark_main, settle_main
+from fluxloom.device.cuda.device import CudaDevice
 from tests.unit.device.courier_fake import LateCupy
 from tests.unit.device.cuda_fake import CUDARuntimeError
 

@@ -10,11 +10,11 @@ import pytest
 from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.courier import landing
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, array_of, settle_main
-from fluxloom.device.cuda_gpu import SideStream
-from fluxloom.device.cuda_nccl import NcclLink
+from fluxloom.device.cuda.buffer import CudaBuffer
+from fluxloom.device.cuda.courier import CudaCourier, array_of, settle_main
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.gpu import SideStream
+from fluxloom.device.cuda.nccl import NcclLink
 
 pytestmark = pytest.mark.cuda
 

@@ -12,9 +12,9 @@ import pytest
 
 from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.device.base import Call, Launch
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_nccl import NcclLink
+from fluxloom.device.cuda.buffer import CudaBuffer
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.nccl import NcclLink
 from tests.unit.device.courier_fake import LateCupy
 
 

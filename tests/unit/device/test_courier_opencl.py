@@ -11,9 +11,9 @@ import pytest
 from fluxloom.core.errors import CommError
 from fluxloom.device.base import Call, Enqueued, Launch, Where
 from fluxloom.device.courier import landing
-from fluxloom.device.opencl import OpenClDevice
-from fluxloom.device.opencl_buffer import OpenClBuffer
-from fluxloom.device.opencl_courier import OpenClCourier
+from fluxloom.device.opencl.buffer import OpenClBuffer
+from fluxloom.device.opencl.courier import OpenClCourier
+from fluxloom.device.opencl.device import OpenClDevice
 
 pytestmark = pytest.mark.opencl
 
@@ -178,7 +178,7 @@ def test_pieces(device: OpenClDevice) -> None:
 
 
 def test_many_copies_without_waiting(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.device.opencl_courier._MOST_EVENTS", 8)
+    monkeypatch.setattr("fluxloom.device.opencl.courier._MOST_EVENTS", 8)
     courier = OpenClCourier(device)
     into, seen, empty = *buffers(device, 2), device.allocate(0)
     landing(into).view(np.int32)[:] = 3

@@ -14,7 +14,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import DatError, ExportError
 from fluxloom.device.base import Where
-from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.cuda.device import CudaDevice
 from tests.unit.device.cuda_fake import FakeCupy
 
 

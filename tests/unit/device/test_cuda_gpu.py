@@ -17,7 +17,7 @@ import pytest
 from fluxloom.core.dtypes import SCALARS
 from fluxloom.core.errors import CompileError, DatError, DeviceUnavailable, OutOfMemory, PlanError
 from fluxloom.device.base import Call, Launch, Where
-from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.cuda.device import CudaDevice
 
 pytestmark = pytest.mark.cuda
 
@@ -535,7 +535,7 @@ LOST = """
 import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Launch
-from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.cuda.device import CudaDevice
 device = CudaDevice()
 text = 'extern "C" __global__ void fl_bad(double *a, long long n) { a[n] = 1.0; }'
 program = device.compile(text, ["fl_bad"], "bad")
@@ -557,7 +557,7 @@ for run in (sequence, sequence, device.synchronize, buffer.host):
 
 HIDDEN = """
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.cuda.device import CudaDevice
 try:
     CudaDevice()
 except DeviceUnavailable as error:

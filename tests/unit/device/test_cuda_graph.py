@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fluxloom.device import cuda_graph
-from fluxloom.device.cuda_graph import PrioritisedGraph, prioritised
+from fluxloom.device.cuda import graph as cuda_graph
+from fluxloom.device.cuda.graph import PrioritisedGraph, prioritised
 
 
 class Driver:

@@ -18,10 +18,10 @@ from fluxloom.core.dtypes import SCALARS
 from fluxloom.core.errors import CompileError, DatError, OutOfMemory, PlanError, SolverError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.base import Call, Launch, Where
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_bandwidth import array_bytes
-from fluxloom.device.cuda_courier import settle_main
-from fluxloom.device.cuda_program import failing_kernel
+from fluxloom.device.cuda.bandwidth import array_bytes
+from fluxloom.device.cuda.courier import settle_main
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.program import failing_kernel
 from tests.unit.device.cuda_fake import CUDADriverError, FakeCupy
 
 ILLEGAL = CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered")
@@ -554,7 +554,7 @@ def test_float16_headers(device: CudaDevice, cupy: FakeCupy, tmp_path: Path, mon
     folder.mkdir(parents=True)
     (folder / "cuda_fp16.h").touch()
     cupy.cuda.get_cuda_path = lambda: str(tmp_path / "toolkit")
-    monkeypatch.setattr("fluxloom.device.cuda_program.find_spec", lambda _name: None)
+    monkeypatch.setattr("fluxloom.device.cuda.program.find_spec", lambda _name: None)
     device.compile("#include <cuda_fp16.h>\nfl_add", ["fl_add"], "half")
     assert cupy.options[-1] == f"--include-path={folder}"
     cupy.log = 'x.cu(1): catastrophic error: could not open source file "cuda_fp16.h"'

@@ -13,9 +13,9 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError
-from fluxloom.device import cuda_peer
 from fluxloom.device.base import Call
-from fluxloom.device.cuda_peer import PeerLink, is_near, why_no_peers
+from fluxloom.device.cuda import peer as cuda_peer
+from fluxloom.device.cuda.peer import PeerLink, is_near, why_no_peers
 
 Array = np.ndarray
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fluxloom.core.errors import DeviceUnavailable
-from fluxloom.device import cuda_support
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_errors import error_key, gibibytes, is_fatal
-from fluxloom.device.cuda_program import compile_options, compile_text
-from fluxloom.device.cuda_support import choose_architecture, release
+from fluxloom.device.cuda import support as cuda_support
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.errors import error_key, gibibytes, is_fatal
+from fluxloom.device.cuda.program import compile_options, compile_text
+from fluxloom.device.cuda.support import choose_architecture, release
 from tests.unit.device.cuda_fake import CUDARuntimeError, FakeCupy
 
 

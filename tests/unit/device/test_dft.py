@@ -11,8 +11,8 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.device.buffer import Buffer, View
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.dft import INVERSE, REAL_KINDS, Values, merged, pair_type
-from fluxloom.device.dft_libraries import open_library
+from fluxloom.device.transforms.dft import INVERSE, REAL_KINDS, Values, merged, pair_type
+from fluxloom.device.transforms.libraries import open_library
 
 
 def test_axes_are_joined_where_both_allow_it():

@@ -14,9 +14,9 @@ import scipy.fft
 
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.device.buffer import Buffer, View
-from fluxloom.device.dft import Values
-from fluxloom.device.dft_cufft import CufftTransforms, layout
-from fluxloom.device.dft_products import CublasProducts, gemm
+from fluxloom.device.transforms.cufft import CufftTransforms, layout
+from fluxloom.device.transforms.dft import Values
+from fluxloom.device.transforms.products import CublasProducts, gemm
 
 TYPES = {
     "R2C": (np.float32, np.complex64), "C2R": (np.complex64, np.float32), "C2C": (np.complex64, np.complex64),

@@ -13,9 +13,9 @@ import pytest
 from fluxloom.core.errors import CommError, SolverError
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.cuda import CudaDevice
-from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_gpu import SideStream
+from fluxloom.device.cuda.buffer import CudaBuffer
+from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.gpu import SideStream
 from tests.unit.device.courier_fake import LateCupy
 from tests.unit.device.cuda_fake import CUDADriverError, CUDARuntimeError
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.fft
 
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.fft import DeviceTransform, HostTransform, real_transform
+from fluxloom.device.transforms.fft import DeviceTransform, HostTransform, real_transform
 
 
 class OnDevice(np.ndarray):

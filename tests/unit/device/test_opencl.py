@@ -10,7 +10,7 @@ import pytest
 
 from fluxloom.core.errors import OutOfMemory
 from fluxloom.device.base import Call, Launch, Where
-from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl.device import OpenClDevice
 
 pytestmark = pytest.mark.opencl
 
@@ -196,7 +196,7 @@ def test_reset_of_a_global(device: OpenClDevice) -> None:
 
 
 def test_long_runs_are_throttled(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.device.opencl_queue._WINDOW", 8)
+    monkeypatch.setattr("fluxloom.device.opencl.queue._WINDOW", 8)
     pair = Pair(device, factor=0)
     run = device.sequencer([Call("scale", pair.call.program, pair.call.words, pair.call.launches[:1])])
     for _ in range(100):
@@ -237,7 +237,7 @@ def test_profile() -> None:
 
 
 def test_pending_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.device.opencl_sequencer._PENDING", 10)
+    monkeypatch.setattr("fluxloom.device.opencl.sequencer._PENDING", 10)
     device = OpenClDevice()
     device.profile = True
     run = device.sequencer([Pair(device).call])

@@ -13,7 +13,7 @@ import pytest
 from fluxloom.core.dtypes import FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT8
 from fluxloom.core.errors import CompileError, DeviceUnavailable, OutOfMemory, SolverError
 from fluxloom.device.base import Call, Launch
-from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl.device import OpenClDevice
 
 pytestmark = pytest.mark.opencl
 
@@ -178,7 +178,7 @@ def test_capabilities(device: OpenClDevice) -> None:
 
 
 def test_choice(device: OpenClDevice) -> None:
-    from fluxloom.device.opencl_platform import candidates, import_pyopencl
+    from fluxloom.device.opencl.platform import candidates, import_pyopencl
 
     for candidate in candidates(import_pyopencl()):
         assert OpenClDevice(str(candidate.number)).handle == candidate.handle
@@ -198,7 +198,7 @@ def test_home_that_cannot_be_written(tmp_path: Path) -> None:
     program = (
         "import os; os.environ.pop('POCL_CACHE_DIR', None); os.environ.pop('XDG_CACHE_HOME', None);"
         f"os.environ.update(HOME={str(tmp_path / 'file')!r}, FLUXLOOM_CACHE={str(tmp_path / 'ours')!r});"
-        "from fluxloom.device.opencl import OpenClDevice;"
+        "from fluxloom.device.opencl.device import OpenClDevice;"
         "OpenClDevice().compile('__kernel void f(__global int *x) { x[0] = 1; }', ['f'], 'f'); print('fine')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)

@@ -13,8 +13,8 @@ import pytest
 
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.device.base import Resources
-from fluxloom.device.opencl_platform import Candidate, candidates, choose, import_pyopencl
-from fluxloom.device.opencl_program import keep_source, read_log, read_registers
+from fluxloom.device.opencl.platform import Candidate, candidates, choose, import_pyopencl
+from fluxloom.device.opencl.program import keep_source, read_log, read_registers
 
 FOUND = [
     Candidate(0, "Portable Computing Language", "pthread-EPYC", False, None),

@@ -9,7 +9,7 @@ import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.device.text import TextDevice
 from fluxloom.mesh import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 MARKS = {"c": "void fl_", "cuda": "__global__ void", "opencl": "__kernel "}
 

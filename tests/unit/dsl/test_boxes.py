@@ -12,9 +12,9 @@ import pytest
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import DatError
 from fluxloom.device.reference import ReferenceDevice
-from fluxloom.dsl.boxes import Box, box_of, cut
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.sets import Grid
+from fluxloom.dsl.declare.boxes import Box, box_of, cut
+from fluxloom.dsl.declare.sets import Grid
 
 ALL, NONE = (True, True, True), (False, False, False)
 

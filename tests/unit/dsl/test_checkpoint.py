@@ -11,9 +11,9 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Max, Read, Write
 from fluxloom.core.errors import CheckpointError
-from fluxloom.dsl.checkpoint import Checkpoints
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints
+from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 
 class Killed(Exception):

@@ -29,9 +29,9 @@ from fluxloom.comm.base import SelfComm
 from fluxloom.comm.disk import Disk, publish
 from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
-from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints, CheckpointWarning
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 N = 20_000
 ROOT = Path(__file__).resolve().parents[3]

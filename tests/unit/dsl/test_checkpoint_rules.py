@@ -11,10 +11,10 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Read, Write
 from fluxloom.core.errors import CheckpointError
-from fluxloom.dsl.checkpoint import Checkpoints
-from fluxloom.dsl.checkpoint_rules import call_of, changed_before, costs, find_period, saved_from
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints
+from fluxloom.dsl.checkpoint.rules import call_of, changed_before, costs, find_period, saved_from
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 
 @fl.kernel

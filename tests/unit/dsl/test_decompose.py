@@ -14,9 +14,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
-from fluxloom.dsl import decompose_owner
-from fluxloom.dsl.decompose import Link, decompose
-from fluxloom.dsl.decompose_directory import (
+from fluxloom.dsl.declare.directory import (
     by_rank,
     even_owner,
     fetch_pieces,
@@ -26,7 +24,9 @@ from fluxloom.dsl.decompose_directory import (
     stable_order,
     take,
 )
-from fluxloom.dsl.decompose_halo import find_sorted
+from fluxloom.dsl.ranks import decompose_owner
+from fluxloom.dsl.ranks.decompose import Link, decompose
+from fluxloom.dsl.ranks.decompose_halo import find_sorted
 
 LINE = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int64)
 SIZES = {"edges": 3, "nodes": 4}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import fluxloom as fl
 from fluxloom import Loop, Read, Write
-from fluxloom.dsl import bind
-from fluxloom.dsl.executable import divisor
+from fluxloom.dsl.plan import bind
+from fluxloom.dsl.plan.executable import divisor
 from tests.golden.fake import FakeItems
 
 LAST = 2**31 - 1

@@ -13,8 +13,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.dtypes import scalar
 from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.dsl.exchange import Exchange
-from fluxloom.dsl.parts import Part, refresh_host
+from fluxloom.dsl.declare.parts import Part, refresh_host
+from fluxloom.dsl.ranks.exchange import Exchange
 from tests.parallel.meshes import World, owners, random_mesh
 
 LAYOUTS = (fl.AoS(), fl.SoA(), fl.Blocked(4))

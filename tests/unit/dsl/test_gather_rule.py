@@ -8,9 +8,9 @@ import pytest
 import fluxloom as fl
 from fluxloom import Inc, Read
 from fluxloom.device.base import Buffer, Device
-from fluxloom.dsl.cost import redundancy_is_low, repeating_pays
-from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.work import gather_pays
+from fluxloom.dsl.plan.cost import redundancy_is_low, repeating_pays
+from fluxloom.dsl.plan.work import gather_pays
+from fluxloom.dsl.run.loop import Loop
 
 N = 2000
 

@@ -15,9 +15,9 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.hybrid import Measured, RankedProgram, Team, TimedComm, balance
+from fluxloom.dsl.run.hybrid import Measured, RankedProgram, Team, TimedComm, balance
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.rings import RingProduct
+from fluxloom.linalg.matrix.rings import RingProduct
 from fluxloom_lab.problems.matrices import GENERATORS
 
 # --------------------------------------------------------------------------------- balance: known costs

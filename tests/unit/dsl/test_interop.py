@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom.core.dtypes import FLOAT64, Layout
 from fluxloom.core.errors import DatError, ExportError
 from fluxloom.device.buffer import capsule, dense, gapless, steps
-from fluxloom.dsl.dats import fitting_layout, view_of
+from fluxloom.dsl.declare.dats import fitting_layout, view_of
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) < "2.3.0"
 """Whether `numpy.from_dlpack` forbids writing."""

@@ -10,10 +10,10 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Schedule, Write
 from fluxloom.core.errors import CommError, DeviceUnavailable, LoopError, PlanError
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.plan import build_plan
-from fluxloom.mesh.airfoil import airfoil_mesh
-from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.dsl.plan.plan import build_plan
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.mesh.generate.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil.flow import Airfoil
 
 
 @fl.kernel

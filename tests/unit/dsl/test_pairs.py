@@ -7,14 +7,14 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import Inc, Loop, Read, Schedule, Write
-from fluxloom.codegen.abreast import why_not_abreast
-from fluxloom.codegen.pairs import why_not_paired
+from fluxloom.codegen.items.pairs import why_not_paired
+from fluxloom.codegen.packs.abreast import why_not_abreast
 from fluxloom.core.errors import PlanError
-from fluxloom.dsl.bind import Numbering, specialise
-from fluxloom.dsl.grouping import why_single
-from fluxloom.dsl.ragged import RaggedLayout
-from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tuning import schedule_words
+from fluxloom.dsl.declare.ragged import RaggedLayout
+from fluxloom.dsl.plan.bind import Numbering, specialise
+from fluxloom.dsl.plan.grouping import why_single
+from fluxloom.dsl.plan.tuning import schedule_words
+from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from tests.golden.fake import FakeItems
 

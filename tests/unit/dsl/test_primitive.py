@@ -9,9 +9,9 @@ from fluxloom.codegen.primitive import Function, Parameter, primitive_unit
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.primitive import Primitive, Steps
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Primitive, Steps
 
 PARAMETERS = (
     Parameter("double *", "x"), Parameter("double *", "y", written=True), Parameter("int64_t", "first"),

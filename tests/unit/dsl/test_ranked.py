@@ -10,8 +10,8 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.access import Access
 from fluxloom.device.base import Call
-from fluxloom.dsl.plan import Limits, Span
-from fluxloom.dsl.task import Task, counted, exchange_places, next_access
+from fluxloom.dsl.plan.plan import Limits, Span
+from fluxloom.dsl.ranks.task import Task, counted, exchange_places, next_access
 
 
 class Thing:

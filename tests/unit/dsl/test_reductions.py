@@ -12,9 +12,9 @@ import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.task import Reset
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.run.chain import Chain
 
 SIZES = (3, 0, 2)
 VALUES = (5.0, 1.0, 3.0, 2.0, 4.0)

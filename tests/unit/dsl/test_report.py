@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Read, Write
 from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
-from fluxloom.dsl.report import moved, useful_bytes
+from fluxloom.dsl.run.report import moved, useful_bytes
 
 POINTS, EDGES = 128, 320
 

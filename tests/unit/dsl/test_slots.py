@@ -256,7 +256,7 @@ def add_and_read(x: Inc, y: Read):
 
 
 def test_increments_past_32_bits_are_refused(ctx, made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.dsl.slots.NARROW", 0)
+    monkeypatch.setattr("fluxloom.dsl.declare.slots.NARROW", 0)
     slots = ctx.slots(made.links, made.cells, [1, 1, 2], [3, 3, 0])
     with pytest.raises(LoopError, match=r"argument 'x' is Inc through slots of 'f', which has more than 2\*\*31 - 1"):
         Loop(add, made.links, made.f[slots])

@@ -10,9 +10,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.plan import ALIGN, Limits, Span, global_order, limits_of, tiles_of, whole_span
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.sets import Set
+from fluxloom.dsl.plan.plan import ALIGN, Limits, Span, global_order, limits_of, tiles_of, whole_span
 
 
 class Two(Comm):

@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom import Loop
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.dsl.task import executes_halo, halo_needs
+from fluxloom.dsl.ranks.task import executes_halo, halo_needs
 from tests.conformance.chains import add, copy
 from tests.conformance.chains import total as total_of
 from tests.parallel.meshes import World, owners, random_mesh

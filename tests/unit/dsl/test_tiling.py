@@ -11,10 +11,10 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.core.errors import DatError, LoopError, PlanError
-from fluxloom.dsl.task import Reset
-from fluxloom.dsl.tile_owners import cache_bytes
-from fluxloom.dsl.tile_tune import tune_tiles
-from fluxloom.dsl.tiling import TiledChain
+from fluxloom.dsl.ranks.task import Reset
+from fluxloom.dsl.tiles.owners import cache_bytes
+from fluxloom.dsl.tiles.tiling import TiledChain
+from fluxloom.dsl.tiles.tune import tune_tiles
 from fluxloom.graph import inverse_map
 from fluxloom.graph.chain_tiles import ChainArg, ChainMap, ChainPass, ChainStep, TileOwners, plan_tiles
 

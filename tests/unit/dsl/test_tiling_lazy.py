@@ -8,11 +8,11 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read
 from fluxloom.core.errors import LoopError
-from fluxloom.dsl import lazy as module
-from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.lazy import lazy
-from fluxloom.dsl.observe import Observer
-from fluxloom.dsl.tiling import TiledChain
+from fluxloom.dsl.declare.observe import Observer
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.dsl.tiles import lazy as module
+from fluxloom.dsl.tiles.lazy import lazy
+from fluxloom.dsl.tiles.tiling import TiledChain
 
 
 @fl.kernel

@@ -12,10 +12,10 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import ThreadsComm
 from fluxloom.core.errors import CommError
-from fluxloom.dsl import transports
-from fluxloom.dsl.decompose import Link
-from fluxloom.dsl.exchange import Exchange
-from fluxloom.dsl.links import Links
+from fluxloom.dsl.declare import transports
+from fluxloom.dsl.declare.links import Links
+from fluxloom.dsl.ranks.decompose import Link
+from fluxloom.dsl.ranks.exchange import Exchange
 
 
 class Direct(transports.HostTransport):
@@ -73,7 +73,7 @@ def test_waits_for_gpus_that_talk_are_the_communicators(
     transport: str, waits: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On GPUs alone, and where their messages bring nothing of what was done."""
-    monkeypatch.setattr("fluxloom.dsl.links._ways", lambda _device, _comm: ("host", "mpi", "nccl"))
+    monkeypatch.setattr("fluxloom.dsl.declare.links._ways", lambda _device, _comm: ("host", "mpi", "nccl"))
     monkeypatch.setattr(ThreadsComm, "devices_talk", lambda _comm: "watched")
 
     def rank(comm: Comm) -> list[Any]:

@@ -16,11 +16,11 @@ import fluxloom as fl
 from fluxloom import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.device.base import Program
-from fluxloom.dsl.carry_tunings import carry_tunings
-from fluxloom.dsl.chain import Chain, Reset
-from fluxloom.dsl.tune import tune
-from fluxloom.dsl.tune_runs import Runs, depends_on_itself
-from fluxloom.dsl.tuning import TuningFile
+from fluxloom.dsl.plan.tuning import TuningFile
+from fluxloom.dsl.run.chain import Chain, Reset
+from fluxloom.dsl.tune.carry_tunings import carry_tunings
+from fluxloom.dsl.tune.runs import Runs, depends_on_itself
+from fluxloom.dsl.tune.search import tune
 from fluxloom.kernel.lowering import named_digest
 
 N = 3000
@@ -383,7 +383,7 @@ def test_chain() -> None:
 
 
 def test_tile_of_a_fused_chain_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    import fluxloom.dsl.tune as module
+    import fluxloom.dsl.tune.search as module
 
     def fused_wins(final: dict[fl.Schedule, float], before: fl.Schedule, *, keep: bool = True) -> fl.Schedule:
         tiled = [s for s in final if s.strategy == "gather" and s.block > 1]

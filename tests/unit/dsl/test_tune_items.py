@@ -13,10 +13,10 @@ import fluxloom as fl
 from fluxloom import Inc, Read, Write
 from fluxloom.core.errors import CompileError, PlanError
 from fluxloom.device.base import Buffer, Device
-from fluxloom.dsl.online import OnlineTuning
-from fluxloom.dsl.tune import tune
-from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
-from fluxloom.dsl.tuning import TuningFile, schedule_words
+from fluxloom.dsl.plan.tuning import TuningFile, schedule_words
+from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
+from fluxloom.dsl.tune.online import OnlineTuning
+from fluxloom.dsl.tune.search import tune
 from fluxloom.perf.ragged import Grouping, measured_rule
 
 N = 40000

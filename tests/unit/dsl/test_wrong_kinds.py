@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import DatError, LoopError
-from fluxloom.mesh.distribute import distribute
+from fluxloom.mesh.ranks.distribute import distribute
 
 
 @fl.kernel

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fe.dofs import Dofs, lagrange_dofs
-from fluxloom.fe.elements import CELLS, MAX_ORDER, Lagrange
+from fluxloom.fe.cells.dofs import Dofs, lagrange_dofs
+from fluxloom.fe.cells.elements import CELLS, MAX_ORDER, Lagrange
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.elements import ELEMENTS
-from fluxloom.mesh.mesh import MeshData, PatchFaces
+from fluxloom.mesh.data.elements import ELEMENTS
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 LENGTHS = (2.0, 1.0, 3.0)
 SHAPES = ("quad", "triangle", "hexahedron", "tetrahedron")
@@ -215,6 +215,6 @@ def test_refuses_orders_patches_and_sizes(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(MeshError, match=r"'wall', triangle 0 with the nodes .* is not a boundary face"):
         lagrange_dofs(replace(mesh, patches={"wall": diagonal}), 2)
     size = lagrange_dofs(mesh, 2).size
-    monkeypatch.setattr("fluxloom.fe.dofs._MOST", size - 1)
+    monkeypatch.setattr("fluxloom.fe.cells.dofs._MOST", size - 1)
     with pytest.raises(MeshError, match=rf"order 2 has {size} degrees of freedom.* 32 bits"):
         lagrange_dofs(mesh, 2)

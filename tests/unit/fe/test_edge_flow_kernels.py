@@ -11,11 +11,11 @@ import pytest
 from scipy.optimize import brentq
 
 import fluxloom as fl
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.fe import edge_flow as kernels
-from fluxloom.fe.edge_limit import time_limit
-from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.edges import flow as kernels
+from fluxloom.fe.edges.limit import time_limit
+from fluxloom.fe.edges.operators import EdgeOperators
 from fluxloom.kernel.frontend import Kernel
 from tests.unit.fe.test_edge_operators import KINDS, dense, mesh_of
 

@@ -15,12 +15,12 @@ import fluxloom as fl
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import DatError, MeshError, SolverError
-from fluxloom.dsl.ragged import SlicedELL
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.fe.edge_operators import EdgeOperators
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.dsl.declare.ragged import SlicedELL
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.fe.edges.operators import EdgeOperators
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 
 Array = npt.NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.fe import edge_subscales as kernels
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fe.edges import subscales as kernels
 from tests.unit.fe.test_edge_flow_kernels import Points, near, points_of
 from tests.unit.fe.test_edge_operators import KINDS
 

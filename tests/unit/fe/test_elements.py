@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fe.elements import CELLS, MAX_ORDER, Lagrange
-from fluxloom.mesh.elements import element
+from fluxloom.fe.cells.elements import CELLS, MAX_ORDER, Lagrange
+from fluxloom.mesh.data.elements import element
 
 ALL = [Lagrange(shape, order) for shape, most in MAX_ORDER.items() for order in range(1, most + 1)]
 SIMPLICES = ("triangle", "tetrahedron")

@@ -11,19 +11,19 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import PlanError, SolverError
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.ragged import CSR, ELL, SlicedELL
-from fluxloom.fe.cell_entries import own_entries, shared_entries
-from fluxloom.fe.dofs import lagrange_dofs
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.declare.ragged import CSR, ELL, SlicedELL
+from fluxloom.fe.cells.cell_entries import own_entries, shared_entries
+from fluxloom.fe.cells.dofs import lagrange_dofs
+from fluxloom.fe.cells.quadrature import gauss
 from fluxloom.fe.global_matrix import FORMATS, GlobalFormat, GlobalMatrix
 from fluxloom.fe.poisson import Integration, LocalMatrices, MatrixFree
-from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import SSOR, ConjugateGradient, Jacobi, SmoothedAggregation, Stop
-from fluxloom.linalg.local_rows import LocalRows
+from fluxloom.linalg.matrix.local_rows import LocalRows
 from fluxloom.linalg.operators import Preconditioner
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.mesh.ranks.bind import bind
 from tests.unit.fe.test_poisson import MESHES, ROUNDING, SIDES, Problem, long, run, space_of
 
 Array = npt.NDArray[np.float64]

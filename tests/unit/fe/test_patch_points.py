@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.fe.edges.patch_points import PatchPoints
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 
 
 def test_points_of_a_line_have_half_of_each_side() -> None:
@@ -29,7 +29,7 @@ def test_points_of_a_triangle_have_a_third() -> None:
 def test_sides_of_a_box(dimension: int) -> None:
     """Areas add up to those of the sides, outward, and to nothing over the whole boundary."""
     import fluxloom as fl
-    from fluxloom.fe.point_mesh import PointMesh
+    from fluxloom.fe.edges.point_mesh import PointMesh
 
     lengths = (1.5, 0.5, 2.0)[:dimension]
     data = (

@@ -13,17 +13,17 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.dsl.dats import Dat
-from fluxloom.fe.dofs import lagrange_dofs
-from fluxloom.fe.elements import Lagrange
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.fe.cells.dofs import lagrange_dofs
+from fluxloom.fe.cells.elements import Lagrange
+from fluxloom.fe.cells.quadrature import gauss
 from fluxloom.fe.global_matrix import GlobalMatrix
 from fluxloom.fe.poisson import CellOperator, Integration, LocalMatrices, MatrixFree
-from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import SSOR, ConjugateGradient, Jacobi, SmoothedAggregation, Stop
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 
 Array = npt.NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fe.elements import CELLS, Lagrange
-from fluxloom.fe.quadrature import Quadrature, gauss
+from fluxloom.fe.cells.elements import CELLS, Lagrange
+from fluxloom.fe.cells.quadrature import Quadrature, gauss
 
 SIMPLICES = ("triangle", "tetrahedron")
 

@@ -11,14 +11,14 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fe.elements import MAX_ORDER
+from fluxloom.fe.cells.elements import MAX_ORDER
+from fluxloom.fe.cells.quadrature import gauss
 from fluxloom.fe.poisson import LocalMatrices, MatrixFree
-from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.linalg import ConjugateGradient, Stop
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
 from tests.unit.fe.test_dofs import renumbered
 from tests.unit.fe.test_poisson import long, matrices_of, run
 

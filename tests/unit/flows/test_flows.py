@@ -14,11 +14,11 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fv.compressible_boundary import BoundaryCondition
+from fluxloom.fv.compressible.boundary import BoundaryCondition
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.io.formats import write
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 Array = npt.NDArray[np.float64]
 

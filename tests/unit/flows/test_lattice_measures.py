@@ -12,20 +12,20 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.lattice import Lattice
-from fluxloom.flows.lattice_bodies import Body
-from fluxloom.flows.lattice_numerics import Numerics
-from fluxloom.flows.lattice_shapes import Box
-from fluxloom.flows.lattice_sides import NoSlip
-from fluxloom.flows.lattice_start import Start
-from fluxloom.flows.lattice_units import Units
-from fluxloom.lbm.streaming import InPlace, Pull, Push, Streaming, ThreePhase
+from fluxloom.flows.lattice.flow import Lattice
+from fluxloom.flows.lattice.given.bodies import Body
+from fluxloom.flows.lattice.given.numerics import Numerics
+from fluxloom.flows.lattice.given.shapes import Box
+from fluxloom.flows.lattice.given.sides import NoSlip
+from fluxloom.flows.lattice.given.start import Start
+from fluxloom.flows.lattice.given.units import Units
+from fluxloom.lbm.streaming.schemes import InPlace, Pull, Push, Streaming, ThreePhase
 from fluxloom.monitors.walls import Walls
 from fluxloom.run.flow_run import FlowRun
 

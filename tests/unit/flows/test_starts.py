@@ -12,12 +12,12 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.flows.lattice_numerics import Numerics
-from fluxloom.flows.lattice_start import Start as LatticeStart
-from fluxloom.flows.lattice_units import Units
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.lbm.streaming import InPlace, Pull, Streaming
-from fluxloom.mesh.generate import box2d
+from fluxloom.flows.lattice.given.numerics import Numerics
+from fluxloom.flows.lattice.given.start import Start as LatticeStart
+from fluxloom.flows.lattice.given.units import Units
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.lbm.streaming.schemes import InPlace, Pull, Streaming
+from fluxloom.mesh.generate.boxes import box2d
 
 SIDES = ("xmin", "xmax", "ymin", "ymax")
 STEPS, DT = 5, 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.compressible_outside import FaceState, boundary_state, transported
+from fluxloom.fv.compressible.boundary_states import FaceState, boundary_state, transported
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.generate import clustered
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import clustered
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.geometry.dual import dual
 
 __all__ = ["PLANE", "STRAIGHT", "THIN", "WARPED", "oblique_mesh", "turned", "warped"]
 

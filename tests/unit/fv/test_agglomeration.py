@@ -14,9 +14,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 from fluxloom.core.errors import DatError, MeshError
-from fluxloom.fv.agglomeration import Coarse, Grouping, coarsen, grouped, hierarchy
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.volumes import ControlVolumes, Sides
+from fluxloom.fv.geometry.agglomeration import Coarse, Grouping, coarsen, grouped, hierarchy
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Sides
 from fluxloom.mesh import MeshData, box2d, box3d, orient, read_data
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 

@@ -8,9 +8,9 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.operators import Operators
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.operators import Operators
 from fluxloom.mesh import box3d
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 

@@ -10,8 +10,8 @@ import pytest
 
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.quadrature import simplex_rule
+from fluxloom.mesh.geometry.metrics import cell_geometry
+from fluxloom.mesh.geometry.quadrature import simplex_rule
 from fluxloom_lab.exact.cell_means import box_means, cell_means
 from fluxloom_lab.exact.viscous_exact import BoundaryLayer
 

@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import (
+from fluxloom.fv.compressible.boundary import (
     BoundaryCondition,
     FarField,
     MassFlowInlet,
@@ -22,7 +22,7 @@ from fluxloom.fv.compressible_boundary import (
     VelocityInlet,
     boundary_table,
 )
-from fluxloom.fv.compressible_outside import (
+from fluxloom.fv.compressible.boundary_states import (
     DensityState,
     FaceState,
     FarFieldState,
@@ -36,11 +36,11 @@ from fluxloom.fv.compressible_outside import (
     SlipState,
     TemperatureState,
 )
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.mesh.generate.boxes import box2d, box3d
 from tests.unit.fv.boundary_kernel import boundary_states
 
 AIR = Gas(gamma=1.4, constant=287.0)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_fluxes import euler
-from fluxloom.fv.gas import Gas, prandtl_meyer, total_pressure_ratio, viscous
+from fluxloom.fv.compressible.fluxes import euler
+from fluxloom.fv.compressible.gas import Gas, prandtl_meyer, total_pressure_ratio, viscous
 from fluxloom_lab.exact.compressible_exact import Corner, Vortex
 from fluxloom_lab.exact.ringleb import LIMIT, ringleb_place, ringleb_speed, ringleb_state
 from fluxloom_lab.exact.viscous_exact import BoundaryLayer, Couette, blasius

@@ -9,8 +9,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.dsl.chain import Chain
-from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.fv.compressible.fluxes import ausm, euler, hllc, roe, rusanov
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom_lab.exact.riemann import SOD, RiemannProblem

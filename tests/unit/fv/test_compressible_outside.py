@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.compressible_outside import (
+from fluxloom.fv.compressible.boundary_states import (
     PARAMETERS,
     DensityState,
     FarFieldState,

@@ -12,7 +12,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.eddy_viscosity import EddyViscosity, Qr, S3pqr, Sigma, Smagorinsky, Wale, filter_areas
+from fluxloom.fv.incompressible.eddy_viscosity import EddyViscosity, Qr, S3pqr, Sigma, Smagorinsky, Wale, filter_areas
 
 Array = npt.NDArray[np.float64]
 Model = EddyViscosity

@@ -10,15 +10,15 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.extrusion import extrusion_of
-from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow
-from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.extrusion import extrusion_of
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import Boundary, FlowConditions, NoSlip, Outflow
+from fluxloom.fv.incompressible.matrices import FlowMatrices
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.mesh.generate import box3d
-from fluxloom.solvers.flow_pressure import ConjugateGradients, Fourier
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box3d
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.pressure import ConjugateGradients, Fourier
 
 SIDES = {2: ("zmin", "zmax"), 1: ("ymin", "ymax"), 0: ("xmin", "xmax")}
 

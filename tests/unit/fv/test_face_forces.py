@@ -10,8 +10,10 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.face_forces import (
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Family
+from fluxloom.fv.incompressible.boundary import FlowConditions, Outflow, Symmetry
+from fluxloom.fv.incompressible.face_forces import (
     accelerate_cells,
     accelerate_faces,
     face_buoyancy,
@@ -20,12 +22,10 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-from fluxloom.fv.incompressible_boundary import FlowConditions, Outflow, Symmetry
-from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.volumes import ControlVolumes, Family
+from fluxloom.fv.incompressible.matrices import FlowMatrices
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 

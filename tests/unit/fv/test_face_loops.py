@@ -10,9 +10,9 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError, PlanError
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Work
 from fluxloom_lab.studies.face_loops_tables import ORDERS, FaceTables

@@ -9,14 +9,14 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import SlipWall, boundary_table
-from fluxloom.fv.compressible_fluxes import AUSM, HLLC, Rusanov, euler
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.formula_trials import try_flux, try_limiter, try_turbulence, try_viscosity
+from fluxloom.fv.compressible.boundary import SlipWall, boundary_table
+from fluxloom.fv.compressible.fluxes import AUSM, HLLC, Rusanov, euler
+from fluxloom.fv.compressible.formula_trials import try_flux, try_limiter, try_turbulence, try_viscosity
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.lbm.lattices import LATTICES
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.lattice_checks import check_collision
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.lattice.checks import check_collision
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas, Sutherland
 
 AIR = Gas(gamma=1.4, constant=287.0, viscosity=Sutherland())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.gas import (
+from fluxloom.fv.compressible.gas import (
     Gas,
     area_ratio,
     mach_of_area_ratio,

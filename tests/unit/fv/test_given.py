@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.given import check_patches, given_values
 from fluxloom.mesh import box2d
 

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.access import Read, Write
-from fluxloom.fv.limiters import bounded, smooth_share
+from fluxloom.fv.gradients.limiters import bounded, smooth_share
 from fluxloom.kernel.frontend import kernel
 
 

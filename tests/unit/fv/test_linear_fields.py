@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fluxloom.fv.compressible_geometry import least_squares
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Boundary, FlowConditions, NoSlip, Outflow, Symmetry
-from fluxloom.fv.incompressible_matrices import FlowMatrices
-from fluxloom.fv.linear_operators import LinearOperators
-from fluxloom.fv.volumes import ControlVolumes, Sides
+from fluxloom.fv.geometry.cell_faces import least_squares
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Sides
+from fluxloom.fv.incompressible.boundary import Boundary, FlowConditions, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.linear_operators import LinearOperators
+from fluxloom.fv.incompressible.matrices import FlowMatrices
 from tests.unit.fv.oblique_meshes import PLANE, STRAIGHT, THIN, WARPED, oblique_mesh
 
 KINDS = [*PLANE, *THIN, *WARPED]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_fluxes import euler
-from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland, sutherland, viscous
-from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity
-from fluxloom.fv.spalart_allmaras import source as production
+from fluxloom.fv.compressible.fluxes import euler
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas, Sutherland, sutherland, viscous
+from fluxloom.fv.compressible.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity
+from fluxloom.fv.compressible.spalart_allmaras import source as production
 from fluxloom_lab.exact.manufactured import Manufactured
 from fluxloom_lab.exact.plane_waves import PlaneWaves
 

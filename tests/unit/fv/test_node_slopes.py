@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.volumes import ControlVolumes, Family
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Family
+from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes
 from fluxloom.mesh import box2d
 from fluxloom_lab.problems.compressible_cases import KINDS, box
 

@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.operators import Operators
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.operators import Operators
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
 
 EPS = 1e-13
 PERIODIC = {"walls": (), "x": (("xmin", "xmax"),), "xy": (("xmin", "xmax"), ("ymax", "ymin"))}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.naca import AirfoilMap, NacaProfile
+from fluxloom.mesh.generate.naca import AirfoilMap, NacaProfile
 from fluxloom_lab.exact.potential_airfoil import potential_lift
 
 PLAIN, BENT = (NacaProfile.named(name) for name in ("0012", "2412"))

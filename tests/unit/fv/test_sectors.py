@@ -9,16 +9,16 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.compressible_boundary import NoSlipWall, SlipWall, SupersonicInlet
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.fv.sectors import Sector
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.compressible.boundary import NoSlipWall, SlipWall, SupersonicInlet
+from fluxloom.fv.compressible.gas import Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.sectors import Sector
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 PARTS = 5
 GAS = Gas(constant=1.0, viscosity=Sutherland(0.02, 1.0, 0.5))

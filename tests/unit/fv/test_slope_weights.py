@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.fv.compressible_geometry import CompressibleGeometry, least_squares
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.volumes import ControlVolumes, Sides
+from fluxloom.fv.geometry.cell_faces import CompressibleGeometry, least_squares
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.dual import dual
 
 Pairs = tuple[tuple[str, str], ...]
 THIN: Pairs = (("xmin", "xmax"), ("ymin", "ymax"))

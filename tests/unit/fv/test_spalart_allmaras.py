@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.access import Read, Write
-from fluxloom.fv.spalart_allmaras import CB1, CB2, CW1, KAPPA, SIGMA, diffusivity, eddy_viscosity, source
+from fluxloom.fv.compressible.spalart_allmaras import CB1, CB2, CW1, KAPPA, SIGMA, diffusivity, eddy_viscosity, source
 from fluxloom.kernel.frontend import kernel
 
 Array = np.ndarray

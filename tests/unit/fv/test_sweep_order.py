@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sweep_order import front_order
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.sweep_order import front_order
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import box2d
-from fluxloom.mesh.mesh import MeshData, PatchFaces
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
 
 
 def neighbours(cv: ControlVolumes) -> np.ndarray:

@@ -7,13 +7,13 @@ import pytest
 
 from fluxloom.comm import SelfComm
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
-from fluxloom.fv.volumes import ControlVolumes
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.symmetry_planes import extruded_along, is_flat, reference_length
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.naca import naca_mesh
 
 COMM = SelfComm()
 CONTEXT = Context("reference")

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.fv.compressible_geometry import Across, CompressibleGeometry, thin_inner_slopes, thin_slopes
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.volumes import ControlVolumes, Sides
+from fluxloom.fv.geometry.cell_faces import Across, CompressibleGeometry, thin_inner_slopes, thin_slopes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.extrude import extrude
 from fluxloom_lab.problems.compressible_cases import with_points
 
 Array = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.gas import sutherland, viscous
+from fluxloom.fv.compressible.gas import sutherland, viscous
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 

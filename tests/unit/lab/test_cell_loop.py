@@ -8,7 +8,7 @@ import pytest
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import strategy_class, strategy_words
-from fluxloom.solvers.compressible_scheme import CompressibleScheme, FluxLoops, OverFaces
+from fluxloom.solvers.compressible.scheme import CompressibleScheme, FluxLoops, OverFaces
 from fluxloom_lab.strategies.cell_loop import OverCells
 
 PLACE = "fluxloom_lab.strategies.cell_loop:OverCells"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.ragged import CSR, RaggedStore, SlicedELL
+from fluxloom.dsl.declare.ragged import CSR, RaggedStore, SlicedELL
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.problems.matrices import power_law
 

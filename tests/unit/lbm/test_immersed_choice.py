@@ -14,7 +14,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, circle
 from fluxloom.lbm.immersed.choice import BLOCK, BLOCKS, WARM, Choice
 from fluxloom.lbm.lattices import D2Q9
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.lattice_names import immersed
 
 NAMES = ("device", "host")

@@ -9,10 +9,10 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import ArgShape, Kind, LoweredKernel
-from fluxloom.lbm.collisions import BGK
+from fluxloom.lbm.collisions.operators import BGK
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from fluxloom.lbm.steps import Constants, pull
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.streaming.steps import Constants, pull
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 OPERATIONS = {"D2Q9": 75, "D3Q19": 152, "D3Q27": 232}  # of one cell and step
 

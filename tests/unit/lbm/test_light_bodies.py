@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.immersed import Free, ImmersedBody, ImmersedBoundary, circle, sphere
 from fluxloom.lbm.lattices import D2Q9, D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 
 @pytest.mark.parametrize(

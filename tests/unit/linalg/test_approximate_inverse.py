@@ -15,9 +15,9 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
-from fluxloom.linalg.approximate_inverse import ApproximateInverse, FactorisedInverse
-from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.krylov.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.precond.approximate_inverse import ApproximateInverse, FactorisedInverse
+from fluxloom.linalg.precond.jacobi import Jacobi
 from fluxloom.linalg.status import Status
 from fluxloom_lab.problems.matrices import GENERATORS
 from tests.unit.linalg.test_rings import Rows, scattered, slices

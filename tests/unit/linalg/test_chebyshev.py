@@ -14,8 +14,8 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Stop, distributed_matrix
-from fluxloom.linalg.chebyshev import Chebyshev, DampedJacobi, Polynomial, inverse_diagonal, like
-from fluxloom.linalg.local_rows import LocalRows
+from fluxloom.linalg.matrix.local_rows import LocalRows
+from fluxloom.linalg.precond.chebyshev import Chebyshev, DampedJacobi, Polynomial, inverse_diagonal, like
 
 RECIPES = {
     "one": Chebyshev(1),

@@ -13,10 +13,10 @@ from scipy.sparse.linalg import splu
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ApproximateInverse, Chebyshev, ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_batch import PlaneGradients
-from fluxloom.linalg.extruded_frequencies import Frequencies
-from fluxloom.linalg.extruded_plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.batch import PlaneGradients
+from fluxloom.linalg.direct.extruded.frequencies import Frequencies
+from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
 from fluxloom_lab.strategies.sparse_factors import SparseFactors
 from tests.unit.linalg.test_krylov import laplacian, neumann
 

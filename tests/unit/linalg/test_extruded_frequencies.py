@@ -8,10 +8,10 @@ from scipy import fft, sparse
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.device.fft import HostTransform
+from fluxloom.device.transforms.fft import HostTransform
 from fluxloom.linalg import BiCGStab, ConjugateGradient, SparseMatrix, Stop
-from fluxloom.linalg.extruded_frequencies import Frequencies, batches, padded_systems
-from fluxloom.linalg.extruded_operator import ShiftedMatrix, diagonals
+from fluxloom.linalg.direct.extruded.frequencies import Frequencies, batches, padded_systems
+from fluxloom.linalg.direct.extruded.operator import ShiftedMatrix, diagonals
 from tests.unit.linalg.test_extruded import circulant
 from tests.unit.linalg.test_krylov import laplacian
 

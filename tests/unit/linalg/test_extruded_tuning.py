@@ -11,10 +11,10 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import ApproximateInverse, Jacobi, Stop
-from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_batch import Batch, PlaneGradients
-from fluxloom.linalg.extruded_plane import ExtrudedMatrix
-from fluxloom.linalg.extruded_tuning import (
+from fluxloom.linalg.direct.extruded.batch import Batch, PlaneGradients
+from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
+from fluxloom.linalg.direct.extruded.tuning import (
     Division,
     ExtrudedTuning,
     Tuner,

@@ -12,12 +12,12 @@ from scipy import sparse
 import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError, LoopError, SolverError
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.dsl.named_device import open_named
+from fluxloom.dsl.declare.named_device import open_named
 from fluxloom.linalg import GMRES, BiCGStab, ConjugateGradient, Jacobi, SparseMatrix, Stop
-from fluxloom.linalg.hybrid import HybridMatrix, HybridPart, ordered_rows
-from fluxloom.linalg.hybrid_balance import balance_rows
-from fluxloom.linalg.hybrid_rows import check_shares, row_bounds, row_slices
-from fluxloom.linalg.hybrid_team import DeviceTeam
+from fluxloom.linalg.mixed.balance import balance_rows
+from fluxloom.linalg.mixed.hybrid import HybridMatrix, HybridPart, ordered_rows
+from fluxloom.linalg.mixed.rows import check_shares, row_bounds, row_slices
+from fluxloom.linalg.mixed.team import DeviceTeam
 from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 from tests.unit.linalg.test_krylov import MATRICES, random
 

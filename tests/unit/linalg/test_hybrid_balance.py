@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import FluxloomError, SolverError
-from fluxloom.dsl.hybrid import Attempt, Balanced, Measured, balance
+from fluxloom.dsl.run.hybrid import Attempt, Balanced, Measured, balance
 from fluxloom.linalg import Jacobi
-from fluxloom.linalg.hybrid import HybridMatrix
-from fluxloom.linalg.hybrid_balance import _PROGRAMS, KINDS, Kind, balance_kernel, balance_rows
-from fluxloom.linalg.hybrid_report import KernelBalance
-from fluxloom.linalg.hybrid_team import DeviceTeam
+from fluxloom.linalg.mixed.balance import _PROGRAMS, KINDS, Kind, balance_kernel, balance_rows
+from fluxloom.linalg.mixed.hybrid import HybridMatrix
+from fluxloom.linalg.mixed.report import KernelBalance
+from fluxloom.linalg.mixed.team import DeviceTeam
 from fluxloom_lab.problems.matrices import lattice_laplacian, tet_dual
 
 TWO = ["cpu:1", "cpu:1"]
@@ -24,7 +24,7 @@ TWO = ["cpu:1", "cpu:1"]
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure for a short time: which split is found for it is no concern of most tests."""
-    monkeypatch.setattr("fluxloom.linalg.hybrid_balance._SECONDS", 0.002)
+    monkeypatch.setattr("fluxloom.linalg.mixed.balance._SECONDS", 0.002)
 
 
 def slow(kind: Kind, seconds: Sequence[float]) -> Any:

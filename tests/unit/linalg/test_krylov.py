@@ -18,12 +18,12 @@ from scipy.sparse import linalg
 import fluxloom as fl
 from fluxloom.codegen.unit import generate
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.plan.bind import Numbering
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Status, Stop
-from fluxloom.linalg.bicgstab import BiCGStab
-from fluxloom.linalg.jacobi import Diagonal
-from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.krylov.bicgstab import BiCGStab
+from fluxloom.linalg.krylov.method import Krylov
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
+from fluxloom.linalg.precond.jacobi import Diagonal
 from tests.golden.fake import FakeItems
 
 METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab}

@@ -12,8 +12,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.core import registry
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg import SparseMatrix, layouts
-from fluxloom.linalg.layouts import fastest_layouts, layouts_of, product_schedules
+from fluxloom.linalg import SparseMatrix
+from fluxloom.linalg.matrix import layouts
+from fluxloom.linalg.matrix.layouts import fastest_layouts, layouts_of, product_schedules
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.problems.matrices import power_law, tet_dual
 from tests.golden.fake import FakeItems

@@ -16,12 +16,12 @@ from fluxloom.codegen.unit import generate
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DeviceUnavailable, SolverError
-from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.plan.bind import Numbering
 from fluxloom.linalg import ConjugateGradient, Jacobi, SparseMatrix, Status, Stop, distributed_matrix
-from fluxloom.linalg.chebyshev import Chebyshev, DampedJacobi
-from fluxloom.linalg.local_rows import LocalRows
-from fluxloom.linalg.multigrid import Hierarchy, Multigrid, SmoothedAggregation
-from fluxloom.linalg.multigrid_setup import pseudo_inverse
+from fluxloom.linalg.matrix.local_rows import LocalRows
+from fluxloom.linalg.precond.chebyshev import Chebyshev, DampedJacobi
+from fluxloom.linalg.precond.multigrid import Hierarchy, Multigrid, SmoothedAggregation
+from fluxloom.linalg.precond.multigrid_setup import pseudo_inverse
 from tests.golden.sources import context as device_of
 from tests.unit.linalg.test_chebyshev import applied, laplacian, varied
 
@@ -281,7 +281,7 @@ def test_a_rank_without_rows() -> None:
 
 def test_ranks_keep_the_null_space() -> None:
     """The coarsest matrix of several ranks has the null space too: its pseudo-inverse drops one eigenvalue."""
-    from fluxloom.linalg.multigrid_setup import Limits, hierarchy
+    from fluxloom.linalg.precond.multigrid_setup import Limits, hierarchy
 
     a = neumann(laplacian(15, 14))
 

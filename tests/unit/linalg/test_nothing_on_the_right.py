@@ -18,8 +18,8 @@ from fluxloom.linalg import (
     SparseMatrix,
     Stop,
 )
-from fluxloom.linalg.extruded import ExtrudedPoisson
-from fluxloom.linalg.extruded_plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
+from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
 from tests.unit.linalg.test_krylov import laplacian, neumann
 from tests.unit.monitors.surface_cases import built
 

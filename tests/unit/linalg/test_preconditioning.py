@@ -13,9 +13,9 @@ import fluxloom as fl
 from fluxloom import Read, Write
 from fluxloom.core.errors import PreconditionerError, SolverError
 from fluxloom.linalg import GMRES, BiCGStab, ConjugateGradient, GatheredSolver, Jacobi, SparseMatrix
-from fluxloom.linalg.jacobi import Diagonal
-from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.krylov.method import Krylov
 from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.precond.jacobi import Diagonal
 from tests.unit.linalg.test_krylov import convection, laplacian
 
 METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab, "gmres": GMRES}

@@ -13,7 +13,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import SparseMatrix, distributed_matrix
-from fluxloom.linalg.reorder import permuted, reorder
+from fluxloom.linalg.matrix.reorder import permuted, reorder
 from fluxloom_lab.problems.matrices import GENERATORS
 
 

@@ -14,8 +14,8 @@ from fluxloom.comm.base import Channel, Comm, Message, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, DatError
 from fluxloom.linalg import SparseMatrix
-from fluxloom.linalg.ring_rows import Rings, find_rings
-from fluxloom.linalg.rings import RingProduct
+from fluxloom.linalg.matrix.ring_rows import Rings, find_rings
+from fluxloom.linalg.matrix.rings import RingProduct
 from fluxloom_lab.problems.matrices import GENERATORS
 
 Rows = list[npt.NDArray[np.int64]]

@@ -12,13 +12,13 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CaseError, PlanError
 from fluxloom.device.bandwidth import Bandwidth
-from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.linalg import SparseMatrix
 from fluxloom.mesh import box3d, write
 from fluxloom.perf.ragged import LANES, Grouping
-from fluxloom_lab.bench import spmv
+from fluxloom_lab.bench.linear import spmv
+from fluxloom_lab.bench.linear.spmv import SpmvBench, SpmvOptions, exhaustive, time_calls
 from fluxloom_lab.bench.registry import benches
-from fluxloom_lab.bench.spmv import SpmvBench, SpmvOptions, exhaustive, time_calls
 from fluxloom_lab.problems.matrices import GENERATORS, laplacian2d
 
 

@@ -10,9 +10,9 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.device.bandwidth import Bandwidth
-from fluxloom_lab.bench import spmv_table
+from fluxloom_lab.bench.linear import spmv_table
+from fluxloom_lab.bench.linear.spmv_table import THESIS_BYTES, SpmvTableBench, SpmvTableOptions
 from fluxloom_lab.bench.registry import benches
-from fluxloom_lab.bench.spmv_table import THESIS_BYTES, SpmvTableBench, SpmvTableOptions
 from fluxloom_lab.peers import spmv_peers
 from fluxloom_lab.problems.matrices import tet_dual
 

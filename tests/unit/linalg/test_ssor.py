@@ -15,15 +15,15 @@ from fluxloom.codegen.unit import generate
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError, SolverError
-from fluxloom.dsl.bind import Numbering
-from fluxloom.dsl.decompose import Link, decompose
+from fluxloom.dsl.plan.bind import Numbering
+from fluxloom.dsl.ranks.decompose import Link, decompose
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 from fluxloom.linalg import SparseMatrix, distributed_matrix
-from fluxloom.linalg.approximate_inverse import ApproximateInverse
-from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.jacobi import Jacobi
-from fluxloom.linalg.ssor import SSOR, ColouredRelaxation
+from fluxloom.linalg.krylov.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.precond.approximate_inverse import ApproximateInverse
+from fluxloom.linalg.precond.jacobi import Jacobi
+from fluxloom.linalg.precond.ssor import SSOR, ColouredRelaxation
 from fluxloom_lab.problems.matrices import GENERATORS
 from tests.golden.fake import FakeItems
 from tests.unit.linalg.test_approximate_inverse import irregular, laplacian, solve

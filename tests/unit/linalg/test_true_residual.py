@@ -11,7 +11,7 @@ from scipy import sparse
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.linalg import GMRES, SSOR, BiCGStab, Chebyshev, ConjugateGradient, Jacobi, SparseMatrix, Status, Stop
-from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.krylov.method import Krylov
 
 METHODS: dict[str, type[Krylov]] = {"cg": ConjugateGradient, "bicgstab": BiCGStab, "gmres": GMRES}
 RECIPES: dict[str, Any] = {"none": None, "jacobi": Jacobi(), "ssor": SSOR(), "chebyshev": Chebyshev()}

@@ -23,7 +23,7 @@ from fluxloom.linalg import (
     Status,
     Stop,
 )
-from fluxloom.linalg.krylov import Krylov
+from fluxloom.linalg.krylov.method import Krylov
 
 METHODS: list[type[Krylov]] = [ConjugateGradient, BiCGStab]
 RECIPES: dict[str, Any] = {

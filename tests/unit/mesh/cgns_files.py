@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 Tree = tuple[Any, ...]
 """Name, label, data (None, text, or an array with its axes reversed), children."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.data.mesh import MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 

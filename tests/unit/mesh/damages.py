@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import connectivity, half_faces
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.elements import face_name
-from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
-from fluxloom.mesh.orient import MIRROR
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.data.elements import face_name
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces, Polyhedra
+from fluxloom.mesh.data.ragged import Ragged
+from fluxloom.mesh.geometry.connectivity import connectivity, half_faces
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.mesh.quality.orient import MIRROR
 
 Cell = list[Any]
 """Nodes of an element, or the faces of a polyhedron."""

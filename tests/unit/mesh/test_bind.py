@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import Inc, Read, Write
 from fluxloom.core.errors import MeshError
-from fluxloom.dsl.maps import RaggedMap, TableMap
+from fluxloom.dsl.declare.maps import RaggedMap, TableMap
 from fluxloom.mesh import MeshData, box2d, box3d, read_fields, write
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.sectors import Sector
-from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
-from fluxloom.mesh.check import check
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.sectors import Sector
+from fluxloom.mesh.generate.cascade import BladeRow, blade_row_mesh, blade_row_sizes
+from fluxloom.mesh.quality.check import check
 
 PLANE = BladeRow(along=24, before=6, after=8, across=10)
 RING = BladeRow(blades=24, chord=0.3, inlet_angle=-45.0, inlet_twist=-10.0, outlet_angle=-20.0, outlet_twist=-25.0,

@@ -9,9 +9,9 @@ import pytest
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.io.cgns import open_cgns
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.io.cgns.reader import open_cgns
 from tests.unit.mesh.cgns_files import (
     base,
     condition,

@@ -9,8 +9,8 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
 from tests.unit.mesh.cgns_files import (
     PERIODIC,
     base,

@@ -7,11 +7,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import bind, box2d, box3d, check, read_data
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.orient import MIRROR
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.quality.orient import MIRROR
 
 
 def test_report(two_quads, mixed_mesh):

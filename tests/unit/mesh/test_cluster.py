@@ -7,13 +7,13 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check
-from fluxloom.mesh.cluster import Clustering, cluster, growth_factors
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.layers import layers_above
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.generate.cluster import Clustering, cluster, growth_factors
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.layers import layers_above
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.metrics import cell_geometry
 
 
 def wing() -> MeshData:

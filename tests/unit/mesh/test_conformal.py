@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.mesh.conformal import QuadNet, relax, relax_widths, widths_curvature
+from fluxloom.mesh.generate.conformal import QuadNet, relax, relax_widths, widths_curvature
 
 Array = npt.NDArray[np.float64]
 NOWHERE = np.zeros(0, dtype=np.int64)

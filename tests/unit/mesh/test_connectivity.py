@@ -7,10 +7,10 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.connectivity import connectivity, transpose
-from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import closure, geometry
-from fluxloom.mesh.mesh import MeshData, PatchFaces, Ragged
+from fluxloom.mesh.data.elements import element
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces, Ragged
+from fluxloom.mesh.geometry.connectivity import connectivity, transpose
+from fluxloom.mesh.geometry.metrics import closure, geometry
 
 SHAPES = ("quad", "triangle", "left", "hexahedron", "tetra", "prism", "pyramid", "mixed")
 
@@ -128,7 +128,7 @@ def test_faces_without_patch_come_last(two_quads):
 
 
 def test_hash_collisions_are_resolved(monkeypatch):
-    module = sys.modules["fluxloom.mesh.connectivity"]
+    module = sys.modules["fluxloom.mesh.geometry.connectivity"]
     mesh = box3d(2, 2, 2, kind="tetra")
     good = connectivity(mesh)
     bare = MeshData(mesh.points, mesh.cells)

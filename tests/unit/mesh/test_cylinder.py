@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.mesh.check import check
-from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.generate import box2d, clustered
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.mesh.generate.boxes import box2d, clustered
+from fluxloom.mesh.generate.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.quality.check import check
 
 
 @pytest.mark.parametrize("n", [4, 8, 15])

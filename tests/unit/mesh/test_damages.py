@@ -19,20 +19,20 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
-from fluxloom.fe.edge_operators import EdgeOperators
-from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.fe.edges.operators import EdgeOperators
+from fluxloom.fe.edges.point_mesh import point_mesh
 from fluxloom.fe.poisson import MatrixFree
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.fv.compressible_boundary import FarField
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip
+from fluxloom.fv.compressible.boundary import FarField
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip
 from fluxloom.mesh import bind, check, write
-from fluxloom.mesh.geometry import cell_measures
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.metrics import cell_measures
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.incompressible.flow import Incompressible
 from tests.unit.mesh import damages as make
 from tests.unit.mesh.damages import AT_CORNERS, KINDS, Damage, cells_of, kind_of, middle
 

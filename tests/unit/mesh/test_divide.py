@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.check import check
-from fluxloom.mesh.divide import divided
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces, Polyhedra
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.geometry.divide import divided
+from fluxloom.mesh.quality.check import check
 
 
 def boxes() -> list[MeshData]:
@@ -55,7 +55,7 @@ def test_messages_name_the_cell_that_was_divided() -> None:
 
 
 def test_polyhedra_are_refused() -> None:
-    from fluxloom.mesh.dual import dual
+    from fluxloom.mesh.geometry.dual import dual
 
     mesh = dual(box3d(2, 2, 2, kind="tetra"))
     assert isinstance(mesh.polyhedra, Polyhedra)

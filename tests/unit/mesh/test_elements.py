@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.elements import ELEMENTS, by_code, element
-from fluxloom.mesh.geometry import cell_geometry
+from fluxloom.mesh.data.elements import ELEMENTS, by_code, element
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.metrics import cell_geometry
 from fluxloom.mesh.io import write
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.orient import MIRROR, orient
+from fluxloom.mesh.quality.orient import MIRROR, orient
 
 UNIT = {
     "triangle": ([[0, 0], [1, 0], [0, 1]], 1 / 2, [1 / 3, 1 / 3]),

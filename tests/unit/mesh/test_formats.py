@@ -9,10 +9,10 @@ import pytest
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, read_fields, write
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.io import formats
-from fluxloom.mesh.io.vtk import write_vtu
-from fluxloom.mesh.io.vtu import read_vtu
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.io.vtk.vtu import read_vtu
+from fluxloom.mesh.io.vtk.vtu_writer import write_vtu
 
 
 @pytest.fixture(params=[".vtu", ".vtkhdf"])
@@ -232,8 +232,8 @@ def test_a_full_disk_does_not_crash_hdf5(tmp_path, ranks):
         from fluxloom.comm.threads import run_threads
         from fluxloom.core.errors import MeshError
         from fluxloom.mesh import box2d, write
-        from fluxloom.mesh.io.vtkhdf_slices import write_vtkhdf_slices
-        from fluxloom.mesh.slices import cut
+        from fluxloom.mesh.ranks.vtkhdf_slices import write_vtkhdf_slices
+        from fluxloom.mesh.ranks.slices import cut
 
         path, ranks, mesh = sys.argv[1], int(sys.argv[2]), box2d(40, 40)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))

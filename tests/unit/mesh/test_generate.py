@@ -5,8 +5,8 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, check
-from fluxloom.mesh.airfoil import FAR_FIELD, WALL, six_decimals
-from fluxloom.mesh.connectivity import connectivity
+from fluxloom.mesh.generate.airfoil import FAR_FIELD, WALL, six_decimals
+from fluxloom.mesh.geometry.connectivity import connectivity
 
 
 def test_counts():

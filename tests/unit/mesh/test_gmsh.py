@@ -7,7 +7,7 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
-from fluxloom.mesh.io.gmsh import read_gmsh, write_gmsh
+from fluxloom.mesh.io.gmsh.msh import read_gmsh, write_gmsh
 
 SMALL_2 = """$MeshFormat
 2.2 0 8

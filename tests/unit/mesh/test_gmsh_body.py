@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.check import check
-from fluxloom.mesh.gmsh_mesh import GmshBody, GmshRefinement, gmsh_mesh, gmsh_sizes
-from fluxloom.mesh.gmsh_surface import charts_of, read_stl
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.gmsh_mesh import GmshBody, GmshRefinement, gmsh_mesh, gmsh_sizes
+from fluxloom.mesh.generate.gmsh_surface import charts_of, read_stl
+from fluxloom.mesh.quality.check import check
 
 Triangles = np.ndarray
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
-from fluxloom.mesh.check import check
-from fluxloom.mesh.gmsh_mesh import GmshBox, GmshCylinder, GmshShape, GmshStep, gmsh_mesh, gmsh_sizes
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.gmsh_mesh import GmshBox, GmshCylinder, GmshShape, GmshStep, gmsh_mesh, gmsh_sizes
+from fluxloom.mesh.quality.check import check
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.mesh.check import check
-from fluxloom.mesh.naca import AirfoilMap, NacaProfile, naca_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.mesh.generate.naca import AirfoilMap, NacaProfile, naca_mesh
+from fluxloom.mesh.quality.check import check
 from fluxloom_lab.exact.potential_airfoil import map_slope
 
 

@@ -12,13 +12,13 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import bind, box2d, box3d, check
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.dual import dual
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.mesh.geometry.jacobians import folded_elements
 from fluxloom.mesh.io import read, write
-from fluxloom.mesh.jacobians import folded_elements
-from fluxloom.mesh.mesh import MeshData, PatchFaces
 
 CONTEXT = fl.Context("reference")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fluxloom.mesh import box2d
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.polygons import cells_at
+from fluxloom.mesh.geometry.metrics import cell_geometry
+from fluxloom.mesh.geometry.polygons import cells_at
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 

@@ -10,20 +10,20 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box2d, box3d, check, read_data, write
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.connectivity import connectivity, half_faces
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.geometry import closure, geometry
-from fluxloom.mesh.mesh import MeshData, PatchFaces, Polyhedra
-from fluxloom.mesh.orient import orient
-from fluxloom.mesh.quality import quality
-from fluxloom.mesh.ragged import Ragged
-from fluxloom.mesh.refine import refine
-from fluxloom.mesh.renumber import renumber
-from fluxloom.mesh.slices import cut
-from fluxloom.mesh.wall_distance import wall_distance_of
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces, Polyhedra
+from fluxloom.mesh.data.ragged import Ragged
+from fluxloom.mesh.generate.refine import refine
+from fluxloom.mesh.geometry.connectivity import connectivity, half_faces
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.mesh.geometry.metrics import closure, geometry
+from fluxloom.mesh.quality.measures import quality
+from fluxloom.mesh.quality.orient import orient
+from fluxloom.mesh.ranks.bind import bind
+from fluxloom.mesh.ranks.renumber import renumber
+from fluxloom.mesh.ranks.slices import cut
+from fluxloom.mesh.ranks.wall_distance import wall_distance_of
 from tests.unit.mesh.cgns_files import (
     base,
     condition,

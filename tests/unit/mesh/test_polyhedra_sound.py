@@ -12,11 +12,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import bind, box3d, check, read_data, write
-from fluxloom.mesh.geometry import face_geometry
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.data.ragged import Ragged
+from fluxloom.mesh.geometry.metrics import face_geometry
 from tests.unit.mesh.cgns_files import base, file_of, polyhedral_sections, unstructured, write_adf
 from tests.unit.mesh.damages import as_polyhedra, cells_of, named, with_cells
 from tests.unit.mesh.file_texts import vtu

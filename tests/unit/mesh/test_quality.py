@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fluxloom.app.cli.mesh import build
+from fluxloom.cli.verbs.mesh import build
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, orient, read_data, write
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.quality import quality
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.quality.measures import quality
 
 
 def test_boxes():

@@ -9,12 +9,12 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.geometry import cell_geometry, face_geometry
-from fluxloom.mesh.mesh import FloatArray, MeshData, MeshSource, PatchFaces, Ragged
-from fluxloom.mesh.refine import refine
-from fluxloom.mesh.refine_cells import CHILDREN
+from fluxloom.mesh.data.mesh import FloatArray, MeshData, MeshSource, PatchFaces, Ragged
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.refine import refine
+from fluxloom.mesh.generate.refine_cells import CHILDREN
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.metrics import cell_geometry, face_geometry
 
 KINDS = ("triangle", "quad", "tetra", "pyramid", "prism", "hexahedron")
 
@@ -214,7 +214,7 @@ def test_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
         refine(box("quad"), -1)
     with pytest.raises(MeshError, match=r"<box3d>: refined 11 times, it has 8,589,934,592 cells; .* refine 10 times"):
         refine(box3d(1, 1, 1), 40)
-    monkeypatch.setattr(import_module("fluxloom.mesh.refine"), "_MOST", 24)
+    monkeypatch.setattr(import_module("fluxloom.mesh.generate.refine"), "_MOST", 24)
     with pytest.raises(MeshError, match="refined, it has 25 points; at most 24 can be numbered"):
         refine(box2d(2, 2))
 

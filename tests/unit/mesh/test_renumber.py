@@ -5,10 +5,10 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, check
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.renumber import Permutation, SetMap, first_touch, graph_order, renumber, renumber_sets, spread
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.metrics import cell_geometry
+from fluxloom.mesh.ranks.renumber import Permutation, SetMap, first_touch, graph_order, renumber, renumber_sets, spread
 
 
 def shuffled(mesh: MeshData, seed: int = 0) -> MeshData:

@@ -8,8 +8,8 @@ import pytest
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
-from fluxloom.mesh.once import Once
-from fluxloom.mesh.rows import Post, before, block_starts, compress, distinct, fetch, owner_of, place, together
+from fluxloom.mesh.data.once import Once
+from fluxloom.mesh.data.rows import Post, before, block_starts, compress, distinct, fetch, owner_of, place, together
 
 RANKS = [1, 2, 3, 7]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluxloom.mesh.search import search
+from fluxloom.mesh.geometry.search import search
 
 Array = np.ndarray
 

@@ -10,16 +10,16 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import FluxloomError, MeshError
-from fluxloom.fe.edge_operators import EdgeOperators
-from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.fe.edges.operators import EdgeOperators
+from fluxloom.fe.edges.point_mesh import point_mesh
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.shallow_geometry import ShallowGeometry
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.shallow.geometry import ShallowGeometry
 from fluxloom.mesh import bind, box2d, box3d, check, orient, quality
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.mesh import MeshData, PatchFaces
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.data.mesh import MeshData, PatchFaces
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.mesh.geometry.dual import dual
 
 CONTEXT = fl.Context("reference")
 

@@ -8,11 +8,11 @@ import pytest
 
 from fluxloom.core.errors import DeviceUnavailable, MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, write
-from fluxloom.mesh.connectivity import connectivity
-from fluxloom.mesh.geometry import closure, geometry
-from fluxloom.mesh.io import scan as scan_module
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.geometry.metrics import closure, geometry
 from fluxloom.mesh.io.su2 import read_su2, write_su2
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.io.tables import scan as scan_module
 
 GOOD = """% two triangles
 NDIME= 2

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.transfer import CellSearch, Transfer
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.geometry.transfer import CellSearch, Transfer
 
 Array = npt.NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import pytest
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import MeshData, PatchFaces, Ragged, box2d, box3d
-from fluxloom.mesh.box_tree import BoxTree
-from fluxloom.mesh.simplices import Simplices, corners_of
-from fluxloom.mesh.wall_distance import wall_distance, wall_distance_of, wall_faces
+from fluxloom.mesh.geometry.box_tree import BoxTree
+from fluxloom.mesh.geometry.simplices import Simplices, corners_of
+from fluxloom.mesh.ranks.wall_distance import wall_distance, wall_distance_of, wall_faces
 
 Wide = np.longdouble
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.lbm.shapes_files import read_triangles
+from fluxloom.lbm.shapes.files import read_triangles
 from fluxloom.mesh import box2d, box3d, check, read_data, read_fields, write
-from fluxloom.mesh.geometry import cell_geometry
-from fluxloom.mesh.gmsh_surface import read_stl
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.gmsh_surface import read_stl
+from fluxloom.mesh.geometry.metrics import cell_geometry
 from fluxloom.mesh.io import Fields
 from fluxloom.mesh.io.stl import read_stl_corners
-from fluxloom.mesh.mesh import MeshData
 from tests.unit.mesh.file_texts import (
     ENTITIES,
     LEFT,

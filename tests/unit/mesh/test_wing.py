@@ -12,7 +12,7 @@ from fluxloom.mesh import MeshData, check, quality
 from fluxloom_lab.problems.wing import WingMesh, wing_mesh
 from fluxloom_lab.problems.wing_planform import WingPlanform
 from fluxloom_lab.problems.wing_surface import WingShape, stretched
-from fluxloom_lab.verify.wing_meshes import wing_shape
+from fluxloom_lab.verify.compressible.wing_meshes import wing_shape
 
 SIZES = WingMesh(16, 10, 12, 24, first=1e-4, nose=0.006, edge=0.02, tip=0.01)
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.march import march
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import ResidualLog
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["build", "run", "table"]
 

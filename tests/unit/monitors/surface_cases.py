@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 __all__ = ["built", "ring", "run", "table"]
 

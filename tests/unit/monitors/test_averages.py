@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import load_case, parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import load_case, parse_case
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.monitors.averages import Averages
@@ -19,7 +19,7 @@ from fluxloom.monitors.running_means import RunningMeans
 from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.state_cases import CASES
 from tests.state_runs import changed
 

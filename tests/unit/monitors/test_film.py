@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.lattice_start import Start
-from fluxloom.flows.lattice_units import Units
-from fluxloom.flows.shallow_water import Plan
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.flows.lattice.given.start import Start
+from fluxloom.flows.lattice.given.units import Units
+from fluxloom.flows.shallow.flow import Plan
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import box2d
-from fluxloom.mesh.geometry import cell_geometry
+from fluxloom.mesh.geometry.metrics import cell_geometry
 from fluxloom.monitors.film import Film
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 
 STAGGERED = """
 [case]

@@ -12,17 +12,17 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.geometry.metrics import face_geometry
 from fluxloom.mesh.io.su2 import read_su2
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.wall_distance import wall_faces
+from fluxloom.mesh.ranks.wall_distance import wall_faces
 from fluxloom.monitors.forces import Forces, Reference
 from fluxloom.monitors.walls import Walls
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.measures import Loads
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.unit.monitors.surface_cases import ring, table
 
 Array = npt.NDArray[np.float64]

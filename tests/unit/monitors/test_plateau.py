@@ -12,12 +12,12 @@ import pytest
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
 from fluxloom.monitors.plateau import Plateau
-from fluxloom.run.files import ResidualLog
 from fluxloom.run.flow import Flow, Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
 from fluxloom.run.march import March, march
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.files import ResidualLog
+from fluxloom.run.results.results import ResultFolder
 from tests.state_cases import CASES
 from tests.state_runs import leg
 from tests.unit.monitors.test_averages import built

@@ -14,7 +14,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.monitors.lines import Line
 from fluxloom.run.flow import Flow
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.state_runs import leg, same
 from tests.unit.monitors.point_cases import build, run, table
 

@@ -7,11 +7,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import NoSlip
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.fv.incompressible.boundary import NoSlip
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
+from fluxloom.mesh.generate.boxes import box2d, box3d
 from fluxloom.monitors.running_means import RunningMeans
-from fluxloom.solvers.flow_scalar import Scalar
+from fluxloom.solvers.incompressible.scalar import Scalar
 
 STEPS = (0.01, 0.02, 0.015, 0.03, 0.01, 0.005)
 

@@ -11,7 +11,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.monitors.slices import Slice
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.unit.monitors.point_cases import build, run
 
 BOX = """

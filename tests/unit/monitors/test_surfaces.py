@@ -12,7 +12,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.monitors.forces import Forces, Reference
-from fluxloom.run.results import ResultFolder
+from fluxloom.run.results.results import ResultFolder
 from tests.state_runs import leg
 from tests.unit.monitors.surface_cases import built, ring, run, table
 

@@ -13,10 +13,10 @@ from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.schedule import Schedule
-from fluxloom.flows.shallow_water import Plan
-from fluxloom.fv.shallow_boundary import Discharge, Incident, Level, Outflow
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.flows.shallow.flow import Plan
+from fluxloom.fv.shallow.boundary import Discharge, Incident, Level, Outflow
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import box2d
 
 SIDES = {

@@ -13,18 +13,18 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.flows.shallow_water import Plan
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.incompressible_boundary import NoSlip
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.flows.shallow.flow import Plan
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import NoSlip
+from fluxloom.fv.staggered.grid import StaggeredGrid
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import Flow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 GRADIENT = np.array([[0.3, -0.7, 0.2], [0.9, 0.1, -0.4], [-0.5, 0.6, -0.2]])
 """``du_i / dx_j``."""

@@ -15,7 +15,7 @@ import fluxloom as fl
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import Goal, RunStatus
 from fluxloom.mesh import box2d
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.run.flow import Until, described
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.loading import load_case
+from fluxloom.cases.files.loading import load_case
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.io import read_fields
 from fluxloom.run.flow_run import FlowRun
-from fluxloom.run.results import Earlier, ResultFolder
+from fluxloom.run.results.results import Earlier, ResultFolder
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.snapshots import Snapshots
 from tests.state_cases import CASES

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.mesh import IntArray, MeshData
-from fluxloom.mesh.orient import orient
+from fluxloom.mesh.data.mesh import IntArray, MeshData
+from fluxloom.mesh.quality.orient import orient
 
 __all__ = ["moved", "turn", "with_image"]
 

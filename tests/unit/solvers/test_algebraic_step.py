@@ -11,21 +11,21 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.eddy_viscosity import Sigma, Wale
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import RungeKutta
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Sigma, Wale
+from fluxloom.fv.incompressible.projection_schemes import RungeKutta
 from fluxloom.linalg import Stop
-from fluxloom.linalg.counted_gradient import CountedGradient
-from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.three_kernels import Algebra, KernelCalls
+from fluxloom.linalg.krylov.counted_gradient import CountedGradient
+from fluxloom.linalg.krylov.three_kernels import Algebra, KernelCalls
+from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.bench.les_model import ITERATION as PUBLISHED_ITERATION
-from fluxloom_lab.bench.les_model import OUTSIDE
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.solvers.algebraic.step import ITERATION, START, AlgebraicStep
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Scalar
+from fluxloom_lab.bench.flows.les_model import ITERATION as PUBLISHED_ITERATION
+from fluxloom_lab.bench.flows.les_model import OUTSIDE
 from fluxloom_lab.problems.matrices import lattice_laplacian
 
 Array = np.ndarray

@@ -14,18 +14,18 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.edges.transport import EdgeTransport
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Scalar
 
 Array = npt.NDArray[np.float64]
 BOTH = (("xmin", "xmax"), ("ymin", "ymax"))

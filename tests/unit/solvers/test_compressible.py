@@ -9,17 +9,17 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
-from fluxloom.fv.compressible_fluxes import AUSM, HLLC, Roe, Rusanov
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
-from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible.fluxes import AUSM, HLLC, Roe, Rusanov
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import BarthJespersen, Venkatakrishnan
 from fluxloom.fv.time_schemes import RK2, RK5, SSPRK3
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.exact.riemann import SOD
 
 LONG = pytest.mark.long

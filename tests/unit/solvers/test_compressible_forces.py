@@ -9,17 +9,17 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.naca import naca_mesh
 from fluxloom.monitors.walls import cut_patches
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForce, SurfaceForces, patch_values
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.compressible.surface import AerodynamicReference, SurfaceForce, SurfaceForces, patch_values
 
 STREAM = FreeStream.at_angles(0.5, 1e5, 300.0, 3.0, dimension=2)
 SMOOTH = CompressibleScheme(limiter=None)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.loop import Loop
-from fluxloom.fv.compressible_boundary import FarField
-from fluxloom.fv.compressible_fluxes import Roe
-from fluxloom.fv.compressible_implicit import lessen
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.dsl.declare.dats import Dat
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.boundary import FarField
+from fluxloom.fv.compressible.fluxes import Roe
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.implicit import lessen
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box2d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 Array = np.ndarray
 MEAN = np.array([1.0, 0.4, 0.2, 0.7, 0.3])

@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import (
+from fluxloom.fv.compressible.boundary import (
     FarField,
     MassFlowInlet,
     NoSlipWall,
@@ -23,16 +23,16 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     VelocityInlet,
 )
-from fluxloom.fv.compressible_outside import TemperatureState
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.free_stream import FreeStreamInTime
-from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.boundary_states import TemperatureState
+from fluxloom.fv.compressible.free_stream import FreeStreamInTime
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.time_schemes import RK2, SSPRK3
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_given import stage_times
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.given import stage_times
 from fluxloom.values.fluctuation import Fluctuation
 from fluxloom.values.tables import TimeSeries
 from fluxloom.values.value import value_of

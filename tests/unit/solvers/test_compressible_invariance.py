@@ -11,16 +11,16 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall, SymmetryPlane
-from fluxloom.fv.compressible_fluxes import AUSM, HLLC
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.limiters import BarthJespersen, Venkatakrishnan
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.fv.compressible.boundary import BoundaryCondition, NoSlipWall, SlipWall, SymmetryPlane
+from fluxloom.fv.compressible.fluxes import AUSM, HLLC
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import BarthJespersen, Venkatakrishnan
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.strategies.cell_loop import OverCells
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
 

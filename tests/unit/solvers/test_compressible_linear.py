@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.dual import dual
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import SurfaceForces
-from fluxloom_lab.bench.compressible_domain import LOOPS
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.compressible.surface import SurfaceForces
+from fluxloom_lab.bench.flows.compressible_domain import LOOPS
 from tests.conformance.harness import rest_is_long
 from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh, turned, warped
 
@@ -81,7 +81,7 @@ def test_traction_at_walls(kind: str) -> None:
     """What friction adds to the force on each wall is the exact integral of the stress, corners and all.
 
     But in thin layers that bend, whose slopes leave linear fields by the sine of that: see
-    `fluxloom.fv.compressible_geometry`.
+    `fluxloom.fv.geometry.cell_faces`.
     """
     cv = control_volumes(oblique_mesh(kind))
     d, x, span = cv.dimension, cv.centres[: cv.cells], np.ptp(cv.centres, axis=0)

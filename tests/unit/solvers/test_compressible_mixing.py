@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.compressible.boundary import SlipWall
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box2d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_mixing import Mixing
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.mixing import Mixing
 
 STATE = np.array([1.0, 0.3, 0.2, 1.5])
 

@@ -7,14 +7,14 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.flows.compressible import Compressible
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.flows.compressible.flow import Compressible
+from fluxloom.fv.compressible.boundary import SlipWall
 from fluxloom.fv.flow_samples import locate
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import box2d
 from fluxloom.monitors.running_means import RunningMeans
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_monitors import StateProbes
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.monitors import StateProbes
 
 
 def flow_on(device: str) -> CompressibleFlow:

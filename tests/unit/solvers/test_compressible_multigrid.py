@@ -9,20 +9,19 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.loop import Loop
-from fluxloom.fv.agglomeration import Coarse, hierarchy
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall, SupersonicInlet, SupersonicOutlet
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.compressible_multigrid import corrected
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.spalart_allmaras import SpalartAllmaras
+from fluxloom.dsl.run.loop import Loop
+from fluxloom.fv.compressible.boundary import FarField, NoSlipWall, SlipWall, SupersonicInlet, SupersonicOutlet
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.compressible.multigrid import corrected
+from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
+from fluxloom.fv.geometry.agglomeration import Coarse, hierarchy
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import (
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.solvers.compressible.cycles import (
     Cycle,
     ExplicitSmoother,
     ImplicitSmoother,
@@ -31,8 +30,9 @@ from fluxloom.solvers.compressible_cycles import (
     VCycle,
     WCycle,
 )
-from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.multigrid import MultigridSteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 STREAM = [1.0, 0.5 * 1.4**0.5, 0.0, 1.0]
 

@@ -10,15 +10,15 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import Divergence
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.compressible_boundary import BoundaryCondition, NoSlipWall, SlipWall, SupersonicOutlet
-from fluxloom.fv.compressible_fluxes import AUSM, HLLC, Roe, Rusanov
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.limiters import BarthJespersen
+from fluxloom.fv.compressible.boundary import BoundaryCondition, NoSlipWall, SlipWall, SupersonicOutlet
+from fluxloom.fv.compressible.fluxes import AUSM, HLLC, Roe, Rusanov
+from fluxloom.fv.compressible.gas import ConstantViscosity, Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import BarthJespersen
 from fluxloom.fv.time_schemes import RK2, RK5, SSPRK3
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.exact.riemann import RiemannProblem
 
 LONG = pytest.mark.long

@@ -9,21 +9,21 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.chain import Chain
-from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.limiters import Limiter, Venkatakrishnan
+from fluxloom.dsl.run.chain import Chain
+from fluxloom.fv.compressible.boundary import FarField, SlipWall
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.gradients.limiters import Limiter, Venkatakrishnan
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box2d
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_shares import Following, Shares
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.solvers.compressible.cycles import Multigrid
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.limiter_freezing import Following, Shares
+from fluxloom.solvers.compressible.multigrid import MultigridSteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 SOUND, TURN = 1.4**0.5, 0.15
 STREAM = [1.0, 2.0 * SOUND * np.cos(TURN), -2.0 * SOUND * np.sin(TURN), 1.0]

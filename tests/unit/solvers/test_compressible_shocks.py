@@ -9,14 +9,14 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import BoundaryCondition, SlipWall, SupersonicInlet, SupersonicOutlet
-from fluxloom.fv.compressible_fluxes import Flux
-from fluxloom.fv.compressible_kernels import steepness
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas, normal_shock
+from fluxloom.fv.compressible.boundary import BoundaryCondition, SlipWall, SupersonicInlet, SupersonicOutlet
+from fluxloom.fv.compressible.fluxes import Flux
+from fluxloom.fv.compressible.gas import Gas, normal_shock
+from fluxloom.fv.compressible.kernels import steepness
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.mesh import MeshData, box2d
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 LONG = pytest.mark.long
 GAS = Gas(constant=1.0)

@@ -10,22 +10,22 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import BoundaryCondition, FarField, SlipWall
-from fluxloom.fv.compressible_fluxes import Flux, Roe, Rusanov
-from fluxloom.fv.compressible_geometry import Rotation
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream, PointVortex
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.compressible.boundary import BoundaryCondition, FarField, SlipWall
+from fluxloom.fv.compressible.fluxes import Flux, Roe, Rusanov
+from fluxloom.fv.compressible.free_stream import FreeStream, PointVortex
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.cell_faces import Rotation
+from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_cycles import Multigrid
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_multigrid import MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom.solvers.compressible_surface import AerodynamicReference, SurfaceForces
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.solvers.compressible.cycles import Multigrid
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible.multigrid import MultigridSteps
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom.solvers.compressible.surface import AerodynamicReference, SurfaceForces
 
 STREAM = FreeStream.at_angles(0.5, 1.0, 1.0, 4.0, dimension=2)
 GAS = Gas(constant=1.0)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.compressible_boundary import FarField
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.gas import Gas
-from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.volumes import Family, spread
-from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.fv.compressible.boundary import FarField
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import Family, spread
+from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes
+from fluxloom.solvers.compressible.flow import CompressibleFlow
+from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.problems.compressible_cases import box
 
 
@@ -51,7 +51,7 @@ def test_entries_of_another_pattern() -> None:
 @pytest.mark.long
 def test_noise_does_not_grow_on_tetrahedra_without_a_limiter() -> None:
     """With slopes across faces alone it does: four neighbours are too few at walls."""
-    from fluxloom.fv.compressible_boundary import SlipWall
+    from fluxloom.fv.compressible.boundary import SlipWall
 
     mesh = box("tetra", 4, perturb=0.1)
     volumes = control_volumes(mesh)

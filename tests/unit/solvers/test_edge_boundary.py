@@ -10,13 +10,13 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.mesh.bind import bind
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_boundary import EdgeBoundary, WallLaw, edge_boundary
+from fluxloom.fe.edges.patch_points import PatchPoints
+from fluxloom.fe.edges.point_mesh import PointMesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.mesh.ranks.bind import bind
+from fluxloom.solvers.edges.boundary import EdgeBoundary, WallLaw, edge_boundary
 
 Array = npt.NDArray[np.float64]
 SQUARE, CUBE = box2d(3, 3, kind="triangle"), box3d(2, 2, 2, kind="tetra")

@@ -12,14 +12,14 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg import BiCGStab, ConjugateGradient, Stop
-from fluxloom.mesh.generate import box2d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_boundary import WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import Advective, Convection, EdgeScheme, SkewSymmetric
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.edges.boundary import WallLaw
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import Advective, Convection, EdgeScheme, SkewSymmetric
 from fluxloom_lab.problems.edge_flow_cases import slip_vortices, steady
 
 Array = npt.NDArray[np.float64]
@@ -227,6 +227,6 @@ def test_meshes_and_operators_of_others(context: fl.Context) -> None:
     other = EdgeFlow(point_mesh(context, data), 0.1, sides)
     with pytest.raises(MeshError, match="the operators are of another mesh"):
         EdgeFlow(point_mesh(context, data), 0.1, sides, operators=other.operators)
-    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.point_mesh.point_mesh"):
+    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.edges.point_mesh.point_mesh"):
         EdgeFlow(data, 0.1, sides)  # pyright: ignore[reportArgumentType]
     assert np.array_equal(EdgeFlow(other.mesh, 0.1, sides, force=np.array([1.0, 2.0])).loops.body.read()[3], [1.0, 2.0])

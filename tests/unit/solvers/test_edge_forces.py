@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.edges.patch_points import PatchPoints
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_forces import force_shares
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.edges.boundary import EdgePatch, WallLaw
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.forces import force_shares
 
 
 @pytest.fixture(scope="module")

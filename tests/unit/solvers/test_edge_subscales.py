@@ -13,17 +13,17 @@ import fluxloom as fl
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.checkpoint import Checkpoints
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.operators import Preconditioner
+from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_subscales import Tracked
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.edges.boundary import EdgePatch
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
+from fluxloom.solvers.edges.subscales import Tracked
 from fluxloom_lab.problems.lid_cavity import lid_walls
 from fluxloom_lab.verify.edge_flow_time import IN_TIME
 

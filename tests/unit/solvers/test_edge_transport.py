@@ -12,12 +12,12 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fe.edge_operators import shared_edge_operators
-from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import Advective, EdgeScheme
-from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.fe.edges.operators import shared_edge_operators
+from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import Advective, EdgeScheme
+from fluxloom.solvers.edges.transport import EdgeTransport
 from fluxloom_lab.problems.lid_cavity import lid_walls
 
 Array = npt.NDArray[np.float64]
@@ -241,7 +241,7 @@ def test_refusals() -> None:
         transport.step(0.0)
     with pytest.raises(SolverError, match="courant: a positive number is wanted, not -1"):
         transport.stable_step(-1.0)
-    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.point_mesh.point_mesh"):
+    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.edges.point_mesh.point_mesh"):
         EdgeTransport(mesh.mesh, (1.0, 0.0), 0.0)  # pyright: ignore[reportArgumentType]
     transport.c.write(np.inf)
     with pytest.raises(SolverError, match=r"step 0, time 0: the scalar is not finite; take dt smaller"):

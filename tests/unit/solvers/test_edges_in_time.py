@@ -11,14 +11,14 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box2d, box3d
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.edge_subscales import Tracked
-from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme
+from fluxloom.solvers.edges.subscales import Tracked
+from fluxloom.solvers.edges.transport import EdgeTransport
 
 TIGHT = Stop(rtol=1e-11, iterations=5000)
 

@@ -7,13 +7,13 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d, clustered
-from fluxloom.solvers.flow_forces import ForceReference, Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d, box3d, clustered
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import ForceReference, Forces
+from fluxloom.solvers.incompressible.probes import Probes
 from tests.conformance.harness import rest_is_long
 from tests.unit.fv.oblique_meshes import PLANE, STRAIGHT, THIN, WARPED, oblique_mesh
 

@@ -13,19 +13,19 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
-from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.flow_drive import MeanVelocity
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.incompressible.drive import MeanVelocity
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.scalar import Scalar
 from fluxloom.values.tables import TimeSeries
 from fluxloom.values.value import Formula
 

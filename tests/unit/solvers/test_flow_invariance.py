@@ -11,23 +11,23 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import point_mesh
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.eddy_viscosity import Smagorinsky
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fe.edges.point_mesh import point_mesh
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Smagorinsky
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.linalg import Stop
 from fluxloom.mesh import bind, box2d, box3d
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_scheme import EdgeScheme, FullStress
-from fluxloom.solvers.flow_energy import EnergyBudget
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_probes import Probes
-from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.incompressible import Incompressible
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.solvers.edges.flow import EdgeFlow
+from fluxloom.solvers.edges.scheme import EdgeScheme, FullStress
+from fluxloom.solvers.incompressible.energy import EnergyBudget
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.probes import Probes
+from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
+from fluxloom.solvers.shallow.flow import ShallowWater
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]

@@ -10,17 +10,17 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import CheckpointError, SolverError
-from fluxloom.dsl.checkpoint import Checkpoints
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.dsl.checkpoint.checkpoint import Checkpoints
 from fluxloom.fv.flow_samples import locate
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
+from fluxloom.mesh.generate.boxes import box2d, box3d
 from fluxloom.monitors.running_means import RunningMeans
-from fluxloom.solvers.flow_probes import Probes, ProbeSeries
-from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.flow_signals import Oscillation, Signal
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.probes import Probes, ProbeSeries
+from fluxloom.solvers.incompressible.scalar import Scalar
 
 POINTS = {"middle": (0.52, 0.47), "wall": (0.3, 0.001), "corner": (1.0, 1.0)}
 

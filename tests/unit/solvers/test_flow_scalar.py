@@ -11,15 +11,15 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.eddy_viscosity import EddyViscosity
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
-from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import EddyViscosity
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
 from fluxloom_lab.problems.lid_cavity import lid_walls
 
 BOTH = (("xmin", "xmax"), ("ymin", "ymax"))

@@ -12,24 +12,24 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.case_errors import Document
-from fluxloom.app.loading import parse_case
+from fluxloom.cases.files.errors import Document
+from fluxloom.cases.files.loading import parse_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
-from fluxloom.fv.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.eddy_viscosity import Wale
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, RungeKutta
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.eddy_viscosity import Wale
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, RungeKutta
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.algebraic_step import AlgebraicStep
-from fluxloom.solvers.flow_energy import EnergyBudget
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.solvers.algebraic.step import AlgebraicStep
+from fluxloom.solvers.incompressible.energy import EnergyBudget
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
 from tests.state_cases import CASES
 from tests.state_runs import changed
 

@@ -13,13 +13,13 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import strategy_name
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, ProjectionScheme, RungeKutta
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.exact.taylor_green import plane_vortices
 
 BOTH = (("xmin", "xmax"), ("ymin", "ymax"))

@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.body_force import ForceField
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.immersed import (
     Contact,
     Deforming,
@@ -24,10 +24,10 @@ from fluxloom.lbm.immersed import (
     circle,
 )
 from fluxloom.lbm.lattices import D2Q9
-from fluxloom.lbm.shapes import Circle, HalfSpace
-from fluxloom.lbm.streaming import Push
-from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom.solvers.lattice_checks import check_immersed
+from fluxloom.lbm.shapes.shapes import Circle, HalfSpace
+from fluxloom.lbm.streaming.schemes import Push
+from fluxloom.solvers.lattice.checks import check_immersed
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
 WALLS = {"ymin": Wall(), "ymax": Wall()}
 

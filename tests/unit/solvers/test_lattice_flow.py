@@ -11,11 +11,11 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
-from fluxloom.lbm.collisions import TRT
+from fluxloom.lbm.collisions.operators import TRT
 from fluxloom.lbm.immersed import ImmersedBody, circle
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27
-from fluxloom.lbm.shapes import Circle, Sphere
-from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom.lbm.shapes.shapes import Circle, Sphere
+from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 from tests.conformance.harness import rest_is_long
 from tests.lattice_names import immersed, lattice_flow
 

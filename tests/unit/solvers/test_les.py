@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.eddy_viscosity import EddyViscosity, Sigma, Wale, filter_areas
-from fluxloom.fv.incompressible_boundary import NoSlip
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import NoSlip
+from fluxloom.fv.incompressible.eddy_viscosity import EddyViscosity, Sigma, Wale, filter_areas
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.generate.boxes import box2d, box3d
+from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom_lab.exact.taylor_green import space_vortices
 
 LENGTH = 2 * np.pi

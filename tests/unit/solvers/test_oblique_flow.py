@@ -9,18 +9,18 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box2d, box3d
-from fluxloom.mesh.generate import clustered
-from fluxloom.mesh.gmsh_session import gmsh_arrays, gmsh_session
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.flow_energy import EnergyBudget
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.boxes import clustered
+from fluxloom.mesh.generate.gmsh_session import gmsh_arrays, gmsh_session
+from fluxloom.solvers.incompressible.energy import EnergyBudget
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.scalar import Scalar
 from fluxloom_lab.problems.lid_cavity import lid_walls
 
 Field = Callable[[np.ndarray], np.ndarray]

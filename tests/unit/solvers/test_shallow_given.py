@@ -9,10 +9,10 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.shallow_boundary import Boundary, Discharge, Level, Outflow
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow.boundary import Boundary, Discharge, Level, Outflow
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import MeshData, bind, box2d
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.solvers.shallow.flow import ShallowWater
 from fluxloom.values.tables import Profile, TimeSeries
 
 GRAVITY = 9.81

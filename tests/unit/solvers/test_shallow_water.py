@@ -12,14 +12,14 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import Divergence, MeshError, SolverError
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Wall
-from fluxloom.fv.shallow_outside import WaterState
-from fluxloom.fv.shallow_scheme import ShallowScheme
+from fluxloom.fv.shallow.boundary import Boundary, Incident, Level, Outflow, Wall
+from fluxloom.fv.shallow.boundary_states import WaterState
+from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
-from fluxloom.mesh.dual import dual
-from fluxloom.mesh.mesh import PatchFaces
-from fluxloom.solvers.shallow_probes import WaterProbes
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.mesh.data.mesh import PatchFaces
+from fluxloom.mesh.geometry.dual import dual
+from fluxloom.solvers.shallow.flow import ShallowWater
+from fluxloom.solvers.shallow.probes import WaterProbes
 from fluxloom.values.tables import TimeSeries
 from fluxloom_lab.exact.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
 

@@ -9,15 +9,15 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import Wray
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.fv.staggered_sides import check_sides, ghosts_of, inflow_of, outflow_faces, side_weights
-from fluxloom.mesh.generate import clustered
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import Wray
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.fv.staggered.sides import check_sides, ghosts_of, inflow_of, outflow_faces, side_weights
+from fluxloom.mesh.generate.boxes import clustered
 from fluxloom.monitors.running_means import RunningMeans
-from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_fields import StaggeredFields
-from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
+from fluxloom.solvers.staggered.fields import StaggeredFields
+from fluxloom.solvers.staggered.flow import Staggered
+from fluxloom.solvers.staggered.stages import StageForm, StaggeredStage
 
 
 def line(n: int, stretch: float = 0.0) -> np.ndarray:

@@ -9,10 +9,10 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.projection_schemes import AdamsBashforth, Wray
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.solvers.staggered import Staggered
+from fluxloom.fv.incompressible.boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.projection_schemes import AdamsBashforth, Wray
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.solvers.staggered.flow import Staggered
 
 WALLS = {name: NoSlip() for name in ("xmin", "xmax", "ymin", "ymax")}
 STREAM = Inflow(("1 + 0.5 * sin(5 * t)", 0.0))

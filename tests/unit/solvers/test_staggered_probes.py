@@ -7,11 +7,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.staggered_grid import StaggeredGrid
-from fluxloom.mesh.generate import clustered
-from fluxloom.solvers.staggered import Staggered
-from fluxloom.solvers.staggered_probes import StaggeredProbes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.staggered.grid import StaggeredGrid
+from fluxloom.mesh.generate.boxes import clustered
+from fluxloom.solvers.staggered.flow import Staggered
+from fluxloom.solvers.staggered.probes import StaggeredProbes
 
 Array = np.ndarray
 

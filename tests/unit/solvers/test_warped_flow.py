@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
-from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
-from fluxloom.fv.volumes import ControlVolumes
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.volumes import ControlVolumes
+from fluxloom.fv.incompressible.boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible.scalar_boundary import Adiabatic, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d
-from fluxloom.solvers.algebraic_step import AlgebraicStep
-from fluxloom.solvers.flow_forces import Forces
-from fluxloom.solvers.flow_scalar import Scalar
-from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.algebraic.step import AlgebraicStep
+from fluxloom.solvers.incompressible.flow import Incompressible
+from fluxloom.solvers.incompressible.forces import Forces
+from fluxloom.solvers.incompressible.scalar import Scalar
 from tests.unit.fv.oblique_meshes import WARPED, oblique_mesh
 
 TIGHT = Stop(rtol=1e-12, iterations=5000)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError, SolverError
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.free_stream import FreeStream
-from fluxloom.fv.gas import Gas
-from fluxloom.mesh.extrude import extrude
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.solvers.compressible_surface import PatchValues
+from fluxloom.fv.compressible.free_stream import FreeStream
+from fluxloom.fv.compressible.gas import Gas
+from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.mesh.data.mesh import MeshData
+from fluxloom.mesh.generate.extrude import extrude
+from fluxloom.mesh.generate.naca import naca_mesh
+from fluxloom.solvers.compressible.surface import PatchValues
 from fluxloom_lab.problems.wing_planform import WingPlanform
 from fluxloom_lab.studies.wing_sections import critical_pressure, section, shock_places, strips
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.linalg.poisson import Plan
+from fluxloom.linalg.direct.poisson import Plan
 
 ENDS = ("periodic", "dirichlet", "neumann", ("dirichlet", "neumann"), ("neumann", "dirichlet"))
 CONSTANT = 0.75

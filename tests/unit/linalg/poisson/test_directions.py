@@ -9,7 +9,7 @@ import pytest
 import scipy.fft
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.poisson.directions import Direction, read_direction
+from fluxloom.linalg.direct.poisson.directions import Direction, read_direction
 
 ENDS = [("periodic",) * 2, *itertools.product(("dirichlet", "neumann"), repeat=2)]
 SIZES = (1, 2, 3, 8, 17)

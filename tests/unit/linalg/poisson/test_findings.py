@@ -10,8 +10,8 @@ import pytest
 from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.poisson import Cut, Dirichlet, Neumann, Plan, solve
-from fluxloom.linalg.poisson.decomposition import decompose
+from fluxloom.linalg.direct.poisson import Cut, Dirichlet, Neumann, Plan, solve
+from fluxloom.linalg.direct.poisson.decomposition import decompose
 from tests.unit.linalg.poisson.problems import check
 
 DEVICE = CpuDevice(2)

@@ -10,10 +10,10 @@ import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.poisson.passes import Passes, pass_functions
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.poisson.passes import Passes, pass_functions
 
 
 @pytest.mark.nvcc

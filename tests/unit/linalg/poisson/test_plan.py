@@ -10,9 +10,9 @@ import scipy.sparse.linalg
 
 from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.poisson import Dirichlet, Neumann, Plan, solve
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.linalg.direct.poisson import Dirichlet, Neumann, Plan, solve
 from tests.unit.linalg.poisson.problems import CONSTANT, ENDS, check, coordinates, wanted
 
 CENTRINGS = ("cell", "node")

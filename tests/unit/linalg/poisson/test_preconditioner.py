@@ -11,9 +11,9 @@ from scipy.sparse.linalg import cg as scipy_cg
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.linalg import ConjugateGradient, SparseMatrix, Stop
-from fluxloom.linalg.bicgstab import BiCGStab
-from fluxloom.linalg.poisson import Dirichlet, FastPoisson, Plan
-from fluxloom.linalg.poisson.directions import Direction
+from fluxloom.linalg.direct.poisson import Dirichlet, FastPoisson, Plan
+from fluxloom.linalg.direct.poisson.directions import Direction
+from fluxloom.linalg.krylov.bicgstab import BiCGStab
 
 
 def difference(direction: Direction) -> sparse.csr_array:

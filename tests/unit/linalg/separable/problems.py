@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from fluxloom.linalg.separable.coefficients import Rows, Separable
+from fluxloom.linalg.direct.separable.coefficients import Rows, Separable
 from fluxloom_lab.exact.separable_oracle import settled
 
 SIDES = ("periodic", "dd", "dn", "nd", "nn")

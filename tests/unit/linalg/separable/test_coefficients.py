@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse.linalg import spsolve
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.separable import Rows, Separable
-from fluxloom.linalg.separable.coefficients import null_weights
+from fluxloom.linalg.direct.separable import Rows, Separable
+from fluxloom.linalg.direct.separable.coefficients import null_weights
 
 from .problems import PAIRS, problem, rows
 

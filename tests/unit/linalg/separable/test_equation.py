@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.poisson.boundary import Dirichlet, Neumann
-from fluxloom.linalg.separable import Axis, SeparableEquation
-from fluxloom.linalg.separable.program import make_program
+from fluxloom.linalg.direct.poisson.boundary import Dirichlet, Neumann
+from fluxloom.linalg.direct.separable import Axis, SeparableEquation
+from fluxloom.linalg.direct.separable.program import make_program
 from fluxloom_lab.exact.separable_oracle import run, settled
 
 DOMAIN = ((0.1, 1.0), (0.0, 1.2))

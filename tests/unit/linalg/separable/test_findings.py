@@ -7,8 +7,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import DatError, DeviceUnavailable, SolverError
-from fluxloom.linalg.separable import Axis, PeriodicSolver, SeparableEquation, SeparableSolver, SplitSolver
-from fluxloom.linalg.separable.program import make_program
+from fluxloom.linalg.direct.separable import Axis, PeriodicSolver, SeparableEquation, SeparableSolver, SplitSolver
+from fluxloom.linalg.direct.separable.program import make_program
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.linalg.separable import PeriodicSolver, Separable, SplitSolver
-from fluxloom.linalg.separable.batches import moved_columns
-from fluxloom.linalg.separable.coefficients import null_weights
-from fluxloom.linalg.separable.program import FORMS, make_program
+from fluxloom.linalg.direct.separable import PeriodicSolver, Separable, SplitSolver
+from fluxloom.linalg.direct.separable.batches import moved_columns
+from fluxloom.linalg.direct.separable.coefficients import null_weights
+from fluxloom.linalg.direct.separable.program import FORMS, make_program
 
 from .problems import problem, solution
 

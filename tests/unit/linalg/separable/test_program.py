@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse.linalg import spsolve
 
 from fluxloom.core.errors import SolverError
-from fluxloom.linalg.separable import Rows, Separable
-from fluxloom.linalg.separable.jobs import Sums
-from fluxloom.linalg.separable.program import FORMS, make_program
+from fluxloom.linalg.direct.separable import Rows, Separable
+from fluxloom.linalg.direct.separable.jobs import Sums
+from fluxloom.linalg.direct.separable.program import FORMS, make_program
 from fluxloom_lab.exact.separable_oracle import run
 
 from .problems import PAIRS, backward_error, fits, problem, solution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.linalg.separable.roots import NONE, Roots, Tree, product
+from fluxloom.linalg.direct.separable.roots import NONE, Roots, Tree, product
 
 from .problems import SIZES, rows
 

@@ -8,10 +8,10 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.opencl import OpenClDevice
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.linalg.separable import SeparableSolver
-from fluxloom.linalg.separable.text import choose_shape
+from fluxloom.device.opencl.device import OpenClDevice
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.linalg.direct.separable import SeparableSolver
+from fluxloom.linalg.direct.separable.text import choose_shape
 from fluxloom_lab.exact.separable_oracle import run
 
 from .problems import backward_error, problem, solution

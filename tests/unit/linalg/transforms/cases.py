@@ -7,10 +7,10 @@ import scipy.fft
 
 from fluxloom.device.base import Device
 from fluxloom.device.buffer import View
-from fluxloom.device.dft import REAL_KINDS
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms import Transforms
+from fluxloom.device.transforms.dft import REAL_KINDS
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.transforms import Transforms
 
 
 def dense(device: Device, x: np.ndarray) -> DeviceArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fluxloom.device.base import RemoteBuffer
-from fluxloom.device.dft import Library, Values
+from fluxloom.device.transforms.dft import Library, Values
 
 
 def host_array(values: Values, *, write: bool = False) -> np.ndarray:

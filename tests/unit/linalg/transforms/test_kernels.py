@@ -12,12 +12,12 @@ import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms import Transforms
-from fluxloom.linalg.transforms.kernels import copy_functions, helpers, row_functions
-from fluxloom.linalg.transforms.matrix import product_functions, product_helpers
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.transforms import Transforms
+from fluxloom.linalg.direct.transforms.kernels import copy_functions, helpers, row_functions
+from fluxloom.linalg.direct.transforms.matrix import product_functions, product_helpers
 
 from .cases import dense, error, gapped, kinds_of, sample, transposed
 from .fakes import RowTransforms

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from fluxloom.device.dft import REAL_KINDS
-from fluxloom.linalg.transforms.matrix import real_matrix
-from fluxloom.linalg.transforms.recipes import Collect, Recipe, Spread, recipe
+from fluxloom.device.transforms.dft import REAL_KINDS
+from fluxloom.linalg.direct.transforms.matrix import real_matrix
+from fluxloom.linalg.direct.transforms.recipes import Collect, Recipe, Spread, recipe
 
 SIZES = (*range(1, 24), 64, 97, 101)
 

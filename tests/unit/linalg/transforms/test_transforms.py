@@ -11,10 +11,10 @@ import scipy.linalg
 from fluxloom.core.errors import DeviceUnavailable, PlanError, SolverError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
-from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.transforms import Transforms
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Steps
+from fluxloom.linalg.direct.transforms import Transforms
 
 from .cases import dense, error, gapped, kinds_of, sample, transposed
 

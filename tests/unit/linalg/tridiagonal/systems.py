@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.device.base import Device
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.dsl.primitive import Primitive, Steps
-from fluxloom.linalg.tridiagonal.form import Form, Lines, Method, parameters
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.dsl.run.primitive import Primitive, Steps
+from fluxloom.linalg.direct.tridiagonal.form import Form, Lines, Method, parameters
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, SolverError
-from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
+from fluxloom.linalg.direct.tridiagonal import Form, Lines, TridiagonalSolver
 
 LINES = Lines(9, 20, row_step=20)
 

@@ -13,12 +13,12 @@ import pytest
 
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
-from fluxloom.linalg.tridiagonal.chunks import Chunks
-from fluxloom.linalg.tridiagonal.form import Form, Lines, Method
-from fluxloom.linalg.tridiagonal.kernels_cyclic import CyclicReduction
-from fluxloom.linalg.tridiagonal.kernels_thomas import Thomas
-from fluxloom.linalg.tridiagonal.methods import METHODS_ITEMS
-from fluxloom.linalg.tridiagonal.partition import Partition
+from fluxloom.linalg.direct.tridiagonal.chunks import Chunks
+from fluxloom.linalg.direct.tridiagonal.form import Form, Lines, Method
+from fluxloom.linalg.direct.tridiagonal.kernels_cyclic import CyclicReduction
+from fluxloom.linalg.direct.tridiagonal.kernels_thomas import Thomas
+from fluxloom.linalg.direct.tridiagonal.methods import METHODS_ITEMS
+from fluxloom.linalg.direct.tridiagonal.partition import Partition
 
 from .systems import kind, layout, random_systems, solve
 

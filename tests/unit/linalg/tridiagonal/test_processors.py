@@ -13,11 +13,11 @@ import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.linalg.tridiagonal import plain_thomas
-from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.lost_row import lost_row
-from fluxloom.linalg.tridiagonal.methods import METHODS_PLAIN
-from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
+from fluxloom.linalg.direct.tridiagonal import plain_thomas
+from fluxloom.linalg.direct.tridiagonal.form import Form, Lines
+from fluxloom.linalg.direct.tridiagonal.lost_row import lost_row
+from fluxloom.linalg.direct.tridiagonal.methods import METHODS_PLAIN
+from fluxloom.linalg.direct.tridiagonal.plain_thomas import PlainThomas
 
 from .systems import kind, layout, random_systems, solve
 

@@ -8,8 +8,8 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.linalg.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
+from fluxloom.dsl.declare.arrays import DeviceArray
+from fluxloom.linalg.direct.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
 
 ROWS = 9
 SHAPES = [((ROWS,), 0), ((ROWS, 20), 0), ((20, ROWS), -1), ((4, ROWS, 5), 1)]

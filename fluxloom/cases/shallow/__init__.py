@@ -1,0 +1,4 @@
+"""The case of shallow water.
+
+Read `tables` (its keys) first, then `case`.
+"""

@@ -1,0 +1,4 @@
+"""The verbs of the command line, a file each.
+
+Read `run` first, then `check`, `mesh`, `plot`, `tune`, `doctor`, `devices`, `codegen`.
+"""

@@ -1,0 +1,239 @@
+"""Loops of a compressible flow over cells: slopes of the states, and what share of them a limiter leaves.
+
+See `fluxloom.fv.geometry.cell_faces` for elements, rows and weights. Slopes of all ``nv`` components lie at
+``d v + k``. A limiter keeps what they add at the faces of a cell within the extremes around it; both are found in one
+pass, for it reads the same neighbours.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.fv.gradients.limiters import Limiter, minor
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
+
+__all__ = ["FEW", "followed", "limited_slopes", "limited_slopes_of_few", "slopes"]
+
+FEW = 6
+"""Faces of a cell whose differences of velocity work items can keep in registers: hexahedra, and all that have less."""
+
+
+@kernel
+def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], d: Const[int]):
+    """Slopes by least squares, ``sum_j g_j (q_j - q)``."""
+    g = zeros(nv * d)
+    for j in range(len(near)):
+        for v in range(nv):
+            jump = near[j][v] - w[v]
+            for k in range(d):
+                g[d * v + k] += weights[j][k] * jump
+    for i in range(nv * d):
+        slope[i] = g[i]
+
+
+@func
+def is_inner(way, d):
+    """Return 1 where a way leads to a face between two cells, 0 where it is that of a boundary."""
+    reach = 0.0
+    for k in range(d):
+        reach += fabs(way[k])
+    return select(reach > 0.0, 1.0, 0.0)
+
+
+@func
+def least_share(top, below, v, a, b):
+    """Keep the lesser of two fractions, that of component ``v`` and ``a / b``."""
+    less = a * below[v] < top[v] * b
+    top[v] = select(less, a, top[v])
+    below[v] = select(less, b, below[v])
+
+
+@func
+def unlimited_part(way, rough, most, d):
+    """Return the part of the square of a flow's size below which changes towards a face are not limited."""
+    size = 0.0
+    for k in range(d):
+        size += way[k] * way[k]
+    return min(rough * size * sqrt(size), most)
+
+
+@func
+def differences(w, near, weights, ways, g, low, high, nv, d):
+    """Find slopes and the least and largest differences to neighbours; return the largest square of a velocity's."""
+    reach = 0.0
+    for j in range(len(near)):
+        inner = is_inner(ways[j], d)
+        size = 0.0
+        for v in range(nv):
+            jump = near[j][v] - w[v]
+            for k in range(d):
+                g[d * v + k] += weights[j][k] * jump
+            low[v] = min(low[v], inner * jump)
+            high[v] = max(high[v], inner * jump)
+            size += jump * jump if 1 <= v <= d else 0.0
+        reach = max(reach, inner * size)
+    return reach
+
+
+@func
+def along_changes(w, near, ways, push, along, faces, d):
+    """Find the largest projection of differences to neighbours of a velocity on each of its changes, times its size."""
+    jump = zeros(d)
+    for j in range(len(near)):
+        inner = is_inner(ways[j], d)
+        for k in range(d):
+            jump[k] = inner * (near[j][1 + k] - w[1 + k])
+        for i in range(faces):
+            dot = 0.0
+            for k in range(d):
+                dot += push[d * i + k] * jump[k]
+            along[i] = max(along[i], dot)
+
+
+@func
+def reached_along(w, near, ways, push, d):
+    """Return what `along_changes` finds for one change."""
+    most = 0.0
+    for i in range(len(near)):
+        dot = 0.0
+        for k in range(d):
+            dot += push[k] * (is_inner(ways[i], d) * (near[i][1 + k] - w[1 + k]))
+        most = max(most, dot)
+    return most
+
+
+@kernel
+def limited_slopes(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], rough: float,
+    most: float,
+):  # fmt: skip
+    """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
+
+    ``ways`` lead from the cell to its faces, 0 to those of a boundary, which do not count, nor does what is there.
+    The velocity has one share, along its own changes (`fluxloom.fv.gradients.limiters`), so that it does not depend on
+    the axes. Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not
+    limited, with ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes
+    that are small beside the range of values around the cell (`fluxloom.fv.gradients.limiters.minor`). The least of the
+    faces' shares is found as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide``
+    1, where elements around are not those across faces, one more: their changes are kept until all differences are
+    known. With 1 none are, and each looks at all differences: work items have no memory of their own to keep them in.
+    For those with few faces there is `limited_slopes_of_few`.
+    """
+    g = zeros(nv * d)
+    low = zeros(nv)
+    high = zeros(nv)
+    top = zeros(nv)
+    below = zeros(nv)
+    push = zeros(faces * d)
+    square = zeros(faces)
+    along = zeros(faces)
+    unlimited = zeros(faces)
+    place = 0
+    reach = differences(w, near, weights, ways, g, low, high, nv, d)
+    for v in range(nv):
+        top[v] = 1.0
+        below[v] = 1.0
+    for j in range(len(near)):
+        if faces == 1:
+            square[0] = 0.0
+        elif wide == 0:
+            place = j
+        rest = unlimited_part(ways[j], rough, most, d) if limiter.has_threshold else 0.0
+        for v in range(nv):
+            change = 0.0
+            for k in range(d):
+                change += g[d * v + k] * ways[j][k]
+            if 1 <= v <= d:
+                push[d * place + v - 1] = change
+                square[place] += change * change
+            else:
+                eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
+                a, b = limiter(change, low[v], high[v], eps2)
+                least_share(top, below, v, a, b)
+        unlimited[place] = rest * scale[1]
+        if faces == 1:
+            along[0] = reached_along(w, near, ways, push, d)
+            a, b = limiter(square[0], 0.0, along[0], (unlimited[0] + minor(square[0], reach)) * square[0])
+            least_share(top, below, 1, a, b)
+        elif wide == 1:
+            place += 1 if is_inner(ways[j], d) > 0.0 else 0
+    if faces > 1:
+        along_changes(w, near, ways, push, along, faces, d)
+        for i in range(faces):
+            a, b = limiter(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i])
+            least_share(top, below, 1, a, b)
+    for v in range(nv):
+        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
+    for i in range(nv * d):
+        slope[i] = g[i]
+
+
+@kernel
+def limited_slopes_of_few(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], rough: float, most: float,
+):  # fmt: skip
+    """`limited_slopes` of cells with at most a known number of faces, by work items.
+
+    Loops over faces are unrolled, so that differences of the velocity are kept in registers.
+    """
+    g = zeros(nv * d)
+    low = zeros(nv)
+    high = zeros(nv)
+    top = zeros(nv)
+    below = zeros(nv)
+    jumps = zeros(faces * d)
+    push = zeros(d)
+    reach = 0.0
+    for i in range(faces):
+        if i < len(near):
+            inner = is_inner(ways[i], d)
+            size = 0.0
+            for v in range(nv):
+                jump = near[i][v] - w[v]
+                for k in range(d):
+                    g[d * v + k] += weights[i][k] * jump
+                low[v] = min(low[v], inner * jump)
+                high[v] = max(high[v], inner * jump)
+                if 1 <= v <= d:
+                    jumps[d * i + v - 1] = inner * jump
+                    size += jump * jump
+            reach = max(reach, inner * size)
+    for v in range(nv):
+        top[v] = 1.0
+        below[v] = 1.0
+    for i in range(faces):
+        if i < len(near):
+            rest = unlimited_part(ways[i], rough, most, d) if limiter.has_threshold else 0.0
+            square = 0.0
+            for v in range(nv):
+                change = 0.0
+                for k in range(d):
+                    change += g[d * v + k] * ways[i][k]
+                if 1 <= v <= d:
+                    push[v - 1] = change
+                    square += change * change
+                else:
+                    eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
+                    a, b = limiter(change, low[v], high[v], eps2)
+                    least_share(top, below, v, a, b)
+            along = 0.0
+            for j in range(faces):
+                dot = 0.0
+                for k in range(d):
+                    dot += push[k] * jumps[d * j + k]
+                along = max(along, dot)
+            a, b = limiter(square, 0.0, along, (rest * scale[1] + minor(square, reach)) * square)
+            least_share(top, below, 1, a, b)
+    for v in range(nv):
+        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
+    for i in range(nv * d):
+        slope[i] = g[i]
+
+
+@kernel
+def followed(wanted: Read, share: RW, *, weight: float, nv: Const[int]):
+    """``share += weight (wanted - share)``; the shares that a limiter leaves now are ``wanted``."""
+    for v in range(nv):
+        share[v] += weight * (wanted[v] - share[v])

@@ -1,0 +1,45 @@
+"""Where populations are between two steps (`.schemes`): a constant of the kernels that look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluxloom.kernel.frontend import func
+
+__all__ = ["Stored"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The places of the populations that left a cell.
+
+    Attributes
+    ----------
+    ahead
+        Whether they are where they go to, one cell further: kernels see them through the stencil of the velocities.
+    turned
+        Whether they are in the slots of the opposite directions.
+    """
+
+    ahead: bool = False
+    turned: bool = False
+
+    @func
+    def load(self, f, g, lattice):
+        """Load the populations of a cell."""
+        for k in range(lattice.q):
+            if self.ahead:
+                g[k] = f[k][k]
+            elif self.turned:
+                g[k] = f[lattice.opposite[k]]
+            else:
+                g[k] = f[k]
+
+    @func
+    def store(self, g, f, lattice):
+        """Store the populations of a cell; they are not turned."""
+        for k in range(lattice.q):
+            if self.ahead:
+                f[k][k] = g[k]
+            else:
+                f[k] = g[k]

@@ -1,0 +1,5 @@
+"""Lattice Boltzmann flow in a box with walls, bodies, inlets.
+
+Read `flow` and `steps` first, then `sides` (conditions), `start`, `checks` (what is refused), `looks` (moments and
+sums), `devices` (several devices of one process), `cost` (bytes a step).
+"""

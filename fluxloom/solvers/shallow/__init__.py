@@ -1,0 +1,4 @@
+"""Shallow water: tsunamis, dam breaks, run-up.
+
+Read `flow` first, then `probes`.
+"""

@@ -1,0 +1,4 @@
+"""Measurements of flow solvers on meshes.
+
+Read `airfoil` first.
+"""

@@ -1,0 +1,4 @@
+"""Measurements of linear algebra: products, Krylov methods, Poisson solvers, finite elements.
+
+Read `spmv` first.
+"""

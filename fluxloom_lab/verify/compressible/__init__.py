@@ -1,0 +1,4 @@
+"""Checks of compressible flow against exact and published values.
+
+Read `checks` first.
+"""
