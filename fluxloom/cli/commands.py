@@ -82,7 +82,7 @@ def _own(verb: str) -> Verb:
     """Return a verb of ours."""
     if verb == "mesh":
         return load_object("fluxloom.cli.verbs.mesh:build")()
-    return load_object(f"fluxloom.cli.{verb}:command")
+    return load_object(f"fluxloom.cli.verbs.{verb}:command")
 
 
 def _loaded(declared: Registry[Verb], name: str) -> Verb:

@@ -141,7 +141,7 @@ def find_petsc() -> Petsc:
     flags = package_flags(("petsc", "PETSc"))
     if not flags:
         raise DeviceUnavailable(f"comparing with PETSc needs PETSc, which pkg-config does not find: {_INSTALL}")
-    source = resources.files("fluxloom_lab.bench").joinpath("petsc_peer.c").read_text(encoding="utf-8")
+    source = resources.files("fluxloom_lab.peers").joinpath("petsc_peer.c").read_text(encoding="utf-8")
     program = build_program(source, "petsc_peer", (*flags, *package_flags(("mpi-c", "ompi-c", "mpich"))))
     command, environment = launched([str(program), "-about"], 1, "Open MPI")
     told = _told(run_program(command, name="PETSc", environment=environment, seconds=120.0))

@@ -117,7 +117,7 @@ def test_nvcc_compiles(tmp_path: Path) -> None:
     if nvcc is None:
         pytest.skip("nvcc is not on PATH")
     sources = []
-    fixed = [(name, resources.files("fluxloom.device").joinpath(f"{name}.cu").read_text()) for name in FIXED]
+    fixed = [(name, resources.files("fluxloom.device.cuda").joinpath(f"{name}.cu").read_text()) for name in FIXED]
     for name, text in (("golden", golden()), ("others", others()), *fixed):
         sources.append(tmp_path / f"{name}.cu")
         sources[-1].write_text(text)

@@ -44,7 +44,7 @@ def cuda_meter(device: Device, copy: Callable[[Buffer, Buffer], None], nbytes: i
         When the arrays do not fit.
     """
     nbytes = nbytes // 1024 * 1024 or array_bytes(device.memory()[0])
-    source = resources.files("fluxloom.device").joinpath("bandwidth.cu").read_text()
+    source = resources.files("fluxloom.device.cuda").joinpath("bandwidth.cu").read_text()
     program = device.compile(source, _KERNELS, "bandwidth")
     a, b, c = (device.allocate(nbytes) for _ in range(3))
 

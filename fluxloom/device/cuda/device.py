@@ -165,7 +165,7 @@ class CudaDevice(CudaGpu):
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global."""
         if self._helpers is None:
-            source = resources.files("fluxloom.device").joinpath("runtime.cu").read_text()
+            source = resources.files("fluxloom.device.cuda").joinpath("runtime.cu").read_text()
             self._helpers = self.compile(source, ["fl_reset"], "runtime")
         return Call("reset", self._helpers, words, (Launch("fl_reset", int(words[1]), _RESET_BLOCK),))
 

@@ -136,7 +136,7 @@ class PeerLink:
         self._chunks: list[_Chunk] = []
         self._opened: dict[tuple[tuple[str, int], int], int] = {}
         self._program: CudaProgram = device.compile(
-            resources.files("fluxloom.device").joinpath("peer.cu").read_text(),
+            resources.files("fluxloom.device.cuda").joinpath("peer.cu").read_text(),
             ("fl_peer_send", "fl_peer_receive", "fl_peer_total"), "peer",
         )  # fmt: skip
         self._alarm = device.pinned(_WORD).view(np.int64)

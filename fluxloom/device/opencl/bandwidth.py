@@ -43,7 +43,7 @@ def opencl_meter(device: OpenClQueue, reserve: Callable[[int], Any], nbytes: int
     """
     real, size = ("double", 8) if device.fp64 else ("float", 4)
     width = _WIDTH_CPU if device.is_cpu else _WIDTH
-    text = resources.files("fluxloom.device").joinpath("bandwidth.cl").read_text()
+    text = resources.files("fluxloom.device.opencl").joinpath("bandwidth.cl").read_text()
     program = device.compile(f"#define REAL {real}\n#define WIDE {real}{width}\n{text}", _KERNELS, "bandwidth")
     assert isinstance(program, OpenClProgram)
     arrays = _reserve(reserve, nbytes, _default_size(device))

@@ -130,7 +130,7 @@ class OpenClDevice(OpenClQueue):
     def _runtime(self) -> OpenClProgram:
         """Return the kernels that every program needs."""
         if self._helpers is None:
-            source = resources.files("fluxloom.device").joinpath("runtime.cl").read_text()
+            source = resources.files("fluxloom.device.opencl").joinpath("runtime.cl").read_text()
             self._helpers = self.compile(source, ["fl_reset", "fl_clear"], "runtime")
         return self._helpers
 

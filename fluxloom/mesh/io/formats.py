@@ -55,13 +55,13 @@ def formats() -> Registry[MeshFormat]:
     """Return a registry of the built-in formats, open to the entry points ``fluxloom.mesh_formats``."""
     registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
     registry.register("su2", MeshFormat((".su2",), _late("su2:read_su2"), _late("su2:write_su2"), zones=True))
-    registry.register("gmsh", MeshFormat((".msh",), _late("gmsh:read_gmsh"), _late("gmsh:write_gmsh")))
-    registry.register("cgns", MeshFormat((".cgns",), _late("cgns:read_cgns"), None, zones=True))
-    vtu = MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True, units=True)
+    registry.register("gmsh", MeshFormat((".msh",), _late("gmsh.msh:read_gmsh"), _late("gmsh.msh:write_gmsh")))
+    registry.register("cgns", MeshFormat((".cgns",), _late("cgns.reader:read_cgns"), None, zones=True))
+    vtu = MeshFormat((".vtu",), _late("vtk.vtu:read_vtu"), _late("vtk.vtu_writer:write_vtu"), data=True, units=True)
     registry.register("vtu", vtu)
     inp = MeshFormat((".inp",), _late("abaqus:read_abaqus"), _late("adapter:write_meshio"))
     registry.register("abaqus", inp)
-    read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
+    read, write = _late("vtk.vtkhdf:read_vtkhdf"), _late("vtk.vtkhdf:write_vtkhdf")
     registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, units=True, steps=True))
     return registry
 

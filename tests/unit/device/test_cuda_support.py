@@ -192,7 +192,7 @@ def nvrtc():
 @pytest.mark.parametrize("name", ["runtime.cu", "bandwidth.cu", "peer.cu"])
 @pytest.mark.parametrize("architecture", ["sm_90", "compute_80"])
 def test_our_kernels_compile(nvrtc, name: str, architecture: str) -> None:
-    text = resources.files("fluxloom.device").joinpath(name).read_text()
+    text = resources.files("fluxloom.device.cuda").joinpath(name).read_text()
     binary, log = compile_text(nvrtc, text, compile_options(architecture, True), name)
     assert binary, log
     assert not log.strip()

@@ -43,7 +43,7 @@ def native_library() -> ctypes.CDLL | None:
         from fluxloom.toolchain import load_library  # at call time: NumPy alone can read meshes
     except ImportError:
         return None
-    source = resources.files(__package__ or "fluxloom.mesh.io").joinpath("scan.c").read_text(encoding="utf-8")
+    source = resources.files(__package__ or "fluxloom.mesh.io.tables").joinpath("scan.c").read_text(encoding="utf-8")
     try:
         library = load_library(source, name="mesh_scan")
     except CompileError:
