@@ -104,7 +104,7 @@ class ImplicitTable(strategy_table(Implicit)):
 class MultigridTable(strategy_table(Multigrid)):
     """``[multigrid]``: the names and defaults of `fluxloom.solvers.compressible.cycles.Multigrid`."""
 
-    moved = MappingProxyType(dict.fromkeys(("cfl", "sweeps", "coarse_cfl"), "smoother"))
+    renamed = MappingProxyType({key: f"smoother.{key}" for key in ("cfl", "sweeps", "coarse_cfl")})
 
 
 class RotationTable(Table):
@@ -218,7 +218,7 @@ WallVelocity = Annotated[GivenVector | Literal["mesh"], PlainValidator(_vector_o
 class GasTable(strategy_table(Gas)):
     """``[gas]``: what flows; air by default."""
 
-    moved = MappingProxyType(dict.fromkeys(("mu", "mu0", "t0", "s"), "viscosity"))
+    renamed = MappingProxyType({key: f"viscosity.{key}" for key in ("mu", "mu0", "t0", "s")})
 
     @model_validator(mode="after")
     def _consistent(self) -> GasTable:
@@ -282,9 +282,9 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     """``[scheme]``: see `fluxloom.solvers.compressible.scheme.CompressibleScheme`, whose names and defaults it has."""
 
     order: Literal[1, 2] = 2
-    moved = MappingProxyType({
-        "entropy_fix": "flux", "cutoff": "flux",
-        "smoothness": "limiter", "length": "limiter", "unlimited": "limiter",
+    renamed = MappingProxyType({
+        "entropy_fix": "flux.entropy_fix", "cutoff": "flux.cutoff", "smoothness": "limiter.smoothness",
+        "length": "limiter.length", "unlimited": "limiter.unlimited",
     })  # fmt: skip
 
     @model_validator(mode="after")

@@ -208,8 +208,7 @@ class LesTable(Table):
     """
 
     model: Annotated[EddyViscosity | None, Chosen(EddyViscosity, optional=True)] = None
-    moved = MappingProxyType({"constant": "model"})
-    zero_is_default = ("constant",)
+    renamed = MappingProxyType({"constant": "model.constant"})
 
     @model_validator(mode="after")
     def _sound(self) -> LesTable:

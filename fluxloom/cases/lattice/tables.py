@@ -155,8 +155,7 @@ class LatticeTable(Table):
     precision: Literal["float16", "float32", "float64"] = "float32"
     layout: Literal["soa", "aos"] = "soa"
     cells: ChosenCells = AllCells()
-    zero_is_default = ("magic", "smagorinsky")
-    moved = MappingProxyType(dict.fromkeys(zero_is_default, "collision"))
+    renamed = MappingProxyType({key: f"collision.{key}" for key in ("magic", "smagorinsky")})
 
 
 class LatticeTimeTable(Table):

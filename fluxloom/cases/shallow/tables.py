@@ -199,7 +199,7 @@ class BoundaryTable(Table):
         Time from which on the boundary is a wall.
     """
 
-    renamed = MappingProxyType({"expression": "surface"})
+    renamed = MappingProxyType({"expression": "surface", "file": "surface.file"})
     type: Literal["wall", "outflow", "level", "discharge", "incident"]
     surface: Annotated[Any, ValueKey(variables=_PLANE, optional=True)] = None
     discharge: Annotated[Any, ValueKey(variables=_PLANE, optional=True)] = None
@@ -223,17 +223,6 @@ class BoundaryTable(Table):
     def given(self) -> Any:
         """The surface, m, or the discharge, m^2/s."""
         return self.discharge if self.type == "discharge" else self.surface
-
-    @model_validator(mode="before")
-    @classmethod
-    def _file_of_before(cls, given: Any) -> Any:
-        """Take a ``file`` for the series that it is."""
-        if not (isinstance(given, dict) and given.get("file")):
-            return given
-        if both := next((key for key in ("surface", "expression") if given.get(key)), ""):
-            raise ValueError(f"give only one of {both} and file")
-        rest = {key: value for key, value in given.items() if key not in ("file", "expression")}
-        return rest | {"surface": {"type": "series", "file": given["file"], "outside": "hold"}}
 
 
 class GaugesTable(Table):

@@ -150,7 +150,7 @@ class StaggeredTimeTable(Table):
     courant: Annotated[float, Field(ge=0, le=5)] = 0.0
     diffusion: Annotated[float, Field(ge=0, le=5)] = 0.0
     scheme: Annotated[StaggeredTimeScheme, Chosen(StaggeredTimeScheme)] = AdamsBashforth()
-    moved = MappingProxyType({"projection": "scheme"})
+    renamed = MappingProxyType({"projection": "scheme.projection"})
     look: Annotated[int, Field(ge=1, le=10**6)] = 10
 
     @model_validator(mode="after")

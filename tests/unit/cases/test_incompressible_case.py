@@ -234,7 +234,7 @@ def test_pressure_that_does_not_converge(channel: Write) -> None:
         ('"outflow"', '"inflow"', "boundary.xmax: give velocity = [...], or components as velocity_x"),
         ('"inflow"', '"inflow"\nvelocity = [1, 0]', "boundary.xmin: give only one of velocity and velocity_x"),
         ("(1 - y)", "(1 - t)", "initial.velocity_x: '4 * y * (1 - t)': unknown name 't'"),
-        ("[run]", "[les]\nconstant = 0.1\n[run]", "les: constant is a number of model, which is none: write model = {"),
+        ("[run]", "[les]\nconstant = 0.1\n[run]", "les: constant is called model.constant now: write model = { type"),
         ("[run]", '[les]\nmodel = "whale"\n[run]', "les.model"),
         ("iterations = 3", 'iterations = 3\nschedule = "serial"', "run.schedule: this solver chooses"),
         ("iterations = 3", "iterations = 3\nfused = false", "run.fused: this solver chooses"),
@@ -281,10 +281,9 @@ def test_mistakes_found_when_building(channel: Write, changes: tuple[tuple[str, 
     [
         ('model = "none"', None),
         ('model = "wale"', Wale()),
-        ('model = "wale"\nconstant = 0.0', Wale()),  # of files of before: its own
         ('model = { type = "wale", constant = 0.5 }', Wale(0.5)),
         ('model = { type = "s3pqr", variant = "pr" }', S3pqr("pr")),
-        ('model = "s3pqr"\nconstant = 0.4', S3pqr("qr", 0.4)),
+        ('model = { type = "s3pqr", constant = 0.4 }', S3pqr("qr", 0.4)),
     ],
 )
 def test_models_of_eddies(channel: Write, les: str, model: EddyViscosity | None) -> None:
@@ -313,7 +312,7 @@ def test_a_preconditioner_that_makes_no_numbers_is_blamed_for_them(channel: Writ
 
 
 def test_scheme_and_model(channel: Write) -> None:
-    les = ("[run]", '[les]\nmodel = "smagorinsky"\nconstant = 0.2\n[run]')
+    les = ("[run]", '[les]\nmodel = { type = "smagorinsky", constant = 0.2 }\n[run]')
     runner = build(channel(("dt = 0.01", 'dt = 0.01\nscheme = "runge-kutta"'), les))
     assert runner.flow.solver.scheme == RungeKutta()
     assert runner.flow.solver.model == Smagorinsky(0.2)

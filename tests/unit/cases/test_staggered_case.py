@@ -196,7 +196,7 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
         ("nx = 12", "nx = 1", "greater than or equal to 2|at least 2"),
         ("viscosity = 0.1", "viscosity = 0.1\nmean_velocity = [1.0, 1.0]", "one component differs from zero"),
         ("dt = 0.01", "dt = 0.01\ncourant = 0.5", "give only one of dt and courant"),
-        ("dt = 0.01", 'dt = 0.01\nprojection = "step"', "time.scheme: adams-bashforth: no key 'projection'"),
+        ("dt = 0.01", 'dt = 0.01\nprojection = "step"', "time: projection is called scheme.projection now"),
         ("dt = 0.01", 'dt = 0.01\nscheme = "rungekutta"', "did you mean 'runge-kutta'"),
         ('profile = "y"', 'profile = "z"', 'profile = "z" needs mesh.nz'),
         ("threads = 1", "threads = 1\nfused = false", "run.fused: this solver chooses"),

@@ -165,7 +165,7 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ('type = "outflow"', 'type = "outlow"', "boundary.xmin.type: unknown value \"outlow\"; did you mean 'outflow'"),
         ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
         ('type = "outflow"', 'type = "level"', 'boundary.xmin: type = "level" needs surface'),
-        ('type = "outflow"', 'type = "level"\nexpression = "sin(z)"', "unknown name 'z'"),
+        ('type = "outflow"', 'type = "level"\nsurface = "sin(z)"', "unknown name 'z'"),
         ('type = "outflow"', 'type = "level"\nsurface = "y"\nevery = 1', "every is of a surface that is a formula"),
         ('type = "outflow"', 'type = "level"\nsurface = 1\nstill = 0.5', 'boundary.xmin: type = "level" has no still'),
         ('type = "outflow"', 'type = "discharge"\nsurface = 1', 'boundary.xmin: type = "discharge" has no surface'),
@@ -179,11 +179,11 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("[run]", '[flow]\nprecision = "half"\n[run]', 'flow.precision: unknown value "half"'),
         ("[run]", "[flow]\ncfl = 5\n[run]", "flow.cfl: must be at most 1, got 5"),
         ("[run]", "[flow]\ndry = -1e-6\n[run]", "flow.dry: must be greater than 0"),
-        ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest: 1e-12 makes 2.0e+11 steps until run.time"),
+        ("[run]", "[flow]\nlongest = 1e-12\n[run]", "flow.longest: 1e-12 makes 2.0e+11 steps until run.time"),
         ("[run]", "[flow]\ndt = 1e-12\n[run]", "flow.dt: 1e-12 makes 2.0e+11 steps until run.time"),
         ("[run]", "[flow]\ndt = 0.1\nlongest = 0.1\n[run]", "flow: give only one of dt and longest"),
         ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
-        ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
+        ('type = "outflow"', 'type = "level"\nsurface = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
         ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, surface, discharge, every, still, until)"),
         ("a = [1.0, 1.0]", '"a,b" = [1.0, 1.0]', "gauges.points: a gauge cannot be called 'a,b'"),
         ("a = [1.0, 1.0]", "a = [1.0, 1.0, 1.0]", "gauges.points.a: must have at most 2 values, got 3"),
@@ -214,7 +214,7 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ("[run]", '[flow]\nwind_stress = [0, "1 / (x > 1)"]\n[run]', "flow.wind_stress.1: '1 / (x > 1)' is inf at ("),
         ("[run]", '[flow]\nrain = "sqrt(0.1 - t)"\n[run]', "flow.rain: 'sqrt(0.1 - t)' is nan at t = 0.2"),
         ('type = "outflow"', 'type = "level"\nsurface = "1 / (y > 1)"', "boundary.xmin: '1 / (y > 1)' is inf at (0, "),
-        ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.surface: '1 / (t"),
+        ('type = "outflow"', 'type = "level"\nsurface = "1 / (t - 0.1)"', "boundary.xmin.surface: '1 / (t"),
     ],
 )
 def test_mistakes_found_when_building(pond: Write, old: str, new: str, expected: str) -> None:
@@ -344,7 +344,7 @@ def test_series_from_a_file(pond: Write, tmp_path: Path) -> None:
     times, values = read_series(path)
     assert times.tolist() == [0.0, 0.1, 10.0]
     assert values.tolist() == [0.0, 0.05, 0.05]
-    runner = build(pond(('type = "outflow"', f'type = "incident"\nfile = "{path}"')))
+    runner = build(pond(('type = "outflow"', f'type = "incident"\nsurface = {{ type = "series", file = "{path}" }}')))
     runner.advance()
     assert runner.flow.solver.survey().inflow > 0.0
 
@@ -359,26 +359,18 @@ def test_a_wave_of_many_periods_is_sampled_finely_enough(pond: Write) -> None:
 
 
 def test_surfaces_in_the_words_of_all_values(pond: Write, tmp_path: Path) -> None:
-    """The keys of before are the values of now; a series of now may end where the run does not."""
+    """A formula, sampled or not, and a series of a file; a series may end where the run does not."""
     path = tmp_path / "wave.csv"
     path.write_text("time,surface,other\n0,0,0\n0.1,0.05,0\n0.15,0.05,0\n")
-    pairs = [
-        ('expression = "0.1 * t"', 'surface = "0.1 * t"'),
-        ('expression = "0.1 * t"\nevery = 0.05', 'surface = "0.1 * t"\nevery = 0.05'),
-        (f'file = "{path}"', f'surface = {{ type = "series", file = "{path}", column = "surface", outside = "hold" }}'),
-    ]
-    for old, new in pairs:
-        found = []
-        for words in (old, new):
-            runner = build(pond(('type = "outflow"', f'type = "incident"\n{words}')))
-            for _ in range(3):
-                runner.advance()
-            found.append(runner.flow.solver.survey())
-        assert found[0] == found[1]
-        assert found[0].inflow > 0.0
+    series = f'surface = {{ type = "series", file = "{path}", column = "surface", outside = "hold" }}'
+    for words in ('surface = "0.1 * t"', 'surface = "0.1 * t"\nevery = 0.05', series):
+        runner = build(pond(('type = "outflow"', f'type = "incident"\n{words}')))
+        for _ in range(3):
+            runner.advance()
+        assert runner.flow.solver.survey().inflow > 0.0
     for words, expected in (
         (f'surface = {{ type = "series", file = "{path}" }}', "has no value at t = "),
-        (f'surface = "t"\nfile = "{path}"', "give only one of surface and file"),
+        (f'surface = "t"\nfile = "{path}"', "file is called surface.file now"),
         ("surface = 0.1\nevery = 0.1", "every is of a surface that is a formula"),
         ('surface = { type = "serie" }', "did you mean 'series'"),
     ):
