@@ -12,13 +12,17 @@ __all__ = ["time_limit"]
 
 @func
 def slowest(u, nu, size, d, viscous, convective):
-    """``1 / tau`` without the step, not below a tiny number: 1/s."""
+    """``1 / tau = c_1 nu / h^2 + c_2 |u| / h`` without the step, 1e-30 at least: 1/s."""
     return max(viscous * nu / (size * size) + convective * length(u, d) / size, 1.0e-30)
 
 
 @func
 def bounded(rest, weight, slow, dynamic, reach):
-    """The rate ``r = rest + weight / (dynamic r / reach + slow)``: steps are ``reach / r``, also in ``tau``."""
+    """The rate ``r = rest + weight / (c_t r / reach + slow)``: steps are ``dt = reach / r``, also in ``tau``.
+
+    The positive root of ``c_t r^2 / reach + m r - p = 0``, ``m = slow - c_t rest / reach``, ``p = weight + rest slow``;
+    ``c_t`` is ``dynamic``.
+    """
     middle = slow - dynamic * rest / reach
     product = weight + rest * slow
     if dynamic == 0.0:
