@@ -137,7 +137,10 @@ class Timed:
 
 @kernel
 def move(u: Read, heading: Read, own: Read, stand: Read, kick: Write, speed: Write | None):
-    """The term of a wall that moves: of its velocity along a link, and of what fluid at rest carries there."""
+    """``kick = k_0 + sum_a h_a u_a`` of a wall that moves, ``h = 6 w_i c_i``, over ``2 q`` where ``q >= 1/2``.
+
+    ``k_0``, ``stand``, is what fluid at rest carries there; ``speed = own u``.
+    """
     found = stand[0]
     for a in range(len(heading)):
         found += heading[a] * u[a]

@@ -35,7 +35,7 @@ ROW = 256
 
 @kernel
 def sum_pushes(push: Read, total: Write):
-    """Momentum through the links of a row."""
+    """``F = sum_j p_j``, the momentum through the links of a row."""
     found = zeros(len(total))
     for j in range(len(push)):
         add_push(push[j], found)
@@ -45,7 +45,7 @@ def sum_pushes(push: Read, total: Write):
 
 @kernel
 def sum_turns(push: Read, arm: Read, total: Write):
-    """Moment of momentum through the links of a row."""
+    """``T = sum_j r_j x p_j``, the moment of momentum through the links of a row."""
     found = zeros(len(total))
     for j in range(len(push)):
         add_turn(push[j], arm[j], found)

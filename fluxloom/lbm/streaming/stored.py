@@ -26,7 +26,7 @@ class Stored:
 
     @func
     def load(self, f, g, lattice):
-        """Load the populations of a cell."""
+        """``g_k = f_k(x + c_k)`` of populations that are ahead, ``f_k'(x)`` of turned ones, ``f_k(x)`` of others."""
         for k in range(lattice.q):
             if self.ahead:
                 g[k] = f[k][k]
@@ -37,7 +37,7 @@ class Stored:
 
     @func
     def store(self, g, f, lattice):
-        """Store the populations of a cell; they are not turned."""
+        """``f_k(x + c_k) = g_k`` of populations that are ahead, ``f_k(x) = g_k`` of others; they are not turned."""
         for k in range(lattice.q):
             if self.ahead:
                 f[k][k] = g[k]

@@ -86,7 +86,7 @@ class Markers:
 
     @property
     def centre(self) -> Points:
-        """The mean of the positions, weighted with the measures."""
+        """The mean of the positions, ``sum s_k X_k / sum s_k`` with the measures ``s``."""
         return np.average(self.positions, axis=0, weights=self.measures)
 
     def moving(self, velocities: npt.ArrayLike) -> Markers:
@@ -94,7 +94,7 @@ class Markers:
         return Markers.at(self.positions, self.measures, velocities)
 
     def spinning(self, spin: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Markers:
-        """Return the same markers with the velocities of a rotation (radians a step), counter-clockwise in x, y."""
+        """Return the same markers with ``U_d = Omega x (X - centre)``, radians a step, counter-clockwise in x, y."""
         about = self.centre if centre is None else np.asarray(centre, dtype=np.float64)
         return self.moving(cross(np.asarray(spin, dtype=np.float64), self.positions - about))
 
