@@ -59,7 +59,7 @@ def set_force(force, field, uniform, unit):
 
 
 def uniform_force(along: Sequence[float], dimensions: int, unit: float) -> UniformForce:
-    """Return the force with components along each axis of the grid, slowest first.
+    """Return the force ``U F`` in the unit of storage, from components along each axis of the grid, slowest first.
 
     Raises
     ------

@@ -2,6 +2,8 @@
 
 What is stored is ``g_i = U (f_i - w_i)``, with the unit ``U`` of `fluxloom.lbm.units`. The sums are ``A = sum g_i =
 U (rho - 1)`` and ``J = sum c_i g_i = U rho u``, so that ``U rho = U + A``.
+
+Source: P. A. Skordos, Physical Review E 48 (1993) 4823-4842 (populations less their weights).
 """
 
 from __future__ import annotations

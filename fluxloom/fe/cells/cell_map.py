@@ -45,7 +45,7 @@ def minor(jac, a, b):
 
 @func
 def determinant(jac, d):
-    """``det J``: ``J_00 J_11 - J_01 J_10`` in the plane, ``sum_b J_0b C_0b`` in space."""
+    """``det J = J_00 J_11 - J_01 J_10`` in the plane, ``det J = sum_b J_0b C_0b`` in space."""
     value = 0.0
     if d == 2:
         value = jac[0] * jac[3] - jac[1] * jac[2]

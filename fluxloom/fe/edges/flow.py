@@ -264,7 +264,7 @@ def fill(k: Read, tau: Read, tau_own: Read, free: Read, free_own: Read, dt: Read
 
 @kernel
 def fill_diagonal(diagonal: Read, entry: Write, inverse: Write):
-    """``H_II`` put into its entry, and its inverse ``1 / H_II`` aside."""
+    """``h_II = H_II`` put into its entry, and ``inverse = 1 / H_II`` aside."""
     entry[0] = diagonal[0]
     inverse[0] = 1.0 / diagonal[0]
 
@@ -285,7 +285,10 @@ def excess(edge, p, p_own, slope, slope_own, d):
 
 @func
 def through(edge, u, own, p, p_own, tau, slope, slope_own, d):
-    """``grad_IJ . (u_J - u_I) + tau_IJ e_IJ``: what one neighbour adds to continuity; ``p``, ``p_own`` are numbers."""
+    """``c_IJ = grad_IJ . (u_J - u_I) + tau_IJ e_IJ``: what one neighbour adds to continuity.
+
+    ``p`` and ``p_own`` are numbers.
+    """
     total = 0.0
     for a in range(d):
         total += edge[1 + d * d + a] * (u[a] - own[a])
@@ -307,7 +310,10 @@ def continuity(
 
 @kernel
 def continuity_terms(edge: Read, u: Read, own: Read, free: Read, squares: Inc, *, d: Const[int]):
-    """``sum_I (sum_J sum_a |grad_IJ,a| (|u_J,a| + |u_I,a|) / 2)^2``: how large the terms of continuity are."""
+    """``squares = sum_I (sum_J sum_a |grad_IJ,a| (|u_J,a| + |u_I,a|) / 2)^2`` where the pressure is free.
+
+    How large the terms of the velocity in continuity are.
+    """
     total = 0.0
     for j in range(len(edge)):
         for a in range(d):
@@ -320,9 +326,9 @@ def imbalance(
     edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
     rise: Read, rise_own: Read, free: Read, dt: Read, worst: Max, *, d: Const[int],
 ):  # fmt: skip
-    """``max_I |sum_J [grad_IJ . (u_J - u_I) + tau_IJ e_IJ + dt L_IJ (r_J - r_I) / 2]|`` where the pressure is free.
+    """``max_I |b_I|``, ``b_I = sum_J [grad_IJ . (u_J - u_I) + tau_IJ e_IJ + dt L_IJ (r_J - r_I) / 2]``.
 
-    What the pressure solver has left of continuity: what leaves the volume of a point. ``rise`` is ``r``.
+    Where the pressure is free: what the pressure solver has left of continuity. ``rise`` is ``r``.
     """
     total = 0.0
     for j in range(len(edge)):

@@ -37,13 +37,19 @@ def time_limit(
     *, d: Const[int], share: float, dynamic: float, viscous: float, convective: float, reach: float,
     transposed: Const[int],
 ):  # fmt: skip
-    """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s, of two the larger one.
+    r"""Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s: the larger one of two.
+
+    .. math::
+       r_1 &= \frac{1}{M_I} \sum_J \bigl(|\nabla_{IJ} \cdot u_I| + \nu_{IJ} |L_{IJ}|
+          + \tau_I |u_I^T L^d_{IJ} u_I|\bigr) \\
+       r_2 &= \frac{1}{M_I} \sum_J \bigl(\max(|\nabla_{IJ} \cdot u_I|, |\nabla_{IJ} \cdot \bar u|) + \nu_{IJ} |L_{IJ}|
+          + \tau_{IJ} |\bar u^T L^d_{IJ} \bar u|\bigr)
 
     The first has ``u_I`` for all velocities of a row and ``tau`` without the step. The second has the mean velocity of
     an edge where that is larger, and in the stabilisation, as the subscales do: a point at rest beside fast ones has a
-    long ``tau`` if ``dynamic`` is small. ``tau`` of an edge has this ``share`` of that of the neighbour. The part of
-    the projection is left out: it takes from the stabilisation. With the transposed gradient friction is at most twice
-    as fast, that of velocities that are gradients.
+    long ``tau`` if ``dynamic`` is small; `bounded` has the step in its ``tau``. ``tau`` of an edge has this ``share``
+    of that of the neighbour. The part of the projection is left out: it takes from the stabilisation. With the
+    transposed gradient friction is at most twice as fast, that of velocities that are gradients.
     """
     slow = slowest(own, nu_own[0], size_own[0], d, viscous, convective)
     total = 0.0

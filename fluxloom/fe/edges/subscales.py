@@ -46,7 +46,7 @@ def relaxation_rate(
     u: Read, before: Read, nu: Read, size: Read, rate: Write,
     *, d: Const[int], factor: float, viscous: float, convective: float,
 ):  # fmt: skip
-    """``(c_1 nu / h^2 + c_2 (|u^n| + |u^{n+1}|) / 2 h) / factor``: ``rho`` with the mean speed of the step."""
+    """``rate = (c_1 nu / h^2 + c_2 (|u^n| + |u^{n+1}|) / 2 h) / factor``: ``rho`` with the mean speed of the step."""
     speed = 0.5 * (length(u, d) + length(before, d))
     rate[0] = (viscous * nu[0] / (size[0] * size[0]) + convective * speed / size[0]) / factor
 
@@ -104,7 +104,7 @@ def tracked(
 
 @kernel
 def leftover(h: Read, rise: Read, b: Read, worst: Max):
-    """``max_I |b_I - sum_J H_IJ r_J|``: what the pressure solver has left of continuity, leaving a point's volume."""
+    """``worst = max_I |b_I - sum_J H_IJ r_J|``: what the pressure solver has left of continuity in a point's volume."""
     total = b[0]
     for j in range(len(h)):
         total -= h[j] * rise[j]

@@ -54,12 +54,12 @@ class InTime:
     base: float = 0.0
 
     def places(self, positions: Reals) -> Reals:
-        """Return places on the lattice, ``(n, d)``, as those of the values."""
+        """Return places on the lattice, ``(n, d)``, as those of the values: ``x = (X + 1/2) dx + lower``."""
         at = [(positions[:, -1 - k] + 0.5) * self.dx + low for k, low in enumerate(self.lower)]
         return np.stack(at, axis=1)
 
     def at(self, positions: Reals, time: float) -> Reals:
-        """Return the values on the lattice at places there: ``(n,)`` of a number, else ``(n, d)``, slowest axis first.
+        """Return ``base + factor value / unit`` at places: ``(n,)`` of a number, else ``(n, d)``, slowest axis first.
 
         Raises
         ------

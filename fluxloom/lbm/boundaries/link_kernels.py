@@ -72,7 +72,7 @@ def returned(out, share, kick):
 
 @func
 def between(out, share):
-    """``s f_1 + (1 - s) f_2`` of two populations, as ``f_2 + s (f_1 - f_2)``; the share is ``s``."""
+    """``s f_1 + (1 - s) f_2 = f_2 + s (f_1 - f_2)`` of two populations; the share is ``s``."""
     return out[1] + share[0] * (out[0] - out[1])
 
 

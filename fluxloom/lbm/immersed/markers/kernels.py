@@ -202,6 +202,8 @@ def rest(pull: Write, *, dimensions: Const[int]):
 def stretch(x: Read, spring: Read, pull: Inc, *, dimensions: Const[int]):
     """``F_0 += k (l - l_0) (x_1 - x_0) / l``, ``F_1 -=`` the same.
 
+    A spring between two markers, ``l = |x_1 - x_0|``. Source: C. Peskin, Acta Numerica 11 (2002) 479.
+
     A spring between two markers, ``l = |x_1 - x_0|``.
     """
     square = 0.0
