@@ -1,4 +1,8 @@
-"""The kernel that bounds the steps of explicit methods on the edges of triangles and tetrahedra."""
+"""The kernel that bounds the steps of explicit methods on the edges of triangles and tetrahedra.
+
+The rates are those of the terms of the momentum in `fluxloom.fe.edges.flow`; a row's bound is the sum of the magnitudes
+of its entries (S. Gerschgorin, Izvestiya Akademii Nauk SSSR, 1931, 749-754).
+"""
 
 from __future__ import annotations
 

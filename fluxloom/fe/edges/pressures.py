@@ -1,4 +1,10 @@
-"""Kernels of pressures that outflows of flow on edges are given, see `fluxloom.solvers.edges.pressures`."""
+"""Kernels of pressures that outflows of flow on edges are given, see `fluxloom.solvers.edges.pressures`.
+
+With the rise ``r`` of the pressure in a step and that of the outflows, ``g``, the system ``H r = b`` of
+`fluxloom.fe.edges.flow` is solved for ``r_0 = r - g``, which is 0 where the pressure is given: ``H r_0 = b - H g``.
+
+Source of the system: R. Codina, A. Folch, International Journal for Numerical Methods in Fluids 44 (2004) 483-503.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Values of conditions that are given in space and time, in units of their own (`fluxloom.values`)."""
+"""Values of conditions that are given in space and time, in units of their own (`fluxloom.values`).
+
+The term of walls that move is that of A. J. C. Ladd, *Journal of Fluid Mechanics* 271 (1994) 285, see
+`fluxloom.lbm.boundaries.link_kernels`.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +141,7 @@ class Timed:
 
 @kernel
 def move(u: Read, heading: Read, own: Read, stand: Read, kick: Write, speed: Write | None):
-    """``kick = k_0 + sum_a h_a u_a`` of a wall that moves, ``h = 6 w_i c_i``, over ``2 q`` where ``q >= 1/2``.
+    """``kick = k_0 + sum_a h_a u_a`` of a wall that moves, ``h = 6 U w_i c_i``, over ``2 q`` where ``q >= 1/2``.
 
     ``k_0``, ``stand``, is what fluid at rest carries there; ``speed = own u``.
     """

@@ -1,4 +1,8 @@
-"""Schemes of openings: how populations that arrive through a side get a velocity or a pressure that is set."""
+"""Schemes of openings: how populations that arrive through a side get a velocity or a pressure that is set.
+
+Sources: Q. Zou, X. He, *Physics of Fluids* 9 (1997) 1591; J. Latt, B. Chopard, O. Malaspinas, M. Deville, A. Michler,
+*Physical Review E* 77 (2008) 056703; formulas are in the modules that the schemes name.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Of a wave that leaves along the normal :math:`n`, :math:`\rho' = \rho u_n' / c_s
 from what is set, :math:`\rho_w = \rho_0 + e`, follows
 
 .. math:: e(t+1) = (1 - K)\, e(t) + \frac{1 + u_n / c_s}{c_s}
-   \bigl[u_n(t+1) - u_n(t) + u_n (\partial_n u_n - \overline{\partial_n u_n})\bigr]
+   \bigl[u_n(t+1) - u_n(t) + \max(u_n, 0) (\partial_n u_n - \overline{\partial_n u_n})\bigr]
 
 The bar is a running mean with the same :math:`K`: in a steady flow the density is the one that is set. Without the
 convective part these are the local one-dimensional relations of T. J. Poinsot, S. K. Lele (*Journal of Computational

@@ -2,7 +2,7 @@
 
 The links of a wall are dealt out to rows of some length, these are summed, and then the sums of a wall's rows: two
 loops for the forces on all walls, whatever their number, and two for torques, in which work items or threads have
-enough to share.
+enough to share. The momentum through a link, and its source, is in `fluxloom.lbm.boundaries.link_kernels`.
 """
 
 from __future__ import annotations

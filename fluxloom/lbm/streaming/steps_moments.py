@@ -1,4 +1,8 @@
-"""Kernels that collide nothing: streaming, moments, and populations in equilibrium; see `.steps`."""
+"""Kernels that collide nothing: streaming, moments, and populations in equilibrium; see `.steps`.
+
+Sources: Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484 (equilibrium); Z. Guo, C. Zheng,
+B. Shi, Physical Review E 65 (2002) 046308 (half of the force in the velocity).
+"""
 
 from __future__ import annotations
 
@@ -76,7 +80,6 @@ def set_equilibrium(g, uniform, above, u, lattice, unit):
     """``g_k = U w_k (rho - 1 + rho (3 c_k u + 9/2 (c_k u)^2 - 3/2 u^2)) + 3/2 w_k c_k F``.
 
     ``F`` is in the unit of storage. After collision the momentum has all of the force, of which the velocity has half.
-    Source: Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484.
     """
     excess = unit * above[0]
     rho = unit + excess

@@ -1,4 +1,7 @@
-"""Where populations are between two steps (`.schemes`): a constant of the kernels that look at them."""
+"""Where populations are between two steps (`.schemes`): a constant of the kernels that look at them.
+
+Source: P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, ICPP 2009 (turned ones).
+"""
 
 from __future__ import annotations
 
