@@ -52,7 +52,7 @@ def defect(
     stiffness: Read, u: Read, own: Read, h: Read, load: Read, free: Read, weights: Read, lacks: Write | None,
     right: Write | None, rise: Write | None,
 ):  # fmt: skip
-    """``r_I = l_I - h_I u_I - sum_J K_IJ (u_J - u_I)`` ; or ``free_I tau r_I``, and a correction of 0."""
+    """``r_I = l_I - h_I u_I - sum_J K_IJ (u_J - u_I)``; or ``free_I tau r_I``, and a correction of 0."""
     total = load[0] - h[0] * own[0]
     for j in range(len(stiffness)):
         total -= stiffness[j] * (u[j] - own[0])

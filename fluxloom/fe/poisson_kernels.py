@@ -235,7 +235,10 @@ def field_load(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """``l_i += free_i sum_j M_ij f_j``, ``M_ij = sum_q w_q |det J_q| phi_i(q) phi_j(q)``, values at the shapes."""
+    """``l_i += free_i sum_j M_ij f_j``, ``M_ij = sum_q w_q |det J_q| phi_i(q) phi_j(q)``.
+
+    The load of ``f = sum_j f_j phi_j``, values at the degrees of freedom.
+    """
     add_load(x, f, free, load, phi, corner, weight, n, d, 0)
 
 

@@ -152,7 +152,7 @@ def stage(
 
     ``place``: 0 for the first stage, which begins the sums; 2 for the last one, where ``out`` is the new velocity. As
     rows of the gradient add up to 0, ``sum_J (grad_IJ . u_I) xi_I`` is left out; each point is its own neighbour too.
-    ``transposed``: 1 adds ``-sum_J nu_IJ (L^d_IJ)^T (u_J - u_I) / M_I`` and, where there are ``ends``, `uneven`.
+    ``transposed``: 1 adds ``-sum_J nu_IJ (L^d_IJ)^T (u_J - u_I) / M_I``, ``ends`` adds ``twist / M_I`` (`uneven`).
     """
     rate = zeros(d)
     tau = subscale_time(length(own, d), nu_own[0], size[0], dt[0], dynamic, viscous, convective)
@@ -464,7 +464,7 @@ def turning_friction(curvature: Read, u: Read, nu: Read, load: RW, force: Inc, *
 def load_sums(load: Read, p: Read, u: Read, site: Read, sums: Inc, *, d: Const[int], x: float, y: float, z: float):
     """Sums over the points of patches: moment of ``load`` about ``(x, y, z)``, what the pressure does, and means.
 
-    ``site`` is the place, ``int N_I n dA`` and ``int N_I dA``; the sums are the moment ``sum (x_I - x) x F_I``, the
+    ``site`` is the place, ``int N_I n dA`` and ``int N_I dA``; the sums are the moment ``sum (x_I - x_0) x F_I``, the
     force of the pressure ``int p n dA``, ``int u . n dA``, ``int p dA``, ``int u^2 / 2 dA`` with the mass lumped, and
     the area.
     """

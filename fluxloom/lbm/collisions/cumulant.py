@@ -76,7 +76,7 @@ def fifth_product(m, a, unit, one):
 
 @func
 def sixth_product(m, excess, unit, one, odd):
-    r"""The products of ``kappa_222``, less their value at rest; ``odd``: whether moments of order 3 are not zero.
+    r"""The products of ``kappa_222``, less ``U / 27`` at rest; ``odd``: whether moments of order 3 are not zero.
 
     .. math::
        \tfrac{1}{\rho} &\bigl(4 \kappa_{111}^2 + \textstyle\sum_3 [\kappa_{200} \kappa_{022}
