@@ -265,7 +265,7 @@ class DiffusionForm:
         return space.loop(matrix_free_product, space.corners, self.kappa, *arguments, sign=sign, name=name)
 
     def jacobi(self) -> Diagonal:
-        """Return Jacobi's preconditioner, the inverse of the diagonal, for the values that ``kappa`` has now."""
+        """Return Jacobi's preconditioner ``D = 1 / diag(A)`` for the values that ``kappa`` has now."""
         space = self.space
         diagonal = self._dat(self.rows, None, "diagonal")
         self._rows(identity_diagonal, self.free, diagonal)()

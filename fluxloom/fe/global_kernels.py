@@ -19,13 +19,13 @@ __all__ = ["add_matrix_a", "add_matrix_b", "add_matrix_c", "clear_entry", "ident
 
 @kernel
 def clear_entry(value: Write):
-    """What a sum begins with."""
+    """``a_ij = 0``, with which a sum begins."""
     value[0] = 0.0
 
 
 @kernel
 def identity_entry(value: Write):
-    """The diagonal of a row of the identity."""
+    """``a_ii = 1``, the diagonal of a row of the identity."""
     value[0] = 1.0
 
 
@@ -35,7 +35,7 @@ def add_matrix_a(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add a local matrix: points outside."""
+    """``a_ij += free_i free_j sum_q grad phi_i(q) . G_q grad phi_j(q)``: the local matrix of a cell, points outside."""
     total = zeros(n * n)
     sum_points(x, kappa[0], free, slope, corner, weight, total, n, d)
     for i in rolled(n):
@@ -49,7 +49,7 @@ def add_matrix_b(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The same, with the metrics of all points stored before the first entry."""
+    """``a_ij += K_ij`` as `add_matrix_a`, with the metrics ``G_q`` of all points stored before the first entry."""
     g = zeros(len(weight) * d * d)
     store_metrics(x, kappa[0], corner, weight, g, d)
     for i in rolled(n):
@@ -66,7 +66,7 @@ def add_matrix_c(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The same, with the metric computed again for each entry."""
+    """``a_ij += K_ij`` as `add_matrix_a`, with the metric ``G_q`` computed again for each entry."""
     jac = zeros(d * d)
     g = zeros(d * d)
     for i in rolled(n):

@@ -24,9 +24,10 @@ def system(
     stiffness: Read, diagonal: Read, free: Read, own: Read, mass: Read, h: Read, weights: Read, matrix: Write,
     inverse: Write,
 ):  # fmt: skip
-    """The row of a point, and the inverse of its diagonal; ``weights`` are those of the mass, 0 or 1, and ``tau``.
+    """The row of a point, ``A_IJ = tau K_IJ``, ``A_II = m M_I + tau (K_II + h_I)``, and ``1 / A_II``.
 
-    ``diagonal`` is 1 at the entry of the point itself, else 0; ``free`` those of the columns, ``own`` that of the row.
+    ``weights`` are ``m``, 0 or 1, and ``tau``; ``diagonal`` is 1 at the entry of the point itself, else 0; ``free``
+    those of the columns, ``own`` that of the row.
     """
     tau = weights[1]
     total = weights[0] * mass[0] + tau * h[0]
@@ -41,7 +42,7 @@ def system(
 
 @kernel
 def exchange(h: Read, outside: Read, whole: RW, load: RW):
-    """What flows in as ``h (outside - u)`` through the part of a patch that belongs to a point."""
+    """``h_I += h``, ``l_I += h u_out``: what flows in as ``h (u_out - u)`` through a point's part of a patch."""
     whole[0] += h[0]
     load[0] += h[0] * outside[0]
 
@@ -51,7 +52,7 @@ def defect(
     stiffness: Read, u: Read, own: Read, h: Read, load: Read, free: Read, weights: Read, lacks: Write | None,
     right: Write | None, rise: Write | None,
 ):  # fmt: skip
-    """``r`` of a point; or ``tau r`` where it is free, and where the search for the correction begins: at 0."""
+    """``r_I = l_I - h_I u_I - sum_J K_IJ (u_J - u_I)``; or ``free_I tau r_I``, and a correction of 0."""
     total = load[0] - h[0] * own[0]
     for j in range(len(stiffness)):
         total -= stiffness[j] * (u[j] - own[0])
@@ -76,5 +77,5 @@ def extrapolate(start: Read, factor: Read, u: RW):
 
 @kernel
 def rates(u: Read, before: Read, mass: Read, weights: Read, rate: Write):
-    """``M du/dt = M (u - w) / tau`` at the end of a stage."""
+    """``M du/dt = m M (u - w) / tau`` at the end of a stage; ``weights`` are ``m``, 0 or 1, and ``tau``."""
     rate[0] = weights[0] * mass[0] * (u[0] - before[0]) / weights[1]

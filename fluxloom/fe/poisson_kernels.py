@@ -49,7 +49,7 @@ __all__ = [
 
 @func
 def sum_points(x, kappa, free, slope, corner, weight, total, n, d):
-    """Set ``total[n i + j]``, 0 before, to the local matrix: points outside."""
+    """``total[n i + j] = K_ij = free_i free_j sum_q grad phi_i(q) . G_q grad phi_j(q)``: points outside; 0 before."""
     jac = zeros(d * d)
     g = zeros(d * d)
     flux = zeros(d)
@@ -71,7 +71,7 @@ def sum_points(x, kappa, free, slope, corner, weight, total, n, d):
 
 @func
 def store_metrics(x, kappa, corner, weight, g, d):
-    """Set ``g[d d q + d a + b]`` to the metrics of all points."""
+    """``g[d d q + d a + b] = (G_q)_ab``, ``G_q = kappa w_q |det J_q| J_q^-1 J_q^-T``, of all points."""
     jac = zeros(d * d)
     for q in range(len(weight)):
         metric(x, corner[q], kappa * weight[q], jac, g, q * d * d, d)
@@ -79,7 +79,7 @@ def store_metrics(x, kappa, corner, weight, g, d):
 
 @func
 def stored_entry(free, slope, weight, g, i, j, d):
-    """One entry of the local matrix, from the metrics of all points."""
+    """``K_ij = free_i free_j sum_q grad phi_i(q) . G_q grad phi_j(q)``, from the metrics of all points."""
     total = 0.0
     for q in rolled(len(weight)):
         total += form(slope[q][i], slope[q][j], g, q * d * d, d)
@@ -88,7 +88,10 @@ def stored_entry(free, slope, weight, g, i, j, d):
 
 @func
 def formed_entry(x, kappa, free, slope, corner, weight, jac, g, i, j, d):
-    """One entry of the local matrix, the metric formed at each point; ``jac`` and ``g`` are room for it."""
+    """``K_ij = free_i free_j sum_q grad phi_i(q) . G_q grad phi_j(q)``, the metric formed at each point.
+
+    ``jac`` and ``g`` are room for it.
+    """
     total = 0.0
     for q in range(len(weight)):
         metric(x, corner[q], kappa * weight[q], jac, g, 0, d)
@@ -116,7 +119,7 @@ def local_matrix_b(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The same, with the metrics of all points stored before the first entry."""
+    """``matrix[n i + j] = K_ij``, with the metrics of all points stored before the first entry."""
     g = zeros(len(weight) * d * d)
     store_metrics(x, kappa[0], corner, weight, g, d)
     for i in rolled(n):
@@ -132,7 +135,7 @@ def local_matrix_c(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The same, with the metric computed again for each entry."""
+    """``matrix[n i + j] = K_ij``, with the metric computed again for each entry."""
     jac = zeros(d * d)
     g = zeros(d * d)
     for i in rolled(n):
@@ -191,7 +194,7 @@ def local_diagonal(
     *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add ``K_ii`` of one cell."""
+    """``a_ii += free_i K_ii``, ``K_ii = sum_q grad phi_i(q) . G_q grad phi_i(q)``, of one cell."""
     jac = zeros(d * d)
     g = zeros(d * d)
     total = zeros(n)
@@ -205,7 +208,10 @@ def local_diagonal(
 
 @func
 def add_load(x, f, free, load, phi, corner, weight, n, d, pointwise):
-    """Add ``free_i sum_q w_q |det J_q| phi_i(q) f(q)``; ``pointwise``: 1 for ``f[q]``, 0 for ``f[j]`` of the shapes."""
+    """``l_i += free_i sum_q w_q |det J_q| phi_i(q) f(q)``.
+
+    ``pointwise``: 1 for ``f(q) = f[q]``, 0 for ``f(q) = sum_j phi_j(q) f_j``.
+    """
     jac = zeros(d * d)
     total = zeros(n)
     for q in range(len(weight)):
@@ -229,7 +235,10 @@ def field_load(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Load of ``f = sum_j f_j phi_j``, values at the degrees of freedom: ``l = M f`` with the mass matrix."""
+    """``l_i += free_i sum_j M_ij f_j``, ``M_ij = sum_q w_q |det J_q| phi_i(q) phi_j(q)``.
+
+    The load of ``f = sum_j f_j phi_j``, values at the degrees of freedom.
+    """
     add_load(x, f, free, load, phi, corner, weight, n, d, 0)
 
 
@@ -239,7 +248,7 @@ def point_load(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Load of values ``f[q]`` at the points of the rule."""
+    """``l_i += free_i sum_q w_q |det J_q| phi_i(q) f_q``: the load of values at the points of the rule."""
     add_load(x, f, free, load, phi, corner, weight, n, d, 1)
 
 
@@ -249,7 +258,7 @@ def square_error(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Part of ``integral (u - exact)^2``, exact values at the points of the rule."""
+    """``result += sum_q w_q |det J_q| (sum_j phi_j(q) u_j - exact_q)^2``: part of ``int (u - exact)^2``."""
     jac = zeros(d * d)
     for q in range(len(weight)):
         value = -exact[q]
@@ -261,17 +270,17 @@ def square_error(
 
 @kernel
 def identity_rows(x: Read, free: Read, y: Write):
-    """What ``y = A x`` begins with, and a load: the value where it is prescribed, 0 elsewhere."""
+    """``y_i = (1 - free_i) x_i``: what ``y = A x`` begins with, and a load: the value where it is prescribed."""
     y[0] = (1.0 - free[0]) * x[0]
 
 
 @kernel
 def identity_residual(x: Read, b: Read, free: Read, r: Write):
-    """What ``r = b - A x`` begins with."""
+    """``r_i = b_i - (1 - free_i) x_i``: what ``r = b - A x`` begins with."""
     r[0] = b[0] - (1.0 - free[0]) * x[0]
 
 
 @kernel
 def identity_diagonal(free: Read, diagonal: Write):
-    """What a diagonal begins with: 1 where the value is prescribed, 0 elsewhere."""
+    """``a_ii = 1 - free_i``, with which a diagonal begins."""
     diagonal[0] = 1.0 - free[0]

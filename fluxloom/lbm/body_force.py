@@ -27,7 +27,7 @@ class UniformForce:
 
     @func
     def __call__(self, force):
-        """Set the force along the axes of a grid, slowest first; a plane has no z."""
+        """``F_a = F`` along the axes of a grid, slowest first; a plane has no z."""
         last = len(force) - 1
         force[last] = self.x
         force[last - 1] = self.y
@@ -50,7 +50,7 @@ class ForceField:
 
 @func
 def set_force(force, field, uniform, unit):
-    """Set the force of a cell in the unit of storage: that of the field, or the uniform one."""
+    """``F_a = U field_a`` of a cell, or the uniform force, in the unit of storage ``U``."""
     if field is not None:
         for a in range(len(force)):
             force[a] = unit * field[a]
@@ -59,7 +59,7 @@ def set_force(force, field, uniform, unit):
 
 
 def uniform_force(along: Sequence[float], dimensions: int, unit: float) -> UniformForce:
-    """Return the force with components along each axis of the grid, slowest first.
+    """Return the force ``U F`` in the unit of storage, from components along each axis of the grid, slowest first.
 
     Raises
     ------

@@ -21,6 +21,8 @@ Velocity = tuple[int, ...]
 class Lattice:
     """Discrete velocities: rest first, then pairs of opposite directions side by side.
 
+    ``sum w_i = 1``, ``sum w_i c_ia c_ib = c_s^2 delta_ab``, ``c_s^2 = 1/3``.
+
     Attributes
     ----------
     name
@@ -62,7 +64,7 @@ class Lattice:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Weights over the least one, which are whole numbers."""
+        """Weights over the least one, ``w_i / w``, which are whole numbers."""
         return tuple(float(round(weight / self.least)) for weight in self.weights)
 
     @property

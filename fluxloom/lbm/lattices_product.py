@@ -49,7 +49,7 @@ class ProductMoments:
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """From a moment to that of the next order along an axis."""
+        """From a moment to that of the next order along an axis ``a``, ``3^(d - 1 - a)``."""
         return tuple(3 ** (self.axes - 1 - a) for a in range(self.axes))
 
     @cached_property
@@ -59,7 +59,11 @@ class ProductMoments:
 
     @cached_property
     def offsets(self) -> tuple[tuple[float, ...], ...]:
-        """What the weights add to the moment of order 0 of each of these lines, when the axes before are done."""
+        """``K``: what the weights add to the moment of order 0 of each of these lines, when the axes before are done.
+
+        ``prod_{b < a} (1, 0, 1/3)_n_b prod_{b > a} (1/6, 2/3, 1/6)_n_b``, the moments of axes that are done, and
+        weights.
+        """
         return tuple(
             tuple(
                 prod(EVEN[n] if b < a else LINE[n] for b, n in enumerate(self.digits[i]) if b != a)
@@ -75,7 +79,10 @@ class ProductMoments:
 
     @cached_property
     def targets(self) -> tuple[float, ...]:
-        """Moments of the weights: those of equilibrium over the density."""
+        """Moments of the weights, ``K = prod_a (1, 0, 1/3)_n_a`` of the orders ``n_a``.
+
+        Those of equilibrium over the density.
+        """
         return tuple(prod(EVEN[n] for n in digit) for digit in self.digits)
 
     @cached_property
@@ -85,5 +92,5 @@ class ProductMoments:
 
     @cached_property
     def halves(self) -> tuple[float, ...]:
-        """Half of what a force along that axis is in these moments."""
+        """``1/2 prod_{b != a} (1, 0, 1/3)_n_b``: half of what a force along that axis ``a`` is in these moments."""
         return tuple(0.5 * prod(EVEN[n] for n in digit if n != 1) for digit in self.digits)

@@ -2,6 +2,8 @@
 
 What is stored is ``g_i = U (f_i - w_i)``, with the unit ``U`` of `fluxloom.lbm.units`. The sums are ``A = sum g_i =
 U (rho - 1)`` and ``J = sum c_i g_i = U rho u``, so that ``U rho = U + A``.
+
+Source: P. A. Skordos, Physical Review E 48 (1993) 4823-4842 (populations less their weights).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ __all__ = ["along", "pair_sums", "plain_sums", "product"]
 
 @func
 def along(c, v):
-    """Product of a lattice velocity of components -1, 0 and 1 with a vector; the fastest axis comes first."""
+    """``c . v = sum_a c_a v_a`` of a lattice velocity of components -1, 0 and 1; the fastest axis comes first."""
     value = 0.0
     terms = 0
     for b in range(len(c)):
@@ -31,7 +33,7 @@ def along(c, v):
 
 @func
 def product(a, b):
-    """Product of two vectors."""
+    """``a . b = sum_i a_i b_i``."""
     value = a[0] * b[0]
     for i in range(1, len(a)):
         value += a[i] * b[i]
@@ -40,7 +42,7 @@ def product(a, b):
 
 @func
 def pair_sums(g, momentum, lattice):
-    """Set the momentum and return the excess; ``g_k``, ``g_k'`` become their sum and their difference."""
+    """Set ``J = sum_i c_i g_i``, return ``A = sum_i g_i``; ``g_k``, ``g_k'`` become ``g_k + g_k'``, ``g_k - g_k'``."""
     excess = g[0]
     for k in range(1, lattice.q, 2):
         both = g[k] + g[k + 1]
@@ -62,7 +64,7 @@ def pair_sums(g, momentum, lattice):
 
 @func
 def plain_sums(g, momentum, lattice):
-    """Set the momentum and return the excess of populations, which stay as they are."""
+    """Set ``J = sum_i c_i g_i``, return ``A = sum_i g_i``; the populations stay as they are."""
     excess = g[0]
     for k in range(1, lattice.q, 2):
         excess += g[k] + g[k + 1]

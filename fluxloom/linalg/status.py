@@ -61,7 +61,7 @@ class Stop:
             raise SolverError(f"Stop: iterations is a whole number of at least 0, not {self.iterations!r}")
 
     def limit(self, norm: float) -> float:
-        """Return the norm that a residual may have, for that of the right-hand side."""
+        """Return the norm that a residual may have, ``max(rtol |b|, atol)``, for that of the right-hand side."""
         return max(self.rtol * norm, self.atol)
 
 
@@ -104,7 +104,7 @@ class Status:
 
     @property
     def relative(self) -> float:
-        """Residual over right-hand side; 0 where both are."""
+        """Residual over right-hand side, ``|r| / |b|``; 0 where both are."""
         return self.residual / self.norm if self.norm else (0.0 if self.residual == 0 else float("inf"))
 
     def verified(self, true: float, before: float, limit: float) -> Status:

@@ -39,7 +39,9 @@ def step_length(top, bottom, rr, bb, rtol2, atol2):
 
 @func
 def marked(square, step, rr, bb, rtol2, atol2):
-    """``square``, a part of ``r . r``, with a minus sign if a live system's step has length zero, and ever after.
+    """``+- square``, minus where ``rr < 0``, or ``rr > max(rtol^2 bb, atol^2)`` and ``step = 0``.
+
+    A live system is stuck. ``square`` is a part of ``r . r``, and has the minus sign ever after.
 
     So a residual tells of a breakdown: neither an equal residual nor one that stands still for long does.
     """

@@ -18,7 +18,10 @@ __all__ = ["determinant", "form", "jacobian", "metric", "minor", "volume"]
 
 @func
 def jacobian(x, corner, jac, d):
-    """Set ``jac[d a + b] = dx_a / dxi_b`` from the gradients of the corners at one point."""
+    """``jac[d a + b] = J_ab = dx_a / dxi_b = sum_c x_ca dN_c / dxi_b`` at one point.
+
+    ``corner[c][b]`` is ``dN_c / dxi_b``.
+    """
     for a in range(d):
         for b in range(d):
             total = 0.0
@@ -29,7 +32,10 @@ def jacobian(x, corner, jac, d):
 
 @func
 def minor(jac, a, b):
-    """Minor with a sign, ``d det / d jac[3 a + b]``, of three dimensions."""
+    """Cofactor ``C_ab = d det J / d J_ab = J_rt J_su - J_ru J_st`` in space.
+
+    ``r, s = a + 1, a + 2`` and ``t, u = b + 1, b + 2``, modulo 3; ``jac[3 a + b] = J_ab``.
+    """
     r = (a + 1) % 3
     s = (a + 2) % 3
     t = (b + 1) % 3
@@ -39,7 +45,7 @@ def minor(jac, a, b):
 
 @func
 def determinant(jac, d):
-    """Determinant of the Jacobian."""
+    """``det J = J_00 J_11 - J_01 J_10`` in the plane, ``det J = sum_b J_0b C_0b`` in space."""
     value = 0.0
     if d == 2:
         value = jac[0] * jac[3] - jac[1] * jac[2]
@@ -51,16 +57,16 @@ def determinant(jac, d):
 
 @func
 def volume(x, corner, weight, jac, d):
-    """``w |det J|`` at one point; ``jac`` is room for the Jacobian."""
+    """``dV = w |det J|`` at one point; ``jac`` is room for the Jacobian."""
     jacobian(x, corner, jac, d)
     return weight * abs(determinant(jac, d))
 
 
 @func
 def metric(x, corner, factor, jac, g, start, d):
-    """Set ``g[start + d a + b]`` to the metric at one point times ``factor``, ``kappa w``.
+    """``g[start + d a + b] = G_ab``, with ``G = kappa w |det J| J^-1 J^-T = factor C^T C / |det J|`` at one point.
 
-    With the cofactors ``C = det J^-T`` it is ``factor C^T C / |det|``.
+    ``factor`` is ``kappa w``, ``C = det(J) J^-T`` are the cofactors.
     """
     jacobian(x, corner, jac, d)
     det = determinant(jac, d)
@@ -82,7 +88,7 @@ def metric(x, corner, factor, jac, g, start, d):
 
 @func
 def form(left, right, g, start, d):
-    """``left . G right`` of two gradients."""
+    """``left . G right = sum_ab left_a G_ab right_b`` of two gradients in the reference cell."""
     total = 0.0
     for a in range(d):
         for b in range(d):

@@ -106,7 +106,7 @@ class Lagrange:
 
     @Once
     def points(self) -> FloatArray:
-        """Places of the degrees of freedom on the reference cell, ``(n, d)``, no unit."""
+        """Places of the degrees of freedom on the reference cell, ``x = levels / order``, ``(n, d)``, no unit."""
         return _frozen(self.levels[:, -self.dimension :] / self.order)
 
     @Once

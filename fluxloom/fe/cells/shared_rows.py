@@ -26,7 +26,7 @@ __all__ = ["own_rows", "receiver"]
 
 @kernel
 def take_entry(source: Read, value: Write):
-    """One entry of an own row."""
+    """``a_ij = s_ij`` of one entry of an own row: the sum over the cells of this rank."""
     value[0] = source[0]
 
 

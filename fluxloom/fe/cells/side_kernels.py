@@ -26,7 +26,10 @@ __all__ = ["side_load", "side_point_load"]
 
 @func
 def extent(x, corner, side, d):
-    """Length or area of the image of a unit of the reference face at one point; ``side`` is room for tangents."""
+    """``s = |dx/dxi|`` in the plane, ``|dx/dxi x dx/deta|`` in space, of one point; ``side`` is room for the tangents.
+
+    ``side[d b + a] = dx_a / dxi_b = sum_c x_ca dN_c / dxi_b``.
+    """
     for b in range(d - 1):
         for a in range(d):
             side[d * b + a] = 0.0
@@ -46,7 +49,7 @@ def extent(x, corner, side, d):
 
 @func
 def add_side_load(x, g, free, load, phi, corner, weight, n, d, pointwise):
-    """Add ``free_i sum_q w_q s_q phi_i(q) g``; ``pointwise``: 1 for ``g[q]``, 0 for ``g[0]`` at all points."""
+    """``l_i += free_i sum_q w_q s_q phi_i(q) g``; ``pointwise``: 1 for ``g[q]``, 0 for ``g[0]`` at all points."""
     side = zeros(d * (d - 1))
     total = zeros(n)
     for q in range(len(weight)):
@@ -64,7 +67,7 @@ def side_load(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Load of one value ``g[0]`` on the whole face."""
+    """``l_i += free_i sum_q w_q s_q phi_i(q) g``: the load of one value ``g[0]`` on the whole face."""
     add_side_load(x, g, free, load, phi, corner, weight, n, d, 0)
 
 
@@ -74,5 +77,5 @@ def side_point_load(
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Load of values ``g[q]`` at the points of the rule."""
+    """``l_i += free_i sum_q w_q s_q phi_i(q) g_q``: the load of values at the points of the rule."""
     add_side_load(x, g, free, load, phi, corner, weight, n, d, 1)

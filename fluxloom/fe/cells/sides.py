@@ -180,7 +180,7 @@ class Sides:
 
 
 def images(mesh: Mesh, shape: str, nodes: Index, rule: Quadrature) -> Array:
-    """Return the points of a rule on cells or faces, ``(m, q, d)``. Collective on several ranks.
+    """Return the points of a rule on cells or faces, ``x_q = sum_c N_c(xi_q) x_c``, ``(m, q, d)``. Collective.
 
     Parameters
     ----------

@@ -31,7 +31,10 @@ def prepare(
     edge: Read, u: Read, own: Read, kappa: Read, kappa_own: Read, inverse: Read, pair: Write, rate: Max,
     *, d: Const[int],
 ):  # fmt: skip
-    """``pair[j] = (D_IJ - F_IJ - K_IJ, D_IJ, m_IJ)``; ``rate``: one over the longest bounded step."""
+    """``pair[j] = (D_IJ - F_IJ - K_IJ, D_IJ, m_IJ)``; ``rate = max_I sum_J (D_IJ - F_IJ - K_IJ) / M_I``.
+
+    ``1 / rate`` is the longest bounded step; ``m_IJ = int N_I N_J``.
+    """
     total = 0.0
     for j in range(len(edge)):
         out = 0.0
@@ -53,7 +56,7 @@ def prepare(
 
 @kernel
 def low_order(pair: Read, c: Read, own: Read, inverse: Read, source: Read, dt: Read, rate: Write, low: Write):
-    """A step of low order, and its rate without the source."""
+    """``rate = sum_J (D_IJ - F_IJ - K_IJ) (c_J - c_I) / M_I``, ``low = c_I + dt (rate + s_I)``, source ``s``."""
     total = 0.0
     for j in range(len(pair)):
         total += pair[j][0] * (c[j] - own[0])
@@ -63,12 +66,15 @@ def low_order(pair: Read, c: Read, own: Read, inverse: Read, source: Read, dt: R
 
 @kernel
 def edge_fluxes(pair: Read, c: Read, own: Read, rate: Read, rate_own: Read, flux: Write):
-    """``flux[j] = f_IJ``, into the point."""
+    """``flux[j] = f_IJ = m_IJ (c'_I - c'_J) + D_IJ (c_I - c_J)``, into the point; ``c'`` are the rates of low order."""
     for j in range(len(pair)):
         flux[j] = pair[j][2] * (rate_own[0] - rate[j]) + pair[j][1] * (own[0] - c[j])
 
 
 @kernel
 def blend(start: Read, c: RW, *, share: float):
-    """A stage of Shu and Osher's: ``c = c + share (start - c)``."""
+    """``c = c + share (start - c)``: a stage of a Runge-Kutta method as convex sums of Euler steps.
+
+    Source: C.-W. Shu, S. Osher, Journal of Computational Physics 77 (1988) 439-471.
+    """
     c[0] = c[0] + share * (start[0] - c[0])

@@ -63,7 +63,7 @@ def subscale_time(speed, nu, size, dt, dynamic, viscous, convective):
 
 @func
 def length(u, d):
-    """``|u|``."""
+    """``|u| = sqrt(sum_a u_a^2)``."""
     total = 0.0
     for a in range(d):
         total += u[a] * u[a]
@@ -72,7 +72,7 @@ def length(u, d):
 
 @kernel
 def stiffness(edge: Read, result: Write, *, d: Const[int]):
-    """``L_IJ``, the trace of ``L^d``, of one entry."""
+    """``L_IJ = tr L^d_IJ = sum_a int d_a N_I d_a N_J`` of one entry."""
     total = 0.0
     for a in range(d):
         total += edge[1 + (d + 1) * a]
@@ -81,7 +81,11 @@ def stiffness(edge: Read, result: Write, *, d: Const[int]):
 
 @kernel
 def convection(edge: Read, u: Read, own: Read, mass: Read, xi: Write, *, d: Const[int], skew: Const[float]):
-    """``xi``, the nodal projection of ``(u . grad) u``; ``skew``: 0 for the advective form, 1/2 for the skew one."""
+    """``M xi_I = sum_J (grad_IJ . w_IJ) (u_J - u_I) + skew u_I sum_J grad_IJ . (u_J - u_I)``.
+
+    The nodal projection of ``(u . grad) u``, with ``w_IJ = u_I + skew (u_J - u_I)``; ``skew``: 0 for the advective
+    form, 1/2 for the skew-symmetric one.
+    """
     total = zeros(d)
     divergence = 0.0
     for j in range(len(edge)):
@@ -98,7 +102,7 @@ def convection(edge: Read, u: Read, own: Read, mass: Read, xi: Write, *, d: Cons
 
 @kernel
 def pressure_slope(edge: Read, p: Read, own: Read, mass: Read, slope: Write, *, d: Const[int]):
-    """``pi``, the nodal projection of ``grad p``."""
+    """``pi_I = sum_J grad_IJ (p_J - p_I) / M_I``, the nodal projection of ``grad p``."""
     total = zeros(d)
     for j in range(len(edge)):
         rise = p[j] - own[0]
@@ -110,7 +114,7 @@ def pressure_slope(edge: Read, p: Read, own: Read, mass: Read, slope: Write, *, 
 
 @func
 def uneven(edge, u, own, nu, nu_own, mass, ends, twist, d):
-    """Set ``twist`` to ``M (grad u . grad nu - div u grad nu) / 2 + nu grad u . A``, see below.
+    """``twist_a = M (d_a u_b d_b nu - d_b u_b d_a nu) / 2 + nu d_a u_b A_b``, summed over ``b``; ``ends`` is ``A``.
 
     The first part edges lack of the transposed gradient: ``int d_b N_I d_a N_J - d_a N_I d_b N_J`` of an edge is 0
     inside, whatever its cells have, so that its mean viscosity leaves out what differs from cell to cell. The second
@@ -140,10 +144,15 @@ def stage(
     *, d: Const[int], transposed: Const[int], place: Const[int], ahead: Const[float], weight: Const[float],
     dynamic: float, viscous: float, convective: float,
 ):  # fmt: skip
-    """A stage of Runge and Kutta's method: ``k`` from ``u``, ``sums += weight dt k``, ``out = start + ahead dt k``.
+    r"""A stage of Runge and Kutta's method, ``k = du/dt``: ``sums += weight dt k``, ``out = start + ahead dt k``.
+
+    .. math::
+       k_I = b - \pi_I - \xi_I - \frac{1}{M_I} \sum_J \bigl[(\nu_{IJ} L_{IJ}
+       + \tau_I \bar u^T L^d_{IJ} \bar u) (u_J - u_I) - \tau_I (G_{IJ} \cdot u_I) \xi_J\bigr]
 
     ``place``: 0 for the first stage, which begins the sums; 2 for the last one, where ``out`` is the new velocity. As
     rows of the gradient add up to 0, ``sum_J (grad_IJ . u_I) xi_I`` is left out; each point is its own neighbour too.
+    ``transposed``: 1 adds ``-sum_J nu_IJ (L^d_IJ)^T (u_J - u_I) / M_I``, ``ends`` adds ``twist / M_I`` (`uneven`).
     """
     rate = zeros(d)
     tau = subscale_time(length(own, d), nu_own[0], size[0], dt[0], dynamic, viscous, convective)
@@ -182,7 +191,7 @@ def stage(
 
 @kernel
 def constrain(projection: Read, given: Read, u: RW, *, d: Const[int]):
-    """``u = P u + g`` at a point of the boundary."""
+    """``u_a = g_a + sum_b P_ab u_b`` at a point of the boundary: ``projection`` is ``P``, ``given`` is ``g``."""
     before = zeros(d)
     for a in range(d):
         before[a] = u[a]
@@ -195,7 +204,7 @@ def constrain(projection: Read, given: Read, u: RW, *, d: Const[int]):
 
 @kernel
 def mirror_vector(normals: Read, u: RW, *, d: Const[int]):
-    """Leave out what a vector has along the normals of planes of symmetry: with its image it adds up to 0."""
+    """``u = u - (u . n_m) n_m`` for the unit normals ``n_m`` of planes of symmetry: with its image it adds up to 0."""
     for m in range(d):
         along = 0.0
         for a in range(d):
@@ -206,7 +215,10 @@ def mirror_vector(normals: Read, u: RW, *, d: Const[int]):
 
 @kernel
 def mirror_tensor(normals: Read, tensor: RW, *, d: Const[int]):
-    """The mean of the gradient ``(3, 3)`` at a point in planes of symmetry and of its images, ``(g + R g R) / 2``."""
+    """``g = (g + R g R) / 2``, ``R = I - 2 n n^T``, of the gradient ``(3, 3)`` at a point in planes of symmetry.
+
+    The mean of the gradient and of its images: ``g - n n^T g - g n n^T + 2 n (n^T g n) n^T``.
+    """
     first = zeros(d)
     second = zeros(d)
     for m in range(d):
@@ -232,7 +244,7 @@ def relaxation(
     u: Read, nu: Read, size: Read, dt: Read, tau: Write,
     *, d: Const[int], factor: float, dynamic: float, viscous: float, convective: float,
 ):  # fmt: skip
-    """``tau`` of the pressure."""
+    """``tau_I = factor / (c_t / dt + c_1 nu / h^2 + c_2 |u| / h)``, that of the pressure."""
     tau[0] = factor * subscale_time(length(u, d), nu[0], size[0], dt[0], dynamic, viscous, convective)
 
 
@@ -252,14 +264,17 @@ def fill(k: Read, tau: Read, tau_own: Read, free: Read, free_own: Read, dt: Read
 
 @kernel
 def fill_diagonal(diagonal: Read, entry: Write, inverse: Write):
-    """Put the diagonal into its entry, and its inverse aside."""
+    """``h_II = H_II`` put into its entry, and ``inverse = 1 / H_II`` aside."""
     entry[0] = diagonal[0]
     inverse[0] = 1.0 / diagonal[0]
 
 
 @func
 def excess(edge, p, p_own, slope, slope_own, d):
-    """What the pressure of one neighbour has beyond its projected slope; ``p`` and ``p_own`` are numbers."""
+    """``e_IJ = L_IJ (p_J - p_I) - G_IJ . pi_J + grad_IJ . pi_I``: what the pressure has beyond its projected slope.
+
+    Of one neighbour; ``p`` and ``p_own`` are numbers.
+    """
     trace = 0.0
     part = 0.0
     for a in range(d):
@@ -270,7 +285,10 @@ def excess(edge, p, p_own, slope, slope_own, d):
 
 @func
 def through(edge, u, own, p, p_own, tau, slope, slope_own, d):
-    """What one neighbour adds to continuity; ``p`` and ``p_own`` are numbers."""
+    """``c_IJ = grad_IJ . (u_J - u_I) + tau_IJ e_IJ``: what one neighbour adds to continuity.
+
+    ``p`` and ``p_own`` are numbers.
+    """
     total = 0.0
     for a in range(d):
         total += edge[1 + d * d + a] * (u[a] - own[a])
@@ -282,7 +300,7 @@ def continuity(
     edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
     free: Read, b: Write, *, d: Const[int],
 ):  # fmt: skip
-    """Minus what the velocity and the pressure leave of continuity: the right-hand side for the rise of ``p``."""
+    """``b_I = -sum_J [grad_IJ . (u_J - u_I) + tau_IJ e_IJ]`` where ``p`` is free: the right-hand side for its rise."""
     total = 0.0
     for j in range(len(edge)):
         mean = 0.5 * (tau[j] + tau_own[0])
@@ -292,7 +310,10 @@ def continuity(
 
 @kernel
 def continuity_terms(edge: Read, u: Read, own: Read, free: Read, squares: Inc, *, d: Const[int]):
-    """Squares of the sums of the magnitudes of the terms by which the velocity is a part of continuity."""
+    """``squares = sum_I (sum_J sum_a |grad_IJ,a| (|u_J,a| + |u_I,a|) / 2)^2`` where the pressure is free.
+
+    How large the terms of the velocity in continuity are.
+    """
     total = 0.0
     for j in range(len(edge)):
         for a in range(d):
@@ -305,7 +326,10 @@ def imbalance(
     edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
     rise: Read, rise_own: Read, free: Read, dt: Read, worst: Max, *, d: Const[int],
 ):  # fmt: skip
-    """What the pressure solver has left of continuity: what leaves the volume of a point."""
+    """``max_I |b_I|``, ``b_I = sum_J [grad_IJ . (u_J - u_I) + tau_IJ e_IJ + dt L_IJ (r_J - r_I) / 2]``.
+
+    Where the pressure is free: what the pressure solver has left of continuity. ``rise`` is ``r``.
+    """
     total = 0.0
     for j in range(len(edge)):
         mean = 0.5 * (tau[j] + tau_own[0])
@@ -336,6 +360,8 @@ def friction_speed(speed, distance, nu, kappa, constant):
 
     Newton's method for ``u+ y+(u+) = |u| y / nu``, whose left side is convex: from above, where it does not overshoot.
     Both a wall without turbulence and the logarithm of ``|u| y / nu`` instead of ``y+`` give more than ``u+``.
+
+    Source: D. B. Spalding, Journal of Applied Mechanics 28 (1961) 455-458.
     """
     reynolds = max(speed * distance / nu, 1.0e-12)
     plus = min(sqrt(reynolds), log(1.0 + reynolds) / kappa + constant)
@@ -359,9 +385,9 @@ def friction(
     u: Read, area: Read, mass: Read, nu: Read, body: Read, load: Write,
     *, d: Const[int], distance: float, kappa: float, constant: float,
 ):  # fmt: skip
-    """Load of a point at a wall: body force, less the shear ``A u_*^2`` against the velocity along the wall.
+    """``load = b - A u_*^2 u_t / M |u_t|``, ``u_t = u - (u . n) n``: body force less the shear at a wall.
 
-    ``area`` is the vector of the point's share of the wall; the velocity is that at ``distance`` from the wall.
+    ``area`` is the vector ``A n`` of the point's share of the wall; the velocity is that at ``distance`` from the wall.
     """
     size = length(area, d)
     through = 0.0
@@ -385,10 +411,15 @@ def reaction(
     body: Read, dt: Read, share: Read, push: Read, ends: Read | None, load: Write | None, force: Inc | None,
     *, d: Const[int], transposed: Const[int],
 ):  # fmt: skip
-    """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round.
+    r"""Force of the fluid on a point of the wall: what holds it where it is, turned round.
 
-    Patches that meet there have ``share`` of it, and the pressure along ``push``. ``load`` is what the point bears,
-    ``force`` the sum.
+    .. math::
+       F_I = p_I A_k - s_k \Bigl[M_I \bigl(\tfrac{u^{n+1}_I - u^n_I}{\Delta t} + \xi_I - b_I\bigr)
+       + \sum_J \nu_{IJ} L_{IJ} (u_J - u_I) - \sum_J (G_{IJ} p_J - \nabla_{IJ} p_I)\Bigr]
+
+    Patches ``k`` that meet there have ``share``, ``s_k``, of it, and the pressure along ``push``, ``A_k``. ``load`` is
+    what the point bears, ``force`` the sum. ``transposed``: 1 adds ``sum_J nu_IJ (L^d_IJ)^T (u_J - u_I)`` less
+    `uneven`.
     """
     total = zeros(d)
     for j in range(len(edge)):
@@ -417,9 +448,9 @@ def reaction(
 
 @kernel
 def turning_friction(curvature: Read, u: Read, nu: Read, load: RW, force: Inc, *, d: Const[int]):
-    """``nu A K u``: the part of the transposed gradient on a curved wall (`fluxloom.fv.geometry.wall_curvature`).
+    """``F_k = nu sum_m A K_km u_m``: the part of the transposed gradient on a curved wall.
 
-    ``curvature`` is ``A K`` with the area that belongs to the point.
+    ``curvature`` is ``A K`` with the area that belongs to the point (`fluxloom.fv.geometry.wall_curvature`).
     """
     for k in range(d):
         total = 0.0
@@ -433,8 +464,9 @@ def turning_friction(curvature: Read, u: Read, nu: Read, load: RW, force: Inc, *
 def load_sums(load: Read, p: Read, u: Read, site: Read, sums: Inc, *, d: Const[int], x: float, y: float, z: float):
     """Sums over the points of patches: moment of ``load`` about ``(x, y, z)``, what the pressure does, and means.
 
-    ``site`` is the place, ``int N_I n dA`` and ``int N_I dA``; the sums are the moment, the force of the pressure,
-    ``int u . n dA``, ``int p dA``, ``int u^2 / 2 dA`` with the mass lumped, and the area.
+    ``site`` is the place, ``int N_I n dA`` and ``int N_I dA``; the sums are the moment ``sum (x_I - x_0) x F_I``, the
+    force of the pressure ``int p n dA``, ``int u . n dA``, ``int p dA``, ``int u^2 / 2 dA`` with the mass lumped, and
+    the area.
     """
     arm = zeros(3)
     push = zeros(3)
@@ -461,7 +493,7 @@ def load_sums(load: Read, p: Read, u: Read, site: Read, sums: Inc, *, d: Const[i
 
 @kernel
 def velocity_gradient(edge: Read, u: Read, own: Read, mass: Read, tensor: Write, *, d: Const[int]):
-    """``g_ab = du_a / dx_b`` at ``3 a + b``, 0 in a third dimension that there is not."""
+    """``g_ab = du_a / dx_b = sum_J grad_IJ,b (u_J - u_I)_a / M_I`` at ``3 a + b``; 0 for the third axis of a plane."""
     total = zeros(d * d)
     for j in range(len(edge)):
         for a in range(d):
@@ -474,13 +506,13 @@ def velocity_gradient(edge: Read, u: Read, own: Read, mass: Read, tensor: Write,
 
 @kernel
 def total_viscosity(laminar: Read, turbulent: Read, nu: Write):
-    """``nu + nu_t``."""
+    """``nu_I = nu_laminar + nu_t``."""
     nu[0] = laminar[0] + turbulent[0]
 
 
 @kernel
 def energy(u: Read, mass: Read, kinetic: Inc, momentum: Inc, *, d: Const[int]):
-    """Parts of ``sum M |u|^2 / 2`` and of ``sum M u``."""
+    """``kinetic = sum M |u|^2 / 2``, ``momentum = sum M u``."""
     for a in range(d):
         kinetic[0] += 0.5 * mass[0] * u[a] * u[a]
         momentum[a] += mass[0] * u[a]
@@ -488,5 +520,5 @@ def energy(u: Read, mass: Read, kinetic: Inc, momentum: Inc, *, d: Const[int]):
 
 @kernel
 def show(p: Read, height: Read, shown: Write):
-    """The pressure with that of the fluid at rest under a uniform force, ``p + f . x``."""
+    """``p + f . x``: the pressure with that of the fluid at rest under a uniform force ``f``; ``height = f . x``."""
     shown[0] = p[0] + height[0]

@@ -37,7 +37,7 @@ __all__ = ["edge_integrals", "laplacian", "lumped_mass", "strong_gradient"]
 
 @func
 def sides(x, jac, d):
-    """Set ``jac[d a + b] = x[b + 1][a] - x[0][a]``, the Jacobian of a simplex, and return its determinant."""
+    """``jac[d a + b] = J_ab = x_{b+1, a} - x_{0, a}`` of a simplex; returns ``det J``."""
     for a in range(d):
         for b in range(d):
             jac[d * a + b] = x[b + 1][a] - x[0][a]
@@ -46,13 +46,16 @@ def sides(x, jac, d):
 
 @func
 def plane_minor(jac, a, b):
-    """Minor with a sign, ``d det / d jac[2 a + b]``, of two dimensions."""
+    """Cofactor ``C_ab = d det J / d J_ab = (-1)^(a + b) J_{1-a, 1-b}`` of two dimensions; ``jac[2 a + b] = J_ab``."""
     return (1 - 2 * ((a + b) % 2)) * jac[2 * (1 - a) + 1 - b]
 
 
 @func
 def slopes(jac, det, slope, d):
-    """Set ``slope[d i + a]`` to the derivative of the shape function of the corner ``i`` along ``a``."""
+    """``slope[d i + a] = d_a N_i``, with ``d_a N_{b+1} = C_ab / det J``, ``d_a N_0 = -sum_b C_ab / det J``.
+
+    ``C`` are the cofactors.
+    """
     for a in range(d):
         slope[a] = 0.0
         for b in range(d):
@@ -63,7 +66,13 @@ def slopes(jac, det, slope, d):
 
 @kernel
 def edge_integrals(x: Read, edge: Inc, *, d: Const[int]):
-    """Add what one cell has of the numbers of its edges, both ways, and of its corners with themselves.
+    r"""Add what one cell has of the numbers of its edges, both ways, and of its corners with themselves.
+
+    .. math::
+       \int N_i N_j = \frac{(1 + \delta_{ij}) V}{(d + 1)(d + 2)}, \quad
+       \int \partial_a N_i \partial_b N_j = V \partial_a N_i \partial_b N_j, \quad
+       \nabla_{ij} = \frac{V \nabla N_j}{d + 1}, \quad G_{ij} = \frac{V \nabla N_i}{d + 1}, \quad
+       V = \frac{|\det J|}{d!}
 
     ``edge[(d + 1) i + j]`` leads from the corner ``i`` to the corner ``j``.
     """
@@ -85,7 +94,7 @@ def edge_integrals(x: Read, edge: Inc, *, d: Const[int]):
 
 @kernel
 def lumped_mass(x: Read, mass: Inc, *, d: Const[int]):
-    """Add the share of each corner in the volume of one cell: ``sum_J int N_I N_J = V / (d + 1)``."""
+    """``M_I += sum_J int N_I N_J = V / (d + 1)`` at each corner of one cell, with ``V = |det J| / d!``."""
     jac = zeros(d * d)
     det = sides(x, jac, d)
     share = abs(det) / (d * (d - 1) * (d + 1))

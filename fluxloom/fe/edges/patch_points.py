@@ -36,7 +36,10 @@ class PatchPoints:
 
     @classmethod
     def of(cls, faces: Index, places: Array) -> PatchPoints:
-        """Return the patch of some faces; ``places`` are the coordinates of all points."""
+        """Return the patch of some faces; ``places`` are the coordinates of all points.
+
+        ``int N_I n dA = sum_f A_f n_f / d``, ``int N_I dA = sum_f A_f / d`` over the faces ``f`` of a point.
+        """
         corners, d = places[faces], places.shape[1]
         side = corners[:, 1] - corners[:, 0]
         if d == 2:
@@ -52,5 +55,8 @@ class PatchPoints:
 
     @property
     def size(self) -> Array:
-        """Area that belongs to each point, ``(k,)``; less than that of its faces where these are at an angle."""
+        """Area ``|int N_I n dA|`` that belongs to each point, ``(k,)``.
+
+        Less than that of its faces where these are at an angle.
+        """
         return np.linalg.norm(self.areas, axis=1)

@@ -29,14 +29,14 @@ __all__ = ["leftover", "relaxation_rate", "seeded", "tracked", "tracked_continui
 
 @func
 def memory(dt, rate):
-    """``a``: what is left of a subscale after a step."""
+    """``a = 1 / (1 + 2 k + 2 k^2)``, ``k = dt rho / 2``: what is left of a subscale after a step."""
     k = 0.5 * dt * rate
     return 1.0 / (1.0 + 2.0 * k + 2.0 * k * k)
 
 
 @func
 def weight(dt, rate):
-    """``w``: what each end of a step adds to a subscale."""
+    """``w = dt (1 + k) / 2 (1 + 2 k + 2 k^2)``, ``k = dt rho / 2``: what each end of a step adds to a subscale."""
     k = 0.5 * dt * rate
     return 0.5 * dt * (1.0 + k) / (1.0 + 2.0 * k + 2.0 * k * k)
 
@@ -46,14 +46,14 @@ def relaxation_rate(
     u: Read, before: Read, nu: Read, size: Read, rate: Write,
     *, d: Const[int], factor: float, viscous: float, convective: float,
 ):  # fmt: skip
-    """``rho`` over ``factor``, with the mean speed of the step."""
+    """``rate = (c_1 nu / h^2 + c_2 (|u^n| + |u^{n+1}|) / 2 h) / factor``: ``rho`` with the mean speed of the step."""
     speed = 0.5 * (length(u, d) + length(before, d))
     rate[0] = (viscous * nu[0] / (size[0] * size[0]) + convective * speed / size[0]) / factor
 
 
 @kernel
 def tracked_fill(k: Read, rate: Read, rate_own: Read, free: Read, free_own: Read, dt: Read, h: Write, diagonal: Write):
-    """A row of the pressure matrix ``H_IJ = (w_IJ + dt / 2) L_IJ``, and its diagonal."""
+    """A row of the pressure matrix ``H_IJ = (w_IJ + dt / 2) L_IJ``, and its diagonal ``H_II = -sum_J H_IJ``."""
     total = 0.0
     for j in range(len(k)):
         value = (weight(dt[0], 0.5 * (rate[j] + rate_own[0])) + 0.5 * dt[0]) * k[j]
@@ -75,7 +75,10 @@ def tracked_continuity(
     edge: Read, u: Read, own: Read, p: Read, p_own: Read, rate: Read, rate_own: Read, slope: Read, slope_own: Read,
     free: Read, dt: Read, s: RW, b: Write, *, d: Const[int],
 ):  # fmt: skip
-    """The right-hand side for the rise of ``p``, and ``s = a s + w e``, to which the end of the step is added later."""
+    """``b_I = -sum_J [grad_IJ . (u_J - u_I) + a s_IJ + 2 w e_IJ]`` for the rise of ``p``; ``s = a s + w e``.
+
+    The other ``w e``, that of the end of the step, is added to ``s`` by `tracked`.
+    """
     total = 0.0
     for j in range(len(edge)):
         mean = 0.5 * (rate[j] + rate_own[0])
@@ -93,7 +96,7 @@ def tracked(
     edge: Read, p: Read, p_own: Read, rate: Read, rate_own: Read, slope: Read, slope_own: Read, before: Read, s: RW,
     *, d: Const[int],
 ):  # fmt: skip
-    """``s = s + w e`` with the pressure at the end of the step before, whose length is ``before``."""
+    """``s_IJ = s_IJ + w e_IJ`` with the pressure at the end of the step before, whose length is ``before``."""
     for j in range(len(edge)):
         part = excess(edge[j], p[j], p_own[0], slope[j], slope_own, d)
         s[j] += weight(before[0], 0.5 * (rate[j] + rate_own[0])) * part
@@ -101,7 +104,7 @@ def tracked(
 
 @kernel
 def leftover(h: Read, rise: Read, b: Read, worst: Max):
-    """What the pressure solver has left of continuity: what leaves the volume of a point."""
+    """``worst = max_I |b_I - sum_J H_IJ r_J|``: what the pressure solver has left of continuity in a point's volume."""
     total = b[0]
     for j in range(len(h)):
         total -= h[j] * rise[j]

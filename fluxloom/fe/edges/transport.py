@@ -64,7 +64,7 @@ def prepare(
 
 @kernel
 def projection(flux: Read, c: Read, own: Read, mass: Read, xi: Write, *, skew: float):
-    """``xi``, the nodal projection of ``u . grad c``; the factor of the bracket is 1 where ``skew`` is 1/2."""
+    """``xi_I = sum_J F_IJ (c_J - c_I + 2 skew c_I) / M_I``: nodal projection of ``u . grad c``; ``skew``: 0 or 1/2."""
     total = 0.0
     for j in range(len(flux)):
         total += flux[j] * (c[j] - own[0] + 2.0 * skew * own[0])
@@ -76,7 +76,11 @@ def transport_stage(
     rest: Read, strong: Read, c: Read, own: Read, xi: Read, xi_own: Read, mass: Read, source: Read, start: Read,
     dt: Read, sums: RW, out: Write, *, place: Const[int], ahead: float, weight: float,
 ):  # fmt: skip
-    """A stage of Runge and Kutta's method; ``place``, ``ahead`` and ``weight`` as in `fluxloom.fe.edges.flow.stage`."""
+    """A stage of Runge and Kutta's method; ``place``, ``ahead`` and ``weight`` as in `fluxloom.fe.edges.flow.stage`.
+
+    ``k = dt (s - xi_I + [-sum_J K_IJ (c_J - c_I) + sum_J W_IJ xi_J - S_I xi_I] / M_I)``, ``sums += weight k``, ``out =
+    start + ahead k``.
+    """
     rate = -strong[0] * xi_own[0]
     for j in range(len(rest)):
         rate += rest[j][1] * xi[j] - rest[j][0] * (c[j] - own[0])
@@ -93,19 +97,19 @@ def transport_stage(
 
 @kernel
 def hold(given: Read, c: Write):
-    """``c`` where it is given."""
+    """``c_I = g_I`` where the scalar is given."""
     c[0] = given[0]
 
 
 @kernel
 def add(value: Read, total: RW):
-    """Add to a sum."""
+    """``total += value`` of each point."""
     total[0] += value[0]
 
 
 @kernel
 def totals(c: Read, mass: Read, amount: Inc, square: Inc, least: Min, most: Max):
-    """Parts of ``sum M c`` and ``sum M c^2``, and the range of ``c``."""
+    """``amount = sum M c``, ``square = sum M c^2``, ``least = min c``, ``most = max c``."""
     amount[0] += mass[0] * c[0]
     square[0] += mass[0] * c[0] * c[0]
     least[0] = min(least[0], c[0])

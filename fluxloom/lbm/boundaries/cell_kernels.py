@@ -62,14 +62,14 @@ class Completion(Protocol):
 
 @func
 def load(f, g, unit):
-    """Take populations out of their unit."""
+    """``g_k = f_k / U``: take populations out of their unit."""
     for k in range(len(g)):
         g[k] = f[k] / unit
 
 
 @func
 def known(g, lattice, side):
-    """Return the sum of the known populations, those that leave counted twice."""
+    """``G = sum_{c_k n = 0} g_k + 2 sum_{c_k n = -1} g_k``, the known populations, those that leave counted twice."""
     value = 0.0
     for k in range(lattice.q):
         if lattice.velocities[k][side.axis] == 0:
@@ -82,7 +82,10 @@ def known(g, lattice, side):
 
 @func
 def from_velocity(g, u, pull, j, lattice, side):
-    """Set the momentum of what arrives where the velocity is known; return ``rho - 1``."""
+    """``rho - 1 = (G - F_n / 2 + u_n) / (1 - u_n)``, ``j = rho u - F / 2`` of what arrives.
+
+    The velocity is known; returned is ``rho - 1``.
+    """
     speed = side.inward * u[side.axis]
     above = (known(g, lattice, side) - 0.5 * side.inward * pull[side.axis] + speed) / (1.0 - speed)
     for a in range(len(j)):
@@ -92,7 +95,10 @@ def from_velocity(g, u, pull, j, lattice, side):
 
 @func
 def from_density(g, above, u, pull, j, v, lattice, side):
-    """Set the momentum of what arrives, and the velocity; density and velocity along the side are known."""
+    """``j_n = rho - 1 - G``, ``u_n = (j_n + F_n / 2) / rho``, ``j_t = rho u_t - F_t / 2``.
+
+    ``rho`` and ``u_t`` are known.
+    """
     for a in range(len(j)):
         v[a] = u[a]
         j[a] = (1.0 + above) * u[a] - 0.5 * pull[a]
@@ -102,7 +108,11 @@ def from_density(g, above, u, pull, j, v, lattice, side):
 
 @func
 def zou_he(f, g, above, j, u, lattice, side, unit):
-    """Store the unknown populations: bounce-back of what is not in equilibrium, momentum along the side put right."""
+    r"""Store the unknown populations: bounce-back of what is not in equilibrium, momentum along the side put right.
+
+    .. math:: g_k = g_{k'} + w_k \Bigl[6 j_n
+       + 18 \sum_{t \perp n} c_{kt} \Bigl(j_t - \sum_{c_l n = 0} c_{lt} g_l\Bigr)\Bigr]
+    """
     lack = zeros(len(j))
     for a in range(len(j)):
         if a != side.axis:
@@ -121,7 +131,7 @@ def zou_he(f, g, above, j, u, lattice, side, unit):
 
 @func
 def bounce(g, j, lattice, side):
-    """Set the unknown populations by bounce-back of what is not in equilibrium alone."""
+    """``g_k = g_k' + 6 w_k c_k j``: the unknown populations by bounce-back of what is not in equilibrium alone."""
     for k in range(lattice.q):
         if lattice.velocities[k][side.axis] * side.inward == 1:
             value = 0.0
@@ -133,7 +143,7 @@ def bounce(g, j, lattice, side):
 
 @func
 def stress(g, above, u, lattice, a, b):
-    """Return a second moment of what is not in equilibrium."""
+    """``Pi_ab = sum_k c_ka c_kb g_k - rho u_a u_b - (rho - 1) delta_ab / 3``: what is not in equilibrium."""
     value = -(1.0 + above) * u[a] * u[b]
     if a == b:
         value -= above / 3.0
@@ -145,7 +155,11 @@ def stress(g, above, u, lattice, a, b):
 
 @func
 def store_regular(f, g, above, j, u, lattice, unit):
-    """Store all populations, made of density, momentum, velocity and what the stress is beyond equilibrium."""
+    r"""Store all populations, made of density, momentum, velocity and what the stress is beyond equilibrium.
+
+    .. math:: g_k = w_k \Bigl[\rho - 1 + 3 c_k j + \tfrac92 \rho (c_k u)^2 - \tfrac32 \rho u^2
+       + \tfrac92 c_k c_k : \Pi - \tfrac32 \mathrm{tr}\, \Pi\Bigr]
+    """
     d = len(j)
     pi = zeros(d * d)
     trace = 0.0
@@ -174,7 +188,7 @@ def store_regular(f, g, above, j, u, lattice, unit):
 
 @func
 def in_equilibrium(c, weight, above, u):
-    """Return ``f_k^eq - w_k``."""
+    """``f_k^eq - w_k = w_k (rho - 1 + rho (3 c_k u + 9/2 (c_k u)^2 - 3/2 u^2))``."""
     cu = 0.0
     square = 0.0
     for a in range(len(u)):
@@ -186,7 +200,7 @@ def in_equilibrium(c, weight, above, u):
 
 @func
 def moments(g, pull, u, lattice, half):
-    """Set the velocity, with ``half`` of the force; return ``rho - 1``."""
+    """``rho - 1 = sum_k g_k``, ``u = (sum_k c_k g_k + half F) / rho``: sets the velocity, returns ``rho - 1``."""
     above = 0.0
     for k in range(lattice.q):
         above += g[k]
@@ -201,7 +215,7 @@ def moments(g, pull, u, lattice, half):
 
 @func
 def regularise(f, g, above, j, u, lattice, side, unit):
-    """Store all populations, regularised; see the module."""
+    """``g_k = g_k' + 6 w_k c_k j`` of the unknown ones, then all populations as `store_regular`."""
     bounce(g, j, lattice, side)
     store_regular(f, g, above, j, u, lattice, unit)
 
@@ -211,7 +225,10 @@ def complete(
     f: RW, above: Read | None, u: Read, pull: Read,
     *, lattice: Const[Lattice], scheme: Const[Completion], side: Const[Normal], unit: Const[float],
 ):  # fmt: skip
-    """The velocity is set; or the density, and the velocity along the side: populations are completed."""
+    """The velocity is set, ``rho - 1 = (G - F_n / 2 + u_n) / (1 - u_n)``; or the density, ``j_n = rho - 1 - G``.
+
+    With a density the velocity along the side is set too; the populations are completed by the scheme.
+    """
     g = zeros(lattice.q)
     j = zeros(lattice.dimensions)
     if above is None:
@@ -230,9 +247,10 @@ def edge(
     near: Read, above: Read, u: Read, pull: Read, f: Write,
     *, lattice: Const[Lattice], density: Const[bool], velocity: Const[bool], unit: Const[float],
 ):  # fmt: skip
-    """All populations from the next cell inwards, with the equilibrium of what is set here.
+    """``f_k(x) = f_k(x + n) + f_k^eq(rho', u') - f_k^eq(rho, u)``, with ``rho, u`` of the next cell inwards.
 
-    ``above`` is the density less one, or by how much it differs from that of the next cell.
+    ``rho'``, ``u'`` are what is set here, else those of the next cell. ``above`` is the density less one, or by how
+    much it differs from that of the next cell. Z. Guo, C. Zheng, B. Shi, *Chinese Physics* 11 (2002) 366.
     """
     g = zeros(lattice.q)
     there = zeros(lattice.dimensions)

@@ -41,7 +41,7 @@ _CLOSED = 1e-9
 
 
 def risen(space: Space, force: Sequence[float], way: Reals) -> Reals:
-    """Return by how much the density rises on ways ``(n, dimensions)`` in a fluid at rest, ``(n,)``."""
+    """Return ``rho - rho_0 = F . s / c_s^2`` on ways ``s`` ``(n, dimensions)`` in a fluid at rest, ``(n,)``."""
     acting = np.where(space.box.periodic, 0.0, np.asarray(tuple(force) or (0.0,) * space.box.dimensions))
     return way @ acting / SOUND_SPEED_SQUARED
 
@@ -95,14 +95,14 @@ class Densities:
 
 @kernel
 def add_weight(weight: Read, force: Inc):
-    """Add to what has been summed over all links of a wall."""
+    """``F += Delta F``: add to what has been summed over all links of a wall."""
     for a in range(len(weight)):
         force[a] += weight[a]
 
 
 @kernel
 def add_weight_by_wall(weight: Read, force: RW):
-    """Add to what has been summed over the links of each wall."""
+    """``F_w = F_w + Delta F_w``: add to what has been summed over the links of each wall ``w``."""
     for a in range(len(weight)):
         force[a] = force[a] + weight[a]
 

@@ -1,4 +1,8 @@
-"""Values of conditions that are given in space and time, in units of their own (`fluxloom.values`)."""
+"""Values of conditions that are given in space and time, in units of their own (`fluxloom.values`).
+
+The term of walls that move is that of A. J. C. Ladd, *Journal of Fluid Mechanics* 271 (1994) 285, see
+`fluxloom.lbm.boundaries.link_kernels`.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +58,12 @@ class InTime:
     base: float = 0.0
 
     def places(self, positions: Reals) -> Reals:
-        """Return places on the lattice, ``(n, d)``, as those of the values."""
+        """Return places on the lattice, ``(n, d)``, as those of the values: ``x = (X + 1/2) dx + lower``."""
         at = [(positions[:, -1 - k] + 0.5) * self.dx + low for k, low in enumerate(self.lower)]
         return np.stack(at, axis=1)
 
     def at(self, positions: Reals, time: float) -> Reals:
-        """Return the values on the lattice at places there: ``(n,)`` of a number, else ``(n, d)``, slowest axis first.
+        """Return ``base + factor value / unit`` at places: ``(n,)`` of a number, else ``(n, d)``, slowest axis first.
 
         Raises
         ------
@@ -137,7 +141,10 @@ class Timed:
 
 @kernel
 def move(u: Read, heading: Read, own: Read, stand: Read, kick: Write, speed: Write | None):
-    """The term of a wall that moves: of its velocity along a link, and of what fluid at rest carries there."""
+    """``kick = k_0 + sum_a h_a u_a`` of a wall that moves, ``h = 6 U w_i c_i``, over ``2 q`` where ``q >= 1/2``.
+
+    ``k_0``, ``stand``, is what fluid at rest carries there; ``speed = own u``.
+    """
     found = stand[0]
     for a in range(len(heading)):
         found += heading[a] * u[a]

@@ -56,7 +56,11 @@ def turns_of(dimensions: int) -> int:
 
 @func
 def returned(out, share, kick):
-    """Return what comes back."""
+    """``f_i = f_o + kick``, with a share ``s`` interpolated: ``f_i = s f_1 + (1 - s) f_2 + kick``.
+
+    ``kick`` may be None. ``s = 2 q``, ``f_2 = f_o(x + c_i)`` for ``q < 1/2``; else ``s = 1 / 2 q``, ``f_2 = f_i(x)``.
+    ``f_1 = f_o(x)``.
+    """
     if share is None and kick is None:
         return out[0]
     if share is None:
@@ -68,13 +72,16 @@ def returned(out, share, kick):
 
 @func
 def between(out, share):
-    """Interpolation between two populations."""
+    """``s f_1 + (1 - s) f_2 = f_2 + s (f_1 - f_2)`` of two populations; the share is ``s``."""
     return out[1] + share[0] * (out[0] - out[1])
 
 
 @func
 def set_push(out, back, heading, u, push, per):
-    """Set the momentum that goes to the wall through a link."""
+    """``p = -(f_o + f_i) c_i - (f_o - f_i) u``, which goes to the wall through a link.
+
+    ``c_i = heading - 1``; without ``u`` the wall is at rest.
+    """
     both = per * (out + back)
     if u is None:
         for a in range(len(push)):
@@ -87,14 +94,14 @@ def set_push(out, back, heading, u, push, per):
 
 @func
 def add_push(push, force):
-    """Add to the force."""
+    """``F += p``."""
     for a in range(len(push)):
         force[a] += push[a]
 
 
 @func
 def add_turn(push, arm, torque):
-    """Add ``arm x push``: components as the axes of the grid, slowest first; one in two dimensions."""
+    """``T += r x p``: components as the axes of the grid, slowest first; one in two dimensions."""
     if len(push) == 2:
         torque[0] += arm[1] * push[0] - arm[0] * push[1]
     else:
@@ -105,7 +112,7 @@ def add_turn(push, arm, torque):
 
 @func
 def add(out, back, heading, u, arm, force, torque, per):
-    """Add the momentum that goes to the wall through a link, and its moment."""
+    """``F += p``, ``T += r x p`` with ``p = -(f_o + f_i) c_i - (f_o - f_i) u`` of a link."""
     push = zeros(len(heading))
     set_push(out, back, heading, u, push, per)
     add_push(push, force)
@@ -115,7 +122,7 @@ def add(out, back, heading, u, arm, force, torque, per):
 
 @kernel
 def copy(source: Read, target: Write):
-    """One population put into the place of another; half-way bounce-back of a wall at rest is that."""
+    """``f_i = f_o``: one population in the place of another; half-way bounce-back of a wall at rest is that."""
     target[0] = source[0]
 
 
@@ -124,10 +131,10 @@ def bounce(
     out: Read, share: Read | None, kick: Read | None, heading: Read | None, u: Read | None, arm: Read | None,
     back: Write, push: Write | None, force: Inc | None, torque: Inc | None, *, momentum: Const[Momentum | None],
 ):  # fmt: skip
-    """Bounce-back: of a wall at rest or one that moves, half-way or interpolated.
+    """``f_i = s f_1 + (1 - s) f_2 + kick``: of a wall at rest or one that moves, half-way (``s = 1``) or interpolated.
 
-    Its force is added to ``force``, and where there is a ``torque`` to that; or what goes through a link is kept in
-    ``push``, for many walls (`fluxloom.lbm.boundaries.sums`).
+    Its force ``-(f_o + f_i) c_i - (f_o - f_i) u`` is added to ``force``, and where there is a ``torque`` to that; or
+    what goes through a link is kept in ``push``, for many walls (`fluxloom.lbm.boundaries.sums`).
     """
     value = returned(out, share, kick)
     back[0] = value
@@ -142,5 +149,5 @@ def book(
     out: Read, back: Read, heading: Read, u: Read | None, arm: Read | None, force: Inc, torque: Inc | None,
     *, per: float,
 ):  # fmt: skip
-    """Add the momentum through a link of another side to the force on a wall, and its moment to the torque."""
+    """``F += p``, ``T += r x p`` of a link of another side, ``p = -(f_o + f_i) c_i - (f_o - f_i) u``."""
     add(out[0], back[0], heading, u, arm, force, torque, per)

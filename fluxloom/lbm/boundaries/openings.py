@@ -1,4 +1,8 @@
-"""Schemes of openings: how populations that arrive through a side get a velocity or a pressure that is set."""
+"""Schemes of openings: how populations that arrive through a side get a velocity or a pressure that is set.
+
+Sources: Q. Zou, X. He, *Physics of Fluids* 9 (1997) 1591; J. Latt, B. Chopard, O. Malaspinas, M. Deville, A. Michler,
+*Physical Review E* 77 (2008) 056703; formulas are in the modules that the schemes name.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,10 @@ class RegularisedCells(VelocityScheme, PressureScheme, name="regularised"):
 
     @func
     def complete(self, f, g, above, j, u, lattice, side, unit):
-        """Store all populations."""
+        """Store all populations.
+
+        ``g_k = w_k [rho - 1 + 3 c_k j + rho (9/2 (c_k u)^2 - 3/2 u^2) + 9/2 c_k c_k : Pi - 3/2 tr Pi]``.
+        """
         regularise(f, g, above, j, u, lattice, side, unit)
 
 
@@ -56,7 +63,10 @@ class ZouHe(VelocityScheme, PressureScheme, name="zou-he"):
 
     @func
     def complete(self, f, g, above, j, u, lattice, side, unit):
-        """Store the unknown populations."""
+        """Store the unknown populations.
+
+        ``g_k = g_k' + w_k [6 j_n + 18 sum_t c_kt (j_t - sum_{c_l n = 0} c_lt g_l)]``.
+        """
         zou_he(f, g, above, j, u, lattice, side, unit)
 
 
@@ -97,7 +107,10 @@ class AntiBounceBack(PressureScheme, name="anti-bounce-back"):
             )
 
     def kept(self, cells: int) -> float | None:
-        """Return what is kept in a step of the distance from the density, in a box so many cells across; None: none."""
+        """Return ``1 - K``, what is kept in a step of the distance from the density; None: none.
+
+        ``K = c_s / 4 n`` with ``n`` cells across the box, unless `rate` is given.
+        """
         if not self.absorbing:
             return None
         return 1.0 - (self.rate if self.rate is not None else 0.25 * SOUND_SPEED_SQUARED**0.5 / cells)

@@ -114,7 +114,10 @@ class Outflow:
 
 @kernel
 def means(f: Read, mean: Inc, *, along: Const[list[int]], share: float, unit: Const[float]):
-    """Add to the mean velocity out of the side, and to the mean of ``rho - 1``: ``share`` is one over the cells."""
+    """``mean += (n . J / (U + A), A / U) / N``: the mean velocity out of the side, and ``rho - 1``.
+
+    ``share = 1 / N`` cells.
+    """
     total = 0.0
     momentum = 0.0
     for k in range(len(along)):
@@ -130,7 +133,10 @@ def convect(
     inner: Read, mean: Read, weight: Read, memory: RW, back: Write,
     *, keep: float, follow: float, target: float, rate: float,
 ):  # fmt: skip
-    """Carry a population out of the box, ``keep`` what is there, or ``follow`` the speed that was measured."""
+    """``f_i(x, t) = f_i(x - n, t) + s (f_i(x, t-1) - f_i(x - n, t)) + w_i K (rho_0 - mean rho)``, ``s = 1 / (1 + U)``.
+
+    ``keep`` is ``s`` of a speed that is given, ``follow`` 1 where it is the one that was measured; none below 0.
+    """
     share = keep + follow / (1.0 + max(mean[0], 0.0))
     value = inner[0] + share * (memory[0] - inner[0]) + weight[0] * rate * (target - mean[1])
     memory[0] = value

@@ -17,7 +17,7 @@ Of a wave that leaves along the normal :math:`n`, :math:`\rho' = \rho u_n' / c_s
 from what is set, :math:`\rho_w = \rho_0 + e`, follows
 
 .. math:: e(t+1) = (1 - K)\, e(t) + \frac{1 + u_n / c_s}{c_s}
-   \bigl[u_n(t+1) - u_n(t) + u_n (\partial_n u_n - \overline{\partial_n u_n})\bigr]
+   \bigl[u_n(t+1) - u_n(t) + \max(u_n, 0) (\partial_n u_n - \overline{\partial_n u_n})\bigr]
 
 The bar is a running mean with the same :math:`K`: in a steady flow the density is the one that is set. Without the
 convective part these are the local one-dimensional relations of T. J. Poinsot, S. K. Lele (*Journal of Computational
@@ -50,7 +50,10 @@ class Absorption:
 
 @func
 def velocities_near(near, further, pull, g, u, v, lattice, unit):
-    """Load what left the cell, and set its velocity ``u`` and that of the next cell inwards, ``v``."""
+    """``u = (sum_k c_k g_k - F / 2) / rho`` of what left the cell, and ``v`` of the next one inwards.
+
+    ``g`` is loaded with what left the cell.
+    """
     h = zeros(lattice.q)
     load(near, g, unit)
     load(further, h, unit)
@@ -60,7 +63,10 @@ def velocities_near(near, further, pull, g, u, v, lattice, unit):
 
 @func
 def turn(g, above, pull, u, v, back, lattice, unknown, side, unit):
-    """Store the unknown populations; a force along the side changes the density to where they cross it."""
+    """``g_k = -g_k' + 2 w_k [rho - 1 + rho (9/2 (c_k u_w)^2 - 3/2 u_w^2) - 3/2 c_kt F_t]``, ``u_w = 3/2 u - 1/2 v``.
+
+    The unknown populations; a force along the side changes the density to where they cross it.
+    """
     for a in range(len(u)):
         u[a] = 1.5 * u[a] - 0.5 * v[a]
     square = 0.0
@@ -84,9 +90,13 @@ def anti_bounce_back(
     *, lattice: Const[Lattice], unknown: Const[list[int]], side: Const[Normal], unit: Const[float],
     absorption: Const[Absorption | None],
 ):  # fmt: skip
-    """The pressure is held, or waves leave; ``near`` left the cell, ``further`` the next one inwards.
+    r"""The pressure is held, ``rho_w = rho_0``, or waves leave, ``rho_w = rho_0 + e``; see `turn`.
 
-    ``memory`` has the distance from the density that is set, the velocity out and its mean slope.
+    .. math:: e(t+1) = (1 - K)\, e(t) + \frac{1 + u_n / c_s}{c_s}
+       \bigl[u_n(t+1) - u_n(t) + \max(u_n, 0) (\partial_n u_n - \overline{\partial_n u_n})\bigr]
+
+    ``near`` left the cell, ``further`` the next one inwards; ``u_n`` is the mean of both. ``memory`` has ``e``, ``u_n``
+    and the mean of its slope.
     """
     g = zeros(lattice.q)
     u = zeros(lattice.dimensions)
@@ -110,7 +120,10 @@ def remember(
     near: Read, further: Read, pull: Read, memory: Write,
     *, lattice: Const[Lattice], side: Const[Normal], unit: Const[float],
 ):  # fmt: skip
-    """Set the memory of a flow that begins."""
+    """``e = 0``, ``u_n = n . (u + v) / 2``, mean slope ``n . (u - v)``.
+
+    The memory of a flow that begins, ``n`` outwards.
+    """
     g = zeros(lattice.q)
     u = zeros(lattice.dimensions)
     v = zeros(lattice.dimensions)

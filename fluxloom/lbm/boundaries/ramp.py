@@ -66,7 +66,7 @@ class Ramp:
 
 @kernel
 def grow(age: RW, target: Read, value: Write, *, steps: float):
-    """One step more; the values of its time."""
+    """``value = s^2 (3 - 2 s) target`` one step later, ``s = min(age + 1, steps) / steps``."""
     age[0] = min(age[0] + 1.0, steps)
     share = age[0] / steps
     for a in range(len(target)):
@@ -75,7 +75,7 @@ def grow(age: RW, target: Read, value: Write, *, steps: float):
 
 @kernel
 def forget(age: Write, value: Write):
-    """Begin anew, with zeros."""
+    """``age = 0``, ``value = 0``: begin anew."""
     age[0] = 0.0
     for a in range(len(value)):
         value[a] = 0.0

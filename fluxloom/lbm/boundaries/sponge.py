@@ -117,7 +117,10 @@ def draw(
     f: RW, share: Read, above: Read, u: Read, pull: Read,
     *, lattice: Const[Lattice], follow: Const[bool], unit: Const[float],
 ):  # fmt: skip
-    """Draw what left a cell to a density, and to a velocity where there is one to follow."""
+    """``f_k += f_k^eq(rho', u') - f_k^eq(rho, u)``, ``rho' = rho + sigma (rho_0 - rho)``, ``u' = u + sigma (u_0 - u)``.
+
+    Of what left a cell; ``u' = u`` where there is no velocity to follow.
+    """
     g = zeros(lattice.q)
     here = zeros(lattice.dimensions)
     there = zeros(lattice.dimensions)

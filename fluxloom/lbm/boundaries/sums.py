@@ -2,7 +2,7 @@
 
 The links of a wall are dealt out to rows of some length, these are summed, and then the sums of a wall's rows: two
 loops for the forces on all walls, whatever their number, and two for torques, in which work items or threads have
-enough to share.
+enough to share. The momentum through a link, and its source, is in `fluxloom.lbm.boundaries.link_kernels`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROW = 256
 
 @kernel
 def sum_pushes(push: Read, total: Write):
-    """Momentum through the links of a row."""
+    """``F = sum_j p_j``, the momentum through the links of a row."""
     found = zeros(len(total))
     for j in range(len(push)):
         add_push(push[j], found)
@@ -45,7 +45,7 @@ def sum_pushes(push: Read, total: Write):
 
 @kernel
 def sum_turns(push: Read, arm: Read, total: Write):
-    """Moment of momentum through the links of a row."""
+    """``T = sum_j r_j x p_j``, the moment of momentum through the links of a row."""
     found = zeros(len(total))
     for j in range(len(push)):
         add_turn(push[j], arm[j], found)

@@ -32,7 +32,11 @@ __all__ = ["relax_central", "relax_stresses", "set_velocity", "shift", "to_momen
 
 @func
 def to_moments(g, m, u, table, unit):
-    """Set the central moments ``m`` of populations; ``table`` is a `ProductMoments`."""
+    """``kappa_0 = s + f_0``, ``kappa_1 = d - u (kappa_0 + K)``, ``kappa_2 = s - u (d + kappa_1)``, axis by axis.
+
+    ``s = f_+ + f_-``, ``d = f_+ - f_-`` of a line; ``K`` is the moment of the weights (``offsets``) in the unit of
+    storage. ``table`` is a `ProductMoments`.
+    """
     for i in range(len(m)):
         m[i] = g[table.places[i]]
     for a in range(table.axes):
@@ -50,7 +54,10 @@ def to_moments(g, m, u, table, unit):
 
 @func
 def to_populations(m, g, u, table, unit):
-    """Set the populations of central moments, which are lost."""
+    """``d = u (kappa_0 + K) + kappa_1``, ``s = u (d + kappa_1) + kappa_2``, ``f_0 = kappa_0 - s``.
+
+    ``f_+- = (s +- d) / 2``. The transform of `to_moments` backwards, the last axis first; the moments are lost.
+    """
     for r in range(table.axes):
         a = table.axes - 1 - r
         for n in range(len(m) // 3):
@@ -70,7 +77,11 @@ def to_populations(m, g, u, table, unit):
 
 @func
 def shift(m, force, table, lowest):
-    """Add what half of the force, if there is one, is in the odd moments from the order ``lowest`` up."""
+    """``kappa_i += F_a / 2 prod_{b != a} K_b`` of moments with one odd index, along ``a``.
+
+    Only those from the order ``lowest`` up, and only where there is a force. ``K_b`` is the moment of the weights along
+    the axis ``b`` (``halves``).
+    """
     if force is not None:
         for i in range(len(m)):
             if table.along[i] >= 0 and table.orders[i] >= lowest:
@@ -79,13 +90,18 @@ def shift(m, force, table, lowest):
 
 @func
 def relax_stresses(m, excess, u, one, table, rates, by):
-    r"""Relax the moments of second order.
+    r"""Relax the moments of second order, off the diagonal ``kappa_ab' = (1 - omega_s) kappa_ab``.
 
-    ``by`` is the operator: with ``has_subgrid`` there is a subgrid model, which the rate of the trace follows where
-    ``bulk`` is None. With ``corrected`` the error of the diagonal stresses is taken out, which is there because ``c^3 =
-    c`` on the lattice (M. Geier et al. 2015, here for any number of axes): with ``N`` the distance from equilibrium,
-    ``D_a = -3 (\omega_s dev N + \omega_b tr N / d)_a / 2 \rho`` is the gradient of ``u_a`` along its own axis, and ``3
-    \rho u_a^2 D_a`` is subtracted with the factors ``1 - \omega / 2``.
+    .. math::
+       \kappa_{aa}' = \tfrac{A}{3} + (1 - \omega_s) (N_a - \bar N) + (1 - \omega_b) \bar N
+       - (1 - \tfrac{\omega_s}{2}) (E_a - \bar E) - (1 - \tfrac{\omega_b}{2}) \bar E, \quad
+       N_a = \kappa_{aa} - \tfrac{A}{3}
+
+    with means over the axes. ``by`` is the operator: with ``has_subgrid`` there is a subgrid model, which the rate of
+    the trace follows where ``bulk`` is None. With ``corrected`` the error of the diagonal stresses is taken out, which
+    is there because ``c^3 = c`` on the lattice (M. Geier et al. 2015, here for any number of axes): ``E_a = 3 \rho
+    u_a^2 D_a``, where ``D_a = -3 (\omega_s (N_a - mean N) + \omega_b mean N) / 2 \rho`` is the gradient of ``u_a``
+    along its own axis.
     """
     axes = table.axes
     shear, bulk = rates.shear_kept, rates.bulk_kept
@@ -123,14 +139,18 @@ def relax_stresses(m, excess, u, one, table, rates, by):
 
 @func
 def set_velocity(u, momentum, force, one):
-    """Set the velocity, with half of the force."""
+    """``u = J / R``, or ``(J + F / 2) / R`` with a force; ``one`` is ``1 / R``, ``R = U + A``."""
     for a in range(len(u)):
         u[a] = one * momentum[a] if force is None else one * (momentum[a] + 0.5 * force[a])
 
 
 @func
 def relax_others(m, excess, table, rates, by):
-    """Relax the moments of other orders; ``by``, the operator, tells whether anything is kept of them."""
+    """``kappa' = (1 - omega_o) kappa`` of odd orders from 3, ``(1 - omega_e) (kappa - K A) + K A`` of even ones from 4.
+
+    ``K`` is the moment of the weights (``targets``); the first order becomes 0. ``by``, the operator, tells whether
+    anything is kept.
+    """
     odd, even = 2.0 * rates.half_odd, 2.0 * rates.half_even
     for i in range(len(m)):
         target = table.targets[i]
@@ -145,7 +165,7 @@ def relax_others(m, excess, table, rates, by):
 
 @func
 def relax_central(g, excess, momentum, force, lattice, rates, by):
-    """Make populations after collision; ``by`` is the operator."""
+    """``kappa' = kappa - omega (kappa - kappa^eq)`` of all central moments; ``by`` is the operator."""
     table, m, u = lattice.product, zeros(lattice.q), zeros(lattice.dimensions)
     one = 1.0 / (rates.unit + excess)
     set_velocity(u, momentum, force, one)

@@ -44,14 +44,17 @@ THIRD = ((0, 15, 11), (21, 0, 5), (19, 7, 0))
 
 @func
 def square_product(p, q, shear, excess, unit, one):
-    """Products of ``kappa_220``, less its value at rest, from the distances ``p`` and ``q`` of 200 and 020."""
+    """``(kappa_200 kappa_020 + 2 kappa_110^2) / rho``, less its value at rest, from the distances ``p`` and ``q``.
+
+    ``p = kappa_200 - U / 3``, ``q = kappa_020 - U / 3``, and ``rho = U + A``; the value at rest is ``U / 9``.
+    """
     third = (1.0 / 3.0) * unit
     return (p * q + 2.0 * shear * shear + third * (p + q) - third * (1.0 / 3.0) * excess) * one
 
 
 @func
 def twist_product(m, a, unit, one):
-    """Products of ``kappa_211``, ``kappa_121`` or ``kappa_112``: ``a`` is the axis of the two."""
+    """``(kappa_200 kappa_011 + 2 kappa_110 kappa_101) / rho``, of ``kappa_211`` for ``a = 0``, the axis of the two."""
     b, c = (a + 1) % 3, (a + 2) % 3
     full = m[STRESSES[a]] + (1.0 / 3.0) * unit
     return (full * m[SHEARS[a]] + 2.0 * m[SHEARS[b]] * m[SHEARS[c]]) * one
@@ -59,7 +62,11 @@ def twist_product(m, a, unit, one):
 
 @func
 def fifth_product(m, a, unit, one):
-    """Products of ``kappa_122``, ``kappa_212`` or ``kappa_221``: ``a`` is the axis of the one."""
+    r"""The products of ``kappa_122`` for ``a = 0``, the axis of the one.
+
+    .. math:: \bigl(\kappa_{002} \kappa_{120} + \kappa_{020} \kappa_{102} + 4 \kappa_{011} \kappa_{111}
+       + 2 (\kappa_{101} \kappa_{021} + \kappa_{110} \kappa_{012})\bigr) / \rho
+    """
     b, c = (a + 1) % 3, (a + 2) % 3
     third = (1.0 / 3.0) * unit
     value = (m[STRESSES[c]] + third) * m[THIRD[a][b]] + (m[STRESSES[b]] + third) * m[THIRD[a][c]]
@@ -69,7 +76,16 @@ def fifth_product(m, a, unit, one):
 
 @func
 def sixth_product(m, excess, unit, one, odd):
-    """Products of ``kappa_222``, less its value at rest; ``odd``: whether moments of order 3 are not zero."""
+    r"""The products of ``kappa_222``, less ``U / 27`` at rest; ``odd``: whether moments of order 3 are not zero.
+
+    .. math::
+       \tfrac{1}{\rho} &\bigl(4 \kappa_{111}^2 + \textstyle\sum_3 [\kappa_{200} \kappa_{022}
+       + 4 \kappa_{011} \kappa_{211} + 2 \kappa_{120} \kappa_{102}]\bigr) \\
+       - \tfrac{1}{\rho^2} &\bigl(16 \kappa_{110} \kappa_{101} \kappa_{011} + 2 \kappa_{200} \kappa_{020} \kappa_{002}
+       + 4 \textstyle\sum_3 \kappa_{011}^2 \kappa_{200}\bigr)
+
+    with sums over the three axes.
+    """
     third, ninth = (1.0 / 3.0) * unit, (1.0 / 9.0) * unit
     pairs = 0.0
     if odd:
@@ -88,7 +104,10 @@ def sixth_product(m, excess, unit, one, odd):
 
 @func
 def to_cumulants(m, excess, rates, one, by):
-    """Make relaxed cumulants of the moments of order 3 and up; ``by``, the operator, tells whether anything is kept."""
+    """``C' = (1 - omega) (kappa - products)`` of the moments of order 3 and up, in their place.
+
+    ``by``, the operator, tells whether anything is kept.
+    """
     unit, odd, even = rates.unit, 2.0 * rates.half_odd, 2.0 * rates.half_even
     sixth = even * (m[26] - sixth_product(m, excess, unit, one, True)) if by.keeps_even else 0.0
     for a in range(3):
@@ -111,7 +130,7 @@ def to_cumulants(m, excess, rates, one, by):
 
 @func
 def from_cumulants(m, excess, unit, one, by):
-    """Make moments of the cumulants of order 4 and up, lower ones first."""
+    """``kappa = C + products`` of the cumulants of order 4 and up, lower ones first."""
     for a in range(3):
         b, c = (a + 1) % 3, (a + 2) % 3
         m[PLANES[a]] += square_product(m[STRESSES[b]], m[STRESSES[c]], m[SHEARS[a]], excess, unit, one)
@@ -123,7 +142,7 @@ def from_cumulants(m, excess, unit, one, by):
 
 @func
 def to_cumulants_in_plane(m, excess, rates, one, by):
-    """Make relaxed cumulants of the moments 21, 12 and 22."""
+    """``C_21' = (1 - omega_o) kappa_21``, ``C_12'`` alike, ``C_22' = (1 - omega_e) (kappa_22 - products)``."""
     odd, even = 2.0 * rates.half_odd, 2.0 * rates.half_even
     m[8] = even * (m[8] - square_product(m[6], m[2], m[4], excess, rates.unit, one)) if by.keeps_even else 0.0
     m[7] = odd * m[7] if by.keeps_odd else 0.0
@@ -132,7 +151,10 @@ def to_cumulants_in_plane(m, excess, rates, one, by):
 
 @func
 def relax_cumulants(g, excess, momentum, force, lattice, rates, by):
-    """Make populations after collision; ``by`` is the operator."""
+    """``C' = (1 - omega) C`` of all cumulants from order 3 on, stresses as in `relax_stresses`.
+
+    ``by`` is the operator.
+    """
     table, m, u = lattice.product, zeros(lattice.q), zeros(lattice.dimensions)
     one = 1.0 / (rates.unit + excess)
     set_velocity(u, momentum, force, one)

@@ -71,11 +71,14 @@ class Collision(Strategy, what="collision", group="fluxloom.collisions"):
 
     @func
     def moments(self, g, momentum, lattice):
-        """Set the momentum and return the excess; ``g`` may be rewritten for the collision."""
+        """Set ``J = sum c_i g_i`` and return ``A = sum g_i``; ``g`` may be rewritten for the collision."""
         return plain_sums(g, momentum, lattice)
 
     def rates(self, viscosity: float) -> Rates:
-        """Return the rates for a kinematic viscosity in lattice units: by default one for all moments."""
+        """Return the rates for a kinematic viscosity in lattice units.
+
+        By default all are ``omega_s = 1 / (3 nu + 1/2)``.
+        """
         rate = shear_rate(viscosity)
         return Rates(rate, rate, rate, rate)
 
@@ -112,17 +115,20 @@ class _InPairs(_Subgrid):
 
     @func
     def half_odd(self, shear, time):
-        """Return half of what is kept of the odd part, where its rate follows that of the shear."""
+        """``(1 - omega_o) / 2 = (1 - omega_s) / 2``.
+
+        Half of what is kept of the odd part, whose rate follows that of the shear.
+        """
         return 0.5 * shear
 
     @func
     def moments(self, g, momentum, lattice):
-        """Set sums and differences of pairs."""
+        """``J = sum c_i g_i``, ``A = sum g_i``, and sums and differences of pairs."""
         return pair_sums(g, momentum, lattice)
 
     @func
     def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide by orders."""
+        """``f' = sum_n (1 - omega_n) P_n f + omega_n P_n f^eq``: by orders, see `fluxloom.lbm.collisions.orders`."""
         relax_orders(g, excess, momentum, force, lattice, rates, self)
 
 
@@ -131,7 +137,10 @@ class _Fast(_InPairs):
 
     @func
     def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide: in the fast form, or with a subgrid model in the one of orders."""
+        """``f' = f - omega_+ (f_+ - f_+^eq) - omega_- (f_- - f_-^eq)``.
+
+        In the fast form, or with a subgrid model by orders.
+        """
         if self.has_subgrid:
             relax_orders(g, excess, momentum, force, lattice, rates, self)
         else:
@@ -140,7 +149,9 @@ class _Fast(_InPairs):
 
 @dataclass(frozen=True)
 class BGK(_Fast, name="bgk"):
-    """One rate for all (Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484).
+    """One rate for all, ``f' = f - omega (f - f^eq)``.
+
+    Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484.
 
     Attributes
     ----------
@@ -152,7 +163,7 @@ class BGK(_Fast, name="bgk"):
     lost_from = (20.0, 20.0)
 
     def rates(self, viscosity: float) -> Rates:
-        """Return one rate four times."""
+        """Return one rate four times, ``omega = 1 / (3 nu + 1/2)``."""
         rate = shear_rate(viscosity)
         return Rates(rate, rate, rate, rate, self.smagorinsky)
 
@@ -183,13 +194,16 @@ class TRT(_Fast, name="trt"):
             raise SolverError(f"trt: the magic parameter must be positive, not {self.magic!r} (3/16 is usual)")
 
     def rates(self, viscosity: float) -> Rates:
-        """Return the even rate, which is that of the viscosity, and the odd one."""
+        """Return ``omega_+ = 1 / (3 nu + 1/2)`` and ``omega_- = 1 / (Lambda / (1 / omega_+ - 1/2) + 1/2)``."""
         even = shear_rate(viscosity)
         return Rates(even, even, 1.0 / (self.magic / (1.0 / even - 0.5) + 0.5), even, self.smagorinsky)
 
     @func
     def half_odd(self, shear, time):
-        """Return half of what is kept of the odd part such that the magic parameter stays."""
+        """``(1 - omega_-) / 2`` with ``omega_- = 1 / (Lambda / (tau - 1/2) + 1/2)``.
+
+        The magic parameter ``Lambda`` stays.
+        """
         return 0.5 - 0.5 / (self.magic / (time - 0.5) + 0.5)
 
 
@@ -223,7 +237,7 @@ class MRT(_InPairs, name="mrt"):
         check_rates("mrt", {"bulk": self.bulk, "odd": self.odd, "even": self.even})
 
     def rates(self, viscosity: float) -> Rates:
-        """Return the rate of the viscosity and those that were set."""
+        """Return ``omega_s = 1 / (3 nu + 1/2)``, that of the viscosity, and those that were set."""
         shear = shear_rate(viscosity)
         bulk, odd, even = (shear if rate is None else rate for rate in (self.bulk, self.odd, self.even))
         return Rates(shear, bulk, odd, even, self.smagorinsky)
@@ -250,7 +264,7 @@ class Regularised(_InPairs, name="regularised"):
     lost_from = (40.0, 20.0)
 
     def rates(self, viscosity: float) -> Rates:
-        """Return the rate of the viscosity, and one."""
+        """Return ``omega_s = omega_b = 1 / (3 nu + 1/2)``, ``omega_o = omega_e = 1``."""
         shear = shear_rate(viscosity)
         return Rates(shear, shear, 1.0, 1.0, self.smagorinsky)
 
@@ -273,7 +287,7 @@ class _ByOrders(_Subgrid):
         check_rates(self.type_name, {"bulk": self.bulk, "odd": self.odd, "even": self.even})
 
     def rates(self, viscosity: float) -> Rates:
-        """Return the rate of the viscosity and those that were set."""
+        """Return ``omega_s = 1 / (3 nu + 1/2)``, that of the viscosity, and those that were set."""
         shear = shear_rate(viscosity)
         return Rates(shear, shear if self.bulk is None else self.bulk, self.odd, self.even, self.smagorinsky)
 
@@ -317,7 +331,7 @@ class CentralMoments(_ByOrders, name="central"):
 
     @func
     def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide."""
+        """``kappa' = kappa - omega (kappa - kappa^eq)`` of central moments, see `fluxloom.lbm.collisions.central`."""
         relax_central(g, excess, momentum, force, lattice, rates, self)
 
 
@@ -348,5 +362,5 @@ class Cumulant(_ByOrders, name="cumulant"):
 
     @func
     def __call__(self, g, excess, momentum, force, lattice, rates):
-        """Collide."""
+        """``C' = (1 - omega) C`` of cumulants from order 3 on, see `fluxloom.lbm.collisions.cumulant`."""
         relax_cumulants(g, excess, momentum, force, lattice, rates, self)

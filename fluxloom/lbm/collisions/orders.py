@@ -51,13 +51,19 @@ class Subgrid:
 
 @func
 def relaxation_time(strain, time, eddy):
-    """Relaxation time with the eddy viscosity; ``strain`` is the sum of the squares of ``N / rho``."""
+    """``tau = (tau_0 + sqrt(tau_0^2 + 18 sqrt(2) C^2 |N| / rho)) / 2``; ``strain`` is ``|N|^2 / rho^2``."""
     return 0.5 * (time + sqrt(time * time + eddy * sqrt(strain)))
 
 
 @func
 def relax_orders(g, excess, momentum, force, lattice, rates, by):
-    """Make populations after collision of sums and differences of pairs (`fluxloom.lbm.moments.pair_sums`).
+    r"""Make populations after collision of sums and differences of pairs (`fluxloom.lbm.moments.pair_sums`).
+
+    .. math::
+       M' &= M^{eq} + \Phi + (1 - \omega_s) N + (\omega_s - \omega_b) \tfrac{1}{d} \mathrm{tr} N \, I \\
+       f_+' &= (1 - \omega_e) f_+ + \omega_e w A
+          + \tfrac92 w (c c - \tfrac13 I) : \bigl(M' - (1 - \omega_e) M\bigr) \\
+       f_-' &= (1 - \omega_o) f_- + 3 w\, c \cdot (\omega_o J + F)
 
     ``by`` is the operator, which has a `Subgrid`, or None without a model, and says how the odd rate follows.
     """
@@ -86,7 +92,7 @@ def relax_orders(g, excess, momentum, force, lattice, rates, by):
 
 @func
 def set_stresses(g, excess, m, lattice):
-    """Set the upper triangle of ``M``."""
+    """``M_ab = sum_i (c_ia c_ib - delta_ab / 3) g_i``, the upper triangle."""
     for a in range(lattice.dimensions):
         for b in range(a, lattice.dimensions):
             terms = 0
@@ -105,7 +111,10 @@ def set_stresses(g, excess, m, lattice):
 
 @func
 def set_distance(m, momentum, force, one, n, target):
-    """Set ``n = M - M_eq + Phi`` and ``target = M_eq + Phi``."""
+    """``n = N = M - M_eq + Phi``, ``target = M_eq + Phi``.
+
+    ``M_eq = V V / R``, ``Phi = (V F + F V) / 2 R``, ``V = J + F / 2``.
+    """
     axes = len(momentum)
     v = zeros(axes)
     for a in range(axes):
@@ -125,7 +134,10 @@ def set_distance(m, momentum, force, one, n, target):
 
 @func
 def local_rates(n, one, rates, by):
-    """Return what a cell with a subgrid model keeps: of shear and bulk, and halves of the odd and the even part."""
+    """``1 - omega_s = 1 - 1 / tau``, ``1 - omega_b``, ``(1 - omega_o) / 2``, ``(1 - omega_e) / 2`` of one cell.
+
+    Those that follow the shear (`Subgrid`) have its rate, or that of the operator's ``half_odd``.
+    """
     strain = 0.0
     for a in range(len(n)):
         strain += n[a][a] * n[a][a]
@@ -141,7 +153,7 @@ def local_rates(n, one, rates, by):
 
 @func
 def form(c, t):
-    """Quadratic form of a velocity; the upper triangle is doubled off the diagonal."""
+    """``c . T c = sum_a T_aa c_a^2 + sum_{a < b} T_ab c_a c_b``; the upper triangle is doubled off the diagonal."""
     value = 0.0
     terms = 0
     for a in range(len(c)):
@@ -157,7 +169,12 @@ def form(c, t):
 
 @func
 def leave(g, excess, momentum, force, t, base, odd, even, lattice):
-    """Make the populations of their second moments and what is kept of the parts."""
+    """``f_k, f_k' = f_+' +- f_-'`` of a pair.
+
+    ``f_0 = A - 2 sum f_+'``, and the axes have the momentum that diagonals leave. See `relax_orders`: ``f_+' = even s +
+    a (base + c . T c)``, ``f_-' = odd d + a c X`` with ``a = w_k / w``, ``X = 3 w (omega_o J + F)``, and along an axis
+    ``f_-' = c . (J + F) / 2 - sum (c . c_l) f_-,l'`` over the pairs of diagonals.
+    """
     axes, q, least = lattice.dimensions, lattice.q, lattice.least
     x, left = zeros(axes), zeros(axes)
     gain = 3.0 * least - 6.0 * least * odd

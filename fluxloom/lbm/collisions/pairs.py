@@ -30,7 +30,10 @@ __all__ = ["relax_pairs"]
 
 @func
 def relax_pair(g, k, wave, flow, rates):
-    """Make populations of a pair: ``wave`` and ``flow`` are what its even and odd part gain."""
+    """``g_k, g_k' = (1 - omega_+) s / 2 + wave +- ((1 - omega_-) d / 2 + flow)`` of a pair.
+
+    ``s`` is its sum, ``d`` its difference. ``wave`` and ``flow`` are what the even and the odd part gain.
+    """
     sums = rates.half_even * g[k] + wave
     differences = rates.half_odd * g[k + 1] + flow
     g[k] = sums + differences
@@ -39,13 +42,19 @@ def relax_pair(g, k, wave, flow, rates):
 
 @func
 def relax_rest(g, excess, base, lattice, rates):
-    """Make the population at rest; ``rest_gain`` takes the rounding of the other constants from the mass."""
+    """``g_0 = (1 - omega_+) g_0 + a_0 base + r A``, ``a_0 = w_0 / w``.
+
+    ``r``, ``rest_gain``, takes rounding from the mass.
+    """
     g[0] = 2.0 * rates.half_even * g[0] + (lattice.ratios[0] * base + rates.rest_gain * excess)
 
 
 @func
 def relax_free(g, excess, momentum, lattice, rates):
-    """Collide without a force."""
+    """Collide without a force: ``wave = a e (A + (9 (c J)^2 - 3 J^2) / 2 R)``, ``flow = a o c J``, ``R = U + A``.
+
+    ``a = w_k / w``, ``e = omega_+ w``, ``o = 3 omega_- w`` with the least weight ``w``.
+    """
     x = zeros(lattice.dimensions)
     for a in range(lattice.dimensions):
         x[a] = rates.odd_gain * momentum[a]
@@ -60,7 +69,10 @@ def relax_free(g, excess, momentum, lattice, rates):
 
 @func
 def relax_forced(g, excess, momentum, force, lattice, rates):
-    """Collide with a force."""
+    """Collide with a force: ``wave = a (e A + 3 c V c W - V W)``, ``flow = a c X``, ``V = J + F / 2``; see the module.
+
+    ``W = (3/2 e V + 3 (1 - omega_+ / 2) w F) / R``, ``X = o J + 3 w F`` with the least weight ``w``.
+    """
     v, w, x = zeros(lattice.dimensions), zeros(lattice.dimensions), zeros(lattice.dimensions)
     one = 1.0 / (rates.unit + excess)
     square = 1.5 * rates.even_gain * one
@@ -81,7 +93,7 @@ def relax_forced(g, excess, momentum, force, lattice, rates):
 
 @func
 def relax_pairs(g, excess, momentum, force, lattice, rates):
-    """Make populations after collision of sums and differences of pairs (`fluxloom.lbm.moments.pair_sums`)."""
+    """``g' = Omega(g)`` with two rates, of sums and differences of pairs (`fluxloom.lbm.moments.pair_sums`)."""
     if force is None:
         relax_free(g, excess, momentum, lattice, rates)
     else:

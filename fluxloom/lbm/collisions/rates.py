@@ -90,7 +90,7 @@ def check_smagorinsky(name: str, constant: float) -> None:
 
 
 def shear_rate(viscosity: float) -> float:
-    """Return ``1 / (nu / c_s^2 + 1/2)``.
+    """Return ``omega_s = 1 / (nu / c_s^2 + 1/2)``, ``c_s^2 = 1/3``.
 
     Raises
     ------

@@ -341,7 +341,10 @@ class ImmersedBoundary:
         return found
 
     def force_on(self, name: str) -> npt.NDArray[np.float64]:
-        """Return the force of the fluid on a body in the last step, the fluid inside of it included, ``(d,)``."""
+        """Return the force ``-sum F_k`` of the fluid on a body in the last step, ``(d,)``.
+
+        That on the fluid inside of it is included.
+        """
         return -self._group(name).given(name).sum(axis=0)
 
     def torque_on(self, name: str) -> npt.NDArray[np.float64]:

@@ -147,7 +147,7 @@ class Group(ABC):
         return np.average(x, axis=0, weights=measures)
 
     def torque(self, name: str) -> Values:
-        """Return the torque of the fluid on a body in the last step."""
+        """Return the torque ``-sum (X_k - X) x F_k`` of the fluid on a body in the last step."""
         return -cross(self.positions(name) - self.pivot(name), self.given(name)).sum(axis=0)
 
 

@@ -140,14 +140,20 @@ class Free:
 
     @staticmethod
     def disk(radius: float, density: float, **others: object) -> Free:
-        """Return the motion of a disk of uniform density (that of the fluid is one)."""
+        """Return the motion of a disk of uniform density.
+
+        ``M = density pi R^2``, ``I = M R^2 / 2`` (that of the fluid is one).
+        """
         _check_size("Free.disk", radius, density)
         area = np.pi * radius**2
         return Free(density * area, area, density * area * radius**2 / 2, radius=radius, **others)  # type: ignore[arg-type]
 
     @staticmethod
     def ball(radius: float, density: float, **others: object) -> Free:
-        """Return the motion of a ball of uniform density (that of the fluid is one)."""
+        """Return the motion of a ball of uniform density.
+
+        ``M = density 4/3 pi R^3``, ``I = 2/5 M R^2`` (that of the fluid is one).
+        """
         _check_size("Free.ball", radius, density)
         volume = 4 / 3 * np.pi * radius**3
         inertia = (0.4 * density * volume * radius**2,) * 3

@@ -32,7 +32,10 @@ _LIGHTEST = 0.1
 
 
 def rotation(angle: npt.ArrayLike, dimensions: int) -> Values:
-    """Return rotation matrices: of angles ``(...)`` in the plane, of rotation vectors ``(..., 3)`` in space."""
+    """Return rotation matrices ``R``: of angles ``(...)`` in the plane, of rotation vectors ``(..., 3)`` in space.
+
+    In the plane ``(y, x) -> (y cos t + x sin t, x cos t - y sin t)``.
+    """
     angles = np.asarray(angle, dtype=np.float64)
     if dimensions == 2:
         c, s = np.cos(angles), np.sin(angles)
@@ -169,7 +172,7 @@ class FreeBodies:
         return np.concatenate([self.centre, self.matrix.reshape(n, -1), self.velocity, self.spin], axis=1)
 
     def advance(self) -> None:
-        """Move to where velocities lead, the mean of those of the last two steps; `Divergence` if that is nowhere."""
+        """``X += (U^n + U^{n+1}) / 2``, ``R = R(mean spin) R``; `Divergence` if that is nowhere."""
         centre = self.centre + self.velocity - 0.5 * self.acceleration
         mean = self.spin - 0.5 * self.twist
         turned = rotation(mean[:, 0] if self.dimensions == 2 else mean, self.dimensions) @ self.matrix
@@ -181,7 +184,14 @@ class FreeBodies:
         self.centre, self.matrix = centre, turned
 
     def solve(self, sums: Values, *, again: bool) -> None:
-        """Find velocities that fulfil Newton's equations together with the forces which follow from them.
+        r"""Find velocities that fulfil Newton's equations together with the forces which follow from them.
+
+        .. math::
+           \Bigl[\mathrm{diag}\bigl(M + c M_f, (1 + c M_f / M) I\bigr) + S\Bigr]
+           \begin{pmatrix} U^{n+1} - U^n \\ \Omega^{n+1} - \Omega^n \end{pmatrix}
+           = \begin{pmatrix} F(U^n) + \ldots \\ T(\Omega^n) + \ldots \end{pmatrix}
+
+        with the change ``S`` of force and torque on the fluid with velocity and spin, and the other forces of `Free`.
 
         Parameters
         ----------
@@ -254,7 +264,10 @@ class FreeBodies:
 
     # -------------------------------------------------------------------------------------- contacts
     def contacts(self) -> Values:
-        """Return the repulsion of each body by others and by sides, ``(n, d)``."""
+        """Return the repulsion of each body by others and by sides, ``(n, d)``.
+
+        ``F_i = sum_j s ((R_i + R_j + r - |X_i - X_j|) / r)_+^2 n_ij``, see `Contact`.
+        """
         found = np.zeros_like(self.centre)
         if self.contact is None:
             return found

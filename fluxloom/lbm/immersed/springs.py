@@ -44,7 +44,10 @@ _ROUNDS = 60
 
 
 def edges_of(body: ImmersedBody) -> tuple[Numbers, Values]:
-    """Return the pairs of markers that springs of an elastic body join, ``(m, 2)``, and lengths at rest, ``(m,)``."""
+    """Return the pairs of markers that springs of an elastic body join, ``(m, 2)``, and lengths at rest, ``(m,)``.
+
+    Lengths that are not given are ``|X_j - X_i|`` at the start.
+    """
     e = _elastic(body)
     pairs, x = _table(body, e.edges, (0, 1)), body.markers.positions
     if e.lengths is None:
@@ -60,6 +63,8 @@ def bends_of(body: ImmersedBody) -> Numbers:
 
 def strain_on_step(body: ImmersedBody, delta: Delta, viscosity: float) -> tuple[float, bool]:
     """Return how much stiffer an elastic body is than what steps follow safely, and whether it is certain to blow up.
+
+    ``kappa / (sqrt(nu) limit)`` with the least of the measured limits; the body is lost beyond the largest.
 
     The number is one where nothing blew up, and grows with the stiffness, and with the length of a step to the power
     of 1.5. It is zero with a delta function that was not measured.

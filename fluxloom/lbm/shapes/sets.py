@@ -174,7 +174,7 @@ class Polygon(Shape):
         return odd | on
 
     def crossings(self, start: Array, step: Array) -> Array:
-        """Return where lines cross the edges."""
+        """Return where lines cross the edges, ``t`` of ``x + t s = p + r e`` with ``0 <= r <= 1``."""
         first, second = self._edges()
         along = second - first
         away = first[None] - start[:, None]

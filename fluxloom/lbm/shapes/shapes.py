@@ -270,7 +270,10 @@ class Cylinder(Shape):
         return direction / np.linalg.norm(direction)
 
     def bounds(self) -> tuple[Array, Array]:
-        """Return the least and the greatest coordinates; endless along each axis that it is not at right angles to."""
+        """Return the least and the greatest coordinates; endless along each axis that it is not at right angles to.
+
+        ``center +- (R sqrt(1 - e_a^2) + |e_a| length / 2)`` with the unit vector ``e`` of its axis.
+        """
         along, half = np.abs(self._along), np.inf if self.length is None else 0.5 * self.length
         reach = self.radius * np.sqrt(np.maximum(1.0 - along**2, 0.0))
         reach = reach + np.where(along > 0, along, 0.0) * (half if np.isfinite(half) else 0.0)
@@ -283,7 +286,7 @@ class Cylinder(Shape):
         return self.radius >= _WIDE and (self.length is None or self.length >= 2.0 * _WIDE)
 
     def measure(self) -> float | None:
-        """Return the volume between the ends."""
+        """Return the volume between the ends, ``pi R^2 length``."""
         return None if self.length is None else pi * self.radius**2 * self.length
 
     def _parts(self, vectors: Array) -> tuple[Array, Array]:
@@ -292,13 +295,13 @@ class Cylinder(Shape):
         return along, vectors - along[:, None] * self._along
 
     def inside(self, points: Array) -> Mask:
-        """Return whether points are inside."""
+        """Return whether points are inside: ``|x_across| <= R`` and ``|x_along| <= length / 2``."""
         along, across = self._parts(points - np.asarray(self.center))
         near = np.einsum("na,na->n", across, across) <= self.radius**2
         return near if self.length is None else near & (np.abs(along) <= 0.5 * self.length)
 
     def crossings(self, start: Array, step: Array) -> Array:
-        """Return crossings of the mantle, and of the planes of the ends."""
+        """Return crossings ``t`` of the mantle, ``|x_across + t s_across| = R``, and of the planes of the ends."""
         along, across = self._parts(start - np.asarray(self.center))
         speed, sideways = self._parts(step)
         dot = "na,na->n"
@@ -344,7 +347,7 @@ class Block(Shape):
         return bool(np.all(np.subtract(self.high, self.low) >= 1.0))
 
     def measure(self) -> float | None:
-        """Return the area or volume, if it has an end along each axis."""
+        """Return the area or volume ``prod (high_a - low_a)``, if it has an end along each axis."""
         found = float(np.prod(np.subtract(self.high, self.low)))
         return found if np.isfinite(found) else None
 
@@ -354,7 +357,7 @@ class Block(Shape):
         return np.all((points >= low) & (points <= high), axis=1)
 
     def crossings(self, start: Array, step: Array) -> Array:
-        """Return crossings of the planes of all faces."""
+        """Return crossings of the planes of all faces, ``t = (corner_a - x_a) / s_a``."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.hstack([(corner - start) / step for corner in self.bounds()])
 
@@ -400,11 +403,11 @@ class HalfSpace(Shape):
         return True
 
     def inside(self, points: Array) -> Mask:
-        """Return whether points are behind the plane."""
+        """Return whether points are behind the plane, ``(x - point) . n <= 0``."""
         return (points - np.asarray(self.point)) @ np.asarray(self.normal, dtype=np.float64) <= 0.0
 
     def crossings(self, start: Array, step: Array) -> Array:
-        """Return where lines cross the plane."""
+        """Return where lines cross the plane, ``t = (point - x) . n / s . n``."""
         normal = np.asarray(self.normal, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             return (((np.asarray(self.point) - start) @ normal) / (step @ normal))[:, None]

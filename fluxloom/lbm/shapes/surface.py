@@ -144,14 +144,18 @@ class Surface(Shape):
     from_stl = from_file
 
     def moved(self, *, scale: float = 1.0, shift: Sequence[float] = (0.0, 0.0, 0.0)) -> Surface:
-        """Return the surface ``scale`` times as large about the origin, then shifted by ``(z, y, x)``."""
+        """Return the surface ``x' = scale x + shift``, scaled about the origin, then shifted by ``(z, y, x)``."""
         offset = np.asarray(shift, dtype=np.float64)
         if not (scale > 0 and np.isfinite(scale)) or offset.shape != (3,) or not np.isfinite(offset).all():
             raise SolverError(f"a surface is moved by a positive scale and a shift (z, y, x), not {scale!r}, {shift!r}")
         return Surface(scale * self.vertices + offset, self.triangles)
 
     def turned(self, axis: Sequence[float], degrees: float, center: Sequence[float] = (0.0, 0.0, 0.0)) -> Surface:
-        """Return the surface turned about an axis ``(z, y, x)`` through a point, by the rule of the right hand."""
+        """Return the surface turned about an axis ``(z, y, x)`` through a point, by the rule of the right hand.
+
+        Rodrigues' formula, ``R = I + sin(t) K + (1 - cos(t)) K^2`` with the matrix ``K`` of the vector product with the
+        axis.
+        """
         z, y, x = np.asarray(axis, dtype=np.float64) / (np.linalg.norm(axis) or 1.0)
         if not abs(z * z + y * y + x * x - 1.0) < 1e-9:
             raise SolverError(f"a surface is turned about a direction (z, y, x), not {axis!r}")

@@ -21,7 +21,7 @@ __all__ = ["judged", "moments", "set_moments", "totals"]
 
 @func
 def set_moments(g, pull, above, u, lattice, unit):
-    """Set ``rho - 1`` and the velocity from stored populations; ``pull`` is the force along each axis."""
+    """``rho - 1 = sum g_k / U``, ``u = (sum c_k g_k / U - F / 2) / rho`` of stored populations; ``pull`` is ``F``."""
     total = 0.0
     for k in range(lattice.q):
         total += g[k]
@@ -38,7 +38,7 @@ def set_moments(g, pull, above, u, lattice, unit):
 def moments(
     f: Read, pull: Read, above: Write, u: Write, *, stored: Const[Stored], lattice: Const[Lattice], unit: Const[float]
 ):
-    """Density less one and velocity; the force is a global, or a dat."""
+    """``rho - 1 = sum g_k / U``, ``u = (sum c_k g_k / U - F / 2) / rho``; the force is a global, or a dat."""
     g = zeros(lattice.q)
     stored.load(f, g, lattice)
     set_moments(g, pull, above, u, lattice, unit)
@@ -49,7 +49,7 @@ def totals(
     f: Read, pull: Read, fluid: Read, sums: Inc,
     *, stored: Const[Stored], lattice: Const[Lattice], unit: Const[float],
 ):  # fmt: skip
-    """Add ``rho - 1`` and ``rho u^2 / 2`` of cells where ``fluid`` is not zero."""
+    """``sums += (rho - 1, rho u^2 / 2)`` of cells where ``fluid`` is not zero."""
     if fluid[0] > 0:
         g = zeros(lattice.q)
         stored.load(f, g, lattice)
@@ -67,10 +67,9 @@ def judged(
     f: Read, pull: Read, fluid: Read, sums: Inc, least: Min, most: Max,
     *, stored: Const[Stored], lattice: Const[Lattice], unit: Const[float],
 ):  # fmt: skip
-    """Judge the populations of cells where ``fluid`` is not zero, for guards.
+    """``sums += (1 if not finite, rho - 1)``, ``least = min rho``, ``most = max u^2`` where ``fluid`` is not zero.
 
-    ``sums`` counts the cells that are not finite and adds up ``rho - 1``; ``least`` is that of the density, and
-    ``most`` that of the square of the velocity, of finite ones.
+    For guards; the minimum and the maximum are those of finite cells.
     """
     if fluid[0] > 0:
         g = zeros(lattice.q)

@@ -1,7 +1,11 @@
 """Kernels of a step, for each scheme of streaming: populations arrive, collide and leave in one pass.
 
-Where populations are between two steps is told in `fluxloom.lbm.streaming.schemes`, and the force in
+A collision is ``g' = Omega(g)``, written below with the populations that arrive at ``x`` at the time ``t``. Where
+populations are between two steps is told in `fluxloom.lbm.streaming.schemes`, and the force in
 `fluxloom.lbm.body_force`. What a lattice, an operator, a viscosity and a force are to the kernels, `Constants` tell.
+
+Sources: P. Valero-Lara, PhD thesis, Universidad Complutense de Madrid 2015, sections 5.2 and 5.3 (push, pull); P.
+Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, ICPP 2009 (in place, the AA pattern).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ __all__ = ["Constants", "collide", "even", "odd", "pull", "push"]
 
 @func
 def relax(g, field, uniform, lattice, collision, rates):
-    """Collide."""
+    """``g' = Omega(g, F)`` with the force ``F`` of the cell, if there is one."""
     if field is None and uniform is None:
         relax_with(g, field, lattice, collision, rates)
     else:
@@ -37,7 +41,7 @@ def relax(g, field, uniform, lattice, collision, rates):
 
 @func
 def relax_with(g, force, lattice, collision, rates):
-    """Collide with a force or None."""
+    """``g' = Omega(g, A, J, F)`` with ``A = sum g_i``, ``J = sum c_i g_i``; the force may be None."""
     momentum = zeros(lattice.dimensions)
     excess = collision.moments(g, momentum, lattice)
     collision(g, excess, momentum, force, lattice, rates)
@@ -45,7 +49,7 @@ def relax_with(g, force, lattice, collision, rates):
 
 @func
 def relax_given(g, above, u, field, uniform, lattice, collision, rates):
-    """Collide with moments that are known: ``rho - 1``, and the velocity, which has half of the force."""
+    """``g' = Omega(g, F)`` with moments that are known, ``rho - 1`` and ``u``, which has half of the force."""
     if field is None and uniform is None:
         relax_given_with(g, above, u, field, lattice, collision, rates)
     else:
@@ -56,7 +60,7 @@ def relax_given(g, above, u, field, uniform, lattice, collision, rates):
 
 @func
 def relax_given_with(g, above, u, force, lattice, collision, rates):
-    """Collide with known moments, and a force or None."""
+    """``g' = Omega(g, A, J, F)`` with ``A = U (rho - 1)``, ``J = U rho u - F / 2``; the force may be None."""
     momentum = zeros(lattice.dimensions)
     collision.moments(g, momentum, lattice)
     excess = rates.unit * above[0]
@@ -73,7 +77,10 @@ def pull(
     *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
     uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations arrive through the legs of the sources, collide and stay."""
+    """``f_k(x, t + 1) = Omega_k(g)``, ``g_k = f_k(x - c_k, t)``.
+
+    Populations arrive through the legs, collide and stay.
+    """
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k][k]
@@ -88,7 +95,7 @@ def push(
     *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
     uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations of the cell collide and leave through the legs of the velocities."""
+    """``f_k(x + c_k, t + 1) = Omega_k(f(x, t))``: populations of the cell collide and leave through the legs."""
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k]
@@ -103,7 +110,10 @@ def even(
     *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
     uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations of the cell collide and change places with their opposites."""
+    """``f_k'(x) = Omega_k(f(x))``.
+
+    Populations of the cell collide and change places with their opposites, ``c_k' = -c_k``.
+    """
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k]
@@ -118,7 +128,10 @@ def odd(
     *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
     uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations arrive turned through the legs of the velocities, and leave through them."""
+    """``f_k(x + c_k) = Omega_k(g)``, ``g_k = f_k'(x - c_k)``.
+
+    Populations arrive turned through the legs, and leave by them.
+    """
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[lattice.opposite[k]][lattice.opposite[k]]
@@ -133,7 +146,7 @@ def collide(
     *, lattice: Const[Lattice], collision: Const[Collision], rates: Const[Relaxation],
     uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations of the cell collide; their moments are given."""
+    """``f_k(x, t + 1) = Omega_k(f(x, t))``: populations of the cell collide; their moments are given."""
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k]

@@ -1,4 +1,8 @@
-"""Kernels that collide nothing: streaming, moments, and populations in equilibrium; see `.steps`."""
+"""Kernels that collide nothing: streaming, moments, and populations in equilibrium; see `.steps`.
+
+Sources: Y. H. Qian, D. d'Humieres, P. Lallemand, Europhysics Letters 17 (1992) 479-484 (equilibrium); Z. Guo, C. Zheng,
+B. Shi, Physical Review E 65 (2002) 046308 (half of the force in the velocity).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ __all__ = ["arriving", "equilibrium", "macros", "stream"]
 
 @kernel
 def stream(f: Read, out: Write, *, lattice: Const[Lattice]):
-    """Populations arrive through the legs of the sources."""
+    """``f_k(x, t + 1) = f_k(x - c_k, t)``: populations arrive through the legs of the sources."""
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k][k]
@@ -25,7 +29,7 @@ def stream(f: Read, out: Write, *, lattice: Const[Lattice]):
 
 @kernel
 def arriving(f: Read, above: Write, u: Write, *, lattice: Const[Lattice], unit: float):
-    """Density less one and velocity of what arrives through the legs of the sources, without the force."""
+    """``rho - 1 = A / U``, ``u = J / (U + A)`` of what arrives, ``g_k = f_k(x - c_k)``, without the force."""
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k][k]
@@ -39,7 +43,7 @@ def macros(
     f: Read, field: Read | None, above: Write, u: Write,
     *, lattice: Const[Lattice], unit: float, uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Density less one and velocity of the cell's populations, before collision, with half of the force."""
+    """``rho - 1 = A / U``, ``u = (J + F / 2) / (U + A)`` of the cell's populations, before collision."""
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[k]
@@ -54,7 +58,7 @@ def macros(
 
 @func
 def set_moments(excess, momentum, above, u, unit):
-    """Set the density less one and the velocity."""
+    """``above = rho - 1 = A / U``, ``u = J / (U + A)``."""
     above[0] = excess / unit
     for a in range(len(momentum)):
         u[a] = momentum[a] / (unit + excess)
@@ -65,7 +69,7 @@ def equilibrium(
     above: Read, u: Read, f: Write,
     *, stored: Const[Stored], lattice: Const[Lattice], unit: float, uniform: Const[UniformForce | None],
 ):  # fmt: skip
-    """Populations in equilibrium, where those are that left the cell."""
+    """``g_k = U (f_k^eq - w_k) + 3 w_k c_k F / 2``, where those are that left the cell; see `set_equilibrium`."""
     g = zeros(lattice.q)
     set_equilibrium(g, uniform, above, u, lattice, unit)
     stored.store(g, f, lattice)
@@ -73,7 +77,10 @@ def equilibrium(
 
 @func
 def set_equilibrium(g, uniform, above, u, lattice, unit):
-    """Set ``w_i (rho - 1 + rho (3 c u + 4.5 (c u)^2 - 1.5 u^2) + 1.5 c F)``."""
+    """``g_k = U w_k (rho - 1 + rho (3 c_k u + 9/2 (c_k u)^2 - 3/2 u^2)) + 3/2 w_k c_k F``.
+
+    ``F`` is in the unit of storage. After collision the momentum has all of the force, of which the velocity has half.
+    """
     excess = unit * above[0]
     rho = unit + excess
     v, t, force = zeros(lattice.dimensions), zeros(lattice.dimensions), zeros(lattice.dimensions)

@@ -1,4 +1,7 @@
-"""Where populations are between two steps (`.schemes`): a constant of the kernels that look at them."""
+"""Where populations are between two steps (`.schemes`): a constant of the kernels that look at them.
+
+Source: P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, ICPP 2009 (turned ones).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Stored:
 
     @func
     def load(self, f, g, lattice):
-        """Load the populations of a cell."""
+        """``g_k = f_k(x + c_k)`` of populations that are ahead, ``f_k'(x)`` of turned ones, ``f_k(x)`` of others."""
         for k in range(lattice.q):
             if self.ahead:
                 g[k] = f[k][k]
@@ -37,7 +40,7 @@ class Stored:
 
     @func
     def store(self, g, f, lattice):
-        """Store the populations of a cell; they are not turned."""
+        """``f_k(x + c_k) = g_k`` of populations that are ahead, ``f_k(x) = g_k`` of others; they are not turned."""
         for k in range(lattice.q):
             if self.ahead:
                 f[k][k] = g[k]

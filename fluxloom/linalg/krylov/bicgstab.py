@@ -41,7 +41,10 @@ LOST = 2.0**-104
 
 @func
 def goes_on(rho, rv, rr, bb, rtol2, atol2):
-    """Whether a system takes a step: it has not converged, ``rho`` is not lost and ``rv`` not zero (``|r'| = 1``)."""
+    """``rr > max(rtol^2 bb, atol^2)``, ``rho^2 > LOST rr`` and ``rv != 0``.
+
+    Whether a system takes a step (``|r'| = 1``). It has not converged, and ``rho`` is not lost.
+    """
     return rr > max(rtol2 * bb, atol2) and rho * rho > LOST * rr and rv != 0.0
 
 
@@ -73,7 +76,7 @@ def spmv_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc)
 
 @kernel
 def spmm_project(a: Read, x: Read, s: Read, t: Write, ts: Inc, tt: Inc, ss: Inc, *, systems: Const[int]):
-    """The same for several vectors at once."""
+    """One row of ``T = A X``, and its part of ``ts_k += t_k . s_k``, ``tt_k += t_k . t_k``, ``ss_k += s_k . s_k``."""
     total = zeros(systems)
     add_rows(a, x, total, systems)
     for k in range(systems):

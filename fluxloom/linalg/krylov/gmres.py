@@ -51,7 +51,7 @@ _GROUP = 4
 
 @kernel
 def direction(y: Read, sizes: Read | None, q: Write, r: Write, *, norm: float, nv: Const[int]):
-    """``q = y / norm``, a vector of the basis, and ``r``, the residual that it stands for."""
+    """``q = y / norm``, a vector of the basis, and ``r = q / sizes``, the residual that it stands for."""
     for v in range(nv):
         x = y[v] / norm
         q[v] = x
@@ -63,7 +63,7 @@ def direction(y: Read, sizes: Read | None, q: Write, r: Write, *, norm: float, n
 
 @func
 def add_products(a, b, c, e, y, h, live, nv):
-    """Add ``q . y`` of the first ``live`` of four vectors to ``h``."""
+    """``h_i += q_i . y`` of the first ``live`` of four vectors."""
     sums = zeros(4)
     for i in range(4):
         sums[i] = 0.0
@@ -78,7 +78,7 @@ def add_products(a, b, c, e, y, h, live, nv):
 
 @kernel
 def project(a: Read, b: Read, c: Read, e: Read, y: Read, h: Inc, *, live: int, nv: Const[int]):
-    """``h_i = q_i . y`` for the first ``live`` of four vectors, 0 for the others."""
+    """``h_i += q_i . y`` for the first ``live`` of four vectors; the others add 0."""
     add_products(a, b, c, e, y, h, live, nv)
 
 
@@ -87,7 +87,7 @@ def pass_on(
     a: Read, b: Read, c: Read, e: Read, h: Read, a2: Read, b2: Read, c2: Read, e2: Read, y: RW, next: Inc,
     *, live: int, nv: Const[int],
 ):  # fmt: skip
-    """``y -= sum_i h_i q_i`` for four vectors, and `project` to the next four."""
+    """``y = y - sum_i h_i q_i`` for four vectors, and ``next_i += q_i . y`` of the next four."""
     x = zeros(nv)
     for v in range(nv):
         x[v] = y[v] - h[0] * a[v] - h[1] * b[v] - h[2] * c[v] - h[3] * e[v]
@@ -97,7 +97,7 @@ def pass_on(
 
 @kernel
 def deduct(a: Read, b: Read, c: Read, e: Read, h: Read, y: RW, square: Inc, *, nv: Const[int]):
-    """``y -= sum_i h_i q_i`` for four vectors, and the square of what is left."""
+    """``y = y - sum_i h_i q_i`` for four vectors, and ``square += y . y`` of what is left."""
     for v in range(nv):
         x = y[v] - h[0] * a[v] - h[1] * b[v] - h[2] * c[v] - h[3] * e[v]
         y[v] = x
@@ -106,7 +106,7 @@ def deduct(a: Read, b: Read, c: Read, e: Read, h: Read, y: RW, square: Inc, *, n
 
 @kernel
 def combine(a: Read, b: Read, c: Read, e: Read, h: Read, sizes: Read | None, r: RW, *, nv: Const[int]):
-    """``r += sum_i h_i q_i`` for four vectors, as a residual."""
+    """``r += sum_i h_i q_i / sizes`` for four vectors, as a residual."""
     for v in range(nv):
         if sizes is not None:
             r[v] += (h[0] * a[v] + h[1] * b[v] + h[2] * c[v] + h[3] * e[v]) / sizes[v]
@@ -116,7 +116,10 @@ def combine(a: Read, b: Read, c: Read, e: Read, h: Read, sizes: Read | None, r: 
 
 @kernel
 def corrected(z: Read, x: RW, y: RW, r: RW, rr: Inc, *, systems: Const[int]):
-    """``x += z``; ``y``, which is ``A z``, becomes the residual ``r - y``, as ``r`` does; ``rr += r . r``."""
+    """``x = x + z``, ``r = r - y``, ``y = r``, ``rr += r . r``.
+
+    With ``y = A z`` it becomes the residual, as ``r`` does.
+    """
     for k in range(systems):
         x[k] += z[k]
         w = r[k] - y[k]
@@ -214,7 +217,7 @@ class Arnoldi:
         return found, rests[1:]
 
     def combine(self, weights: Reals) -> None:
-        """Set `r` to what a combination of the vectors stands for."""
+        """Set `r` to what a combination of the vectors stands for, ``r = sum_i w_i q_i / sizes``."""
         self._clear()
         padded = np.zeros(len(self.basis))
         padded[: weights.size] = weights

@@ -199,7 +199,7 @@ class Krylov:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Squares of the tolerances, for `fluxloom.linalg.vectors.step_length`."""
+        """Squares of the tolerances, ``rtol^2`` and ``atol^2``, for `fluxloom.linalg.vectors.step_length`."""
         return {"rtol2": self.stop.rtol**2, "atol2": self.stop.atol**2}
 
     def _prepare(self) -> None:
@@ -348,7 +348,7 @@ class Krylov:
 
     # ------------------------------------------------------------------------------- for `Restart`
     def limits_of(self, norms: Reals) -> Reals:
-        """Return what residuals may be, for norms of right-hand sides."""
+        """Return what residuals may be, ``max(rtol |b|, atol, floor)``, for norms of right-hand sides."""
         return np.maximum(self.stop.rtol * norms, max(self.stop.atol, self._floor))
 
     @property

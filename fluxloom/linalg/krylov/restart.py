@@ -162,7 +162,7 @@ class Restart:
 
     # ------------------------------------------------------------------------------------------ what it does
     def measured(self) -> Start:
-        """Return the norms of the right-hand side and of the residual of the solution as it is, whatever their size."""
+        """Return ``|b|`` and ``|b - A x|`` of the solution as it is, whatever their size."""
         m = self.method
         self._run("measure", self._maxima)
         factors = _powers(np.stack(m.read(*self._most)), m.x.scalar.size)
@@ -211,7 +211,7 @@ class Restart:
         return _powers(np.sqrt(of_image / np.where(of_r > 0, of_r, 1.0)), m.x.scalar.size)
 
     def end(self) -> None:
-        """Give the solution its size back after iterations in scaled vectors."""
+        """``x = x / s``: give the solution its size back after iterations in scaled vectors."""
         if (self._scale != 1.0).any():
             self._scale = 1.0 / self._scale
             self._give(self._scale, self._scale)

@@ -138,11 +138,11 @@ class LocalRows:
         return x if self.comm.size == 1 else np.concatenate([x, *self.comm.exchange([x[s] for s in self.send])])
 
     def product(self, x: npt.NDArray[np.float64]) -> Reals:
-        """Return ``A x`` of the rows of this rank."""
+        """Return ``y_i = sum_j a_ij x_j`` of the rows of this rank."""
         return self.local @ self.fill(x)
 
     def dot(self, x: Reals, y: Reals) -> float:
-        """Return ``x . y`` over all ranks, the same bits on each."""
+        """Return ``x . y = sum_i x_i y_i`` over all ranks, the same bits on each."""
         return float(self.comm.reduce(np.array([np.sum(x * y)]), "sum")[0])
 
     def with_halo(self, rows: Any) -> Any:

@@ -27,7 +27,7 @@ __all__ = [
 
 @func
 def add_row(a, x, total):
-    """A number, plus the product of a row with the values that it meets."""
+    """``total + sum_j a_j x_j`` of one row."""
     for j in range(len(a)):
         total += a[j] * x[j]
     return total
@@ -35,7 +35,7 @@ def add_row(a, x, total):
 
 @func
 def less_row(a, x, total):
-    """A number, minus that product."""
+    """``total - sum_j a_j x_j`` of one row."""
     for j in range(len(a)):
         total -= a[j] * x[j]
     return total
@@ -43,7 +43,7 @@ def less_row(a, x, total):
 
 @func
 def add_rows(a, x, total, systems):
-    """``total += A x`` of a row, for several vectors."""
+    """``total_k += sum_j a_j x_jk`` of one row, for several vectors."""
     for j in range(len(a)):
         for k in range(systems):
             total[k] += a[j] * x[j][k]
@@ -51,7 +51,7 @@ def add_rows(a, x, total, systems):
 
 @func
 def less_rows(a, x, total, systems):
-    """``total -= A x``."""
+    """``total_k -= sum_j a_j x_jk`` of one row, for several vectors."""
     for j in range(len(a)):
         for k in range(systems):
             total[k] -= a[j] * x[j][k]
@@ -59,14 +59,14 @@ def less_rows(a, x, total, systems):
 
 @func
 def begin_rows(start, total, systems):
-    """``total = start``."""
+    """``total_k = start_k``."""
     for k in range(systems):
         total[k] = start[k]
 
 
 @kernel
 def spmv(a: Read, x: Read, y: Write):
-    """One row of ``y = A x``."""
+    """One row of ``y = A x``, ``y_i = sum_j a_ij x_j``."""
     y[0] = add_row(a, x, 0.0)
 
 
@@ -88,7 +88,7 @@ def spmv_residual(a: Read, x: Read, b: Read, r: Write):
 
 @kernel
 def spmm(a: Read, x: Read, y: Write, *, systems: Const[int]):
-    """One row of ``Y = A X``, several vectors at once."""
+    """One row of ``Y = A X``, ``y_ik = sum_j a_ij x_jk``, several vectors at once."""
     total = zeros(systems)
     add_rows(a, x, total, systems)
     for k in range(systems):

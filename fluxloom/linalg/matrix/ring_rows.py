@@ -66,7 +66,7 @@ class Rings:
 
     @property
     def redundancy(self) -> float:
-        """Entries that all products together visit, divided by those of owned rows alone."""
+        """Entries that all products together visit, divided by those of owned rows alone, ``sum_k n_k / (rings n)``."""
         own = int(self.offsets[self.owned])
         visited = sum(int(self.offsets[end]) for end in self.ends[:-1])
         return visited / (self.rings * own) if own else 1.0

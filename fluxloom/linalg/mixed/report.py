@@ -60,7 +60,10 @@ class KernelBalance:
 
     @property
     def speed_up(self) -> float:
-        """Seconds of the fastest device alone over those of the best split; below 1 where it does not pay."""
+        """``t_1 / t``, seconds of the fastest device alone over those of the best split.
+
+        Below 1 where it does not pay.
+        """
         return self.again[0] / self.again[1]
 
     @property

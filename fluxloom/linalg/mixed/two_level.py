@@ -73,7 +73,7 @@ class GatherTimes:
 
     @property
     def overhead(self) -> float:
-        """Seconds of gathering and scattering over those of solving."""
+        """``(gather + scatter) / solve``, seconds of gathering and scattering over those of solving."""
         return (self.gather + self.scatter) / self.solve if self.solve else 0.0
 
     def with_one(self, marks: Sequence[float]) -> GatherTimes:

@@ -48,7 +48,7 @@ Coefficients = tuple[tuple[float, float], ...]
 
 @kernel
 def two(a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float, c: float):
-    """One row of ``z = z_1 + alpha z_1 + c D (r - A z_1)`` with ``z_1 = D r``."""
+    """One row of ``z = z_1 + alpha z_1 + c D^-1 (r - A z_1)`` with ``z_1 = D^-1 r``; ``d`` is ``D^-1``."""
     total = r0[0]
     for j in range(len(a)):
         total -= a[j] * d[j] * r[j]
@@ -57,13 +57,13 @@ def two(a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float
 
 @kernel
 def step(a: Read, x: Read, x0: Read, r: Read, d: Read, z: Write, *, alpha: float, keep: float, c: float):
-    """One row of ``z = x + alpha (x - keep D r) + c D (r - A x)``."""
+    """One row of ``z = x + alpha (x - keep D^-1 r) + c D^-1 (r - A x)``."""
     z[0] = x0[0] + alpha * (x0[0] - keep * d[0] * r[0]) + c * d[0] * less_row(a, x, r[0])
 
 
 @kernel
 def later(a: Read, x: Read, x0: Read, r: Read, d: Read, z: RW, *, alpha: float, c: float):
-    """One row of ``z = x + alpha (x - z) + c D (r - A x)``."""
+    """One row of ``z = x + alpha (x - z) + c D^-1 (r - A x)``."""
     z[0] = x0[0] + alpha * (x0[0] - z[0]) + c * d[0] * less_row(a, x, r[0])
 
 
@@ -74,7 +74,7 @@ def later(a: Read, x: Read, x0: Read, r: Read, d: Read, z: RW, *, alpha: float, 
 def two_more(
     a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float, c: float, systems: Const[int]
 ):  # fmt: skip
-    """One row of `two` for several vectors."""
+    """One row of ``z = z_1 + alpha z_1 + c D^-1 (r - A z_1)`` with ``z_1 = D^-1 r``, for several vectors."""
     total = zeros(systems)
     begin_rows(r0, total, systems)
     for j in range(len(a)):
@@ -89,7 +89,7 @@ def step_more(
     a: Read, x: Read, x0: Read, r: Read, d: Read, z: Write,
     *, alpha: float, keep: float, c: float, systems: Const[int],
 ):  # fmt: skip
-    """One row of `step` for several vectors."""
+    """One row of ``z = x + alpha (x - keep D^-1 r) + c D^-1 (r - A x)``, for several vectors."""
     total = zeros(systems)
     begin_rows(r, total, systems)
     less_rows(a, x, total, systems)
@@ -101,7 +101,7 @@ def step_more(
 def later_more(
     a: Read, x: Read, x0: Read, r: Read, d: Read, z: RW, *, alpha: float, c: float, systems: Const[int]
 ):  # fmt: skip
-    """One row of `later` for several vectors."""
+    """One row of ``z = x + alpha (x - z) + c D^-1 (r - A x)``, for several vectors."""
     total = zeros(systems)
     begin_rows(r, total, systems)
     less_rows(a, x, total, systems)
@@ -162,7 +162,7 @@ class Chebyshev(Smoother, name="chebyshev"):
         real(self.largest, "Chebyshev: largest", wanted, 0.0, closed=True)
 
     def polynomial(self, bound: float) -> Coefficients:
-        """Return ``alpha_k, c_k`` for the interval up to a bound, or up to ``largest``."""
+        """Return ``alpha_k = rho_k rho_{k-1}``, ``c_k = 2 rho_k / delta``, ``b`` being a bound or ``largest``."""
         upper = self.largest or bound
         theta, delta = 0.5 * upper * (1.0 + 1.0 / self.ratio), 0.5 * upper * (1.0 - 1.0 / self.ratio)
         sigma = theta / delta
@@ -205,7 +205,7 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
         real(self.weight, "DampedJacobi: weight", "a number between 0 and 2", 0.0, 2.0)
 
     def polynomial(self, bound: float) -> Coefficients:
-        """Return ``0, weight / bound`` for each sweep."""
+        """Return ``alpha_k = 0``, ``c_k = weight / bound`` for each sweep."""
         return ((0.0, self.weight / bound),) * self.sweeps
 
     def build(self, matrix: Operator) -> Polynomial:
@@ -214,7 +214,7 @@ class DampedJacobi(Smoother, name="damped_jacobi"):
 
 
 def inverse_diagonal(rows: LocalRows, what: str) -> Reals:
-    """Return one over each number of the diagonal. Collective.
+    """Return ``1 / a_ii`` of each row. Collective.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""Jacobi's preconditioner: the inverse of the diagonal."""
+"""Jacobi's preconditioner: the inverse of the diagonal.
+
+Source: Y. Saad: *Iterative Methods for Sparse Linear Systems*, 2nd ed., SIAM 2003, section 10.2.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ class Diagonal:
 
 @dataclass(frozen=True)
 class Jacobi(Preconditioner, name="jacobi"):
-    """The inverse of the diagonal.
+    """The inverse of the diagonal, ``z_i = r_i / a_ii``.
 
     Raises
     ------
@@ -98,7 +101,7 @@ class Jacobi(Preconditioner, name="jacobi"):
     rank_independent = True
 
     def build(self, matrix: Operator) -> Diagonal:
-        """Return the preconditioner of a matrix."""
+        """Return the preconditioner ``D = 1 / diag(A)`` of a matrix."""
         values = regular_diagonal(matrix, "Jacobi")
         return Diagonal(Dat(matrix.rows, 1.0 / values, name="jacobi"))
 

@@ -101,12 +101,12 @@ class Hierarchy:
 
     @property
     def operator_complexity(self) -> float:
-        """Entries of all levels over those of the finest."""
+        """Entries of all levels over those of the finest, ``sum_l nnz_l / nnz_0``."""
         return sum(self.entries) / self.entries[0]
 
     @property
     def grid_complexity(self) -> float:
-        """Rows of all levels over those of the finest."""
+        """Rows of all levels over those of the finest, ``sum_l n_l / n_0``."""
         return sum(self.rows) / self.rows[0]
 
     def __str__(self) -> str:

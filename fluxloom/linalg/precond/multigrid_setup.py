@@ -79,7 +79,7 @@ class HostLevel:
 
 
 def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[HostLevel], LocalRows]:
-    """Return the levels, from the finest, and the coarsest matrix. Collective.
+    """Return the levels ``A_{l+1} = P^T A_l P``, from the finest, and the coarsest matrix. Collective.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _galerkin(rows: LocalRows, prolongation: Any) -> LocalRows:
 
 
 def pseudo_inverse(rows: LocalRows) -> npt.NDArray[np.float64]:
-    """Return the rows of this rank of the pseudo-inverse, ``(owned, total)``. Collective.
+    """Return the rows of this rank of the pseudo-inverse ``A^+ = V Lambda^+ V^T``, ``(owned, total)``. Collective.
 
     Eigenvalues below ``n eps`` times the largest count as zero: those of a null space.
 

@@ -2,6 +2,9 @@
 
 ``d`` is the relaxation factor over the diagonal, ``lower`` and ``upper`` are entries that lead to earlier and to later
 colours, ``y`` and ``z`` the same vector. Those ending in ``s`` are for several systems.
+
+Source: Y. Saad: *Iterative Methods for Sparse Linear Systems*, 2nd ed., SIAM 2003, sections 4.1 (relaxation) and 12.4
+(multicolouring).
 """
 
 from __future__ import annotations

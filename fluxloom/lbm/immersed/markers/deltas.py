@@ -67,11 +67,14 @@ class Delta(Strategy, what="delta function", group="fluxloom.delta_functions"):
         return float(0.5 * values @ np.abs(x[:, None] - x) @ values)
 
     def first(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Return the first cell of the support along each axis, in the shape of the positions."""
+        """Return ``floor(x) - 1`` of an even number of points, ``floor(x + 1/2) - 1`` of an odd one, along each axis.
+
+        The first cell of the support, in the shape of the positions.
+        """
         return np.floor(positions + (0.5 if self.points % 2 else 0.0)).astype(np.int64) - 1
 
     def weights(self, positions: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the supports of markers and the weights of their cells.
+        """Return the supports of markers and the weights ``phi(i - x)`` of their cells.
 
         Parameters
         ----------
@@ -103,7 +106,11 @@ class Roma(Delta, name="roma"):
 
     @func
     def __call__(self, r):
-        """Return the value at a distance."""
+        r"""``phi(r)`` of three points.
+
+        .. math:: \phi(r) = \begin{cases} \tfrac13 \bigl(1 + \sqrt{1 - 3 r^2}\bigr) & |r| \le \tfrac12 \\
+           \tfrac16 \bigl(5 - 3 |r| - \sqrt{1 - 3 (1 - |r|)^2}\bigr) & \tfrac12 \le |r| \le \tfrac32 \end{cases}
+        """
         a = abs(r)
         near = min(a, 0.5)
         far = min(max(a, 0.5), 1.5)
@@ -125,7 +132,11 @@ class Peskin(Delta, name="peskin"):
 
     @func
     def __call__(self, r):
-        """Return the value at a distance."""
+        r"""``phi(r)`` of four points.
+
+        .. math:: \phi(r) = \begin{cases} \tfrac18 \bigl(3 - 2 |r| + \sqrt{1 + 4 |r| - 4 r^2}\bigr) & |r| \le 1 \\
+           \tfrac18 \bigl(5 - 2 |r| - \sqrt{-7 + 12 |r| - 4 r^2}\bigr) & 1 \le |r| \le 2 \end{cases}
+        """
         a = abs(r)
         near = min(a, 1.0)
         far = min(max(a, 1.0), 2.0)
@@ -136,7 +147,10 @@ class Peskin(Delta, name="peskin"):
 
 @kernel
 def weigh(x: Read, first: Write, weights: Write, *, dimensions: Const[int], delta: Const[Delta]):
-    """First cell of the support of a marker along each axis, and the weights of its cells."""
+    """``weights[n a + i] = phi(first_a + i - x_a)``, ``first_a = floor(x_a) - 1``, with ``n`` points an axis.
+
+    Where ``n`` is odd ``first_a = floor(x_a + 1/2) - 1``.
+    """
     for a in range(dimensions):
         start = floor(x[a] + 0.5) - 1.0 if delta.points % 2 == 1 else floor(x[a]) - 1.0
         first[a] = int(start)

@@ -1,11 +1,17 @@
 r"""Kernels of immersed boundaries.
 
 Fields live on the grid: ``above`` (density less one), ``u`` (the velocity that arrives, without force) and ``force``.
-Values of markers: ``sample``, the interpolated velocity and behind it ``rho - 1``; ``pull``, the force on the fluid
-that a marker spreads, with its weight; ``total``, what it has spread in this step.
+Values of markers: ``sample``, the interpolated velocity ``U_k`` and behind it ``rho - 1``; ``pull``, the force ``F_k``
+on the fluid that a marker spreads, with its weight; ``total``, what it has spread in this step.
+
+.. math:: U_k = \sum_x \delta(x - X_k) \bigl(u + \tfrac{f}{2 \rho}\bigr)(x), \qquad
+   F_k = 2 \epsilon_k \rho\, (U_d - U_k), \qquad f(x) = \sum_k \delta(x - X_k) F_k
 
 With Guo's force the fluid's velocity is ``u + f / (2 rho)``: it meets the wanted one if ``f = 2 rho (U_d - U)``. Forces
 that are already there, a uniform one or those of an iteration before, count in it.
+
+Sources: M. Uhlmann, J. Comput. Phys. 209 (2005) 448 (direct forcing); A. Pinelli, I. Naqavi, U. Piomelli, J. Favier, J.
+Comput. Phys. 229 (2010) 9073 (weights of markers).
 """
 
 from __future__ import annotations
@@ -26,7 +32,10 @@ __all__ = [
 # ------------------------------------------------------------------------- what arrives at a cell
 @kernel
 def arriving_turned(f: Read, above: Write, u: Write, *, lattice: Const[Lattice], unit: Const[float]):
-    """Moments of what arrives, looked for behind a cell and turned round: in place, odd steps (stencil: velocities)."""
+    """``rho - 1``, ``u`` of ``g_k = f_k'(x - c_k)``.
+
+    In place, what arrives in odd steps is behind a cell, turned round. The stencil is that of the velocities.
+    """
     g = zeros(lattice.q)
     for k in range(lattice.q):
         g[k] = f[lattice.opposite[k]][lattice.opposite[k]]
@@ -37,7 +46,7 @@ def arriving_turned(f: Read, above: Write, u: Write, *, lattice: Const[Lattice],
 # ------------------------------------------------------------------------------- cells and markers
 @kernel
 def interpolate(weights: Read, u: Read, above: Read, force: Read, sample: Write, *, dimensions: Const[int]):
-    """Velocity, with half the force that is there, and ``rho - 1`` at a marker."""
+    """``U_k = sum_j delta_kj (u_j + f_j / 2 rho_j)``, ``rho_k - 1 = sum_j delta_kj (rho_j - 1)`` of cells ``j``."""
     found = zeros(dimensions + 1)
     for j in range(len(weights)):
         rho = 1.0 + above[j]
@@ -50,14 +59,17 @@ def interpolate(weights: Read, u: Read, above: Read, force: Read, sample: Write,
 
 @func
 def answer(above, weight, factor):
-    """Force of a marker on the fluid for a unit of missing velocity: its weight, and ``2 rho`` with Guo's force."""
+    """``w = eps factor rho``: force of a marker for a unit of missing velocity; ``factor`` is 2 with Guo's force."""
     return weight * factor * (1.0 + above)
 
 
 @kernel
 def force_marker(sample: Read, wanted: Read, weight: Read, pull: Write, total: Write | None, more: RW | None, *,
                  factor: float, dimensions: Const[int]):  # fmt: skip
-    """The first force of a step at a marker, ``total``; or a further one, for what that has left, ``more``."""
+    """``F_k = eps_k factor rho (U_d - U_k)``: the first force of a step, ``total``.
+
+    A further one is added to ``more``.
+    """
     for a in range(dimensions):
         given = answer(sample[dimensions], weight[0], factor) * (wanted[a] - sample[a])
         pull[a] = given
@@ -69,7 +81,7 @@ def force_marker(sample: Read, wanted: Read, weight: Read, pull: Write, total: W
 
 @kernel
 def spread(weights: Read, pull: Read, force: RW, *, dimensions: Const[int]):
-    """Add what all markers around a cell spread onto it."""
+    """``f(x) += sum_k delta(x - X_k) F_k`` of all markers around a cell."""
     found = zeros(dimensions)
     for j in range(len(weights)):
         for a in range(dimensions):
@@ -80,13 +92,13 @@ def spread(weights: Read, pull: Read, force: RW, *, dimensions: Const[int]):
 
 @kernel
 def clear(force: Write, *, uniform: Const[UniformForce]):
-    """Set the force of a cell to the uniform one."""
+    """``f = F``, the uniform force."""
     uniform(force)
 
 
 @kernel
 def shift(force: RW, *, uniform: Const[UniformForce]):
-    """Change the force of a cell by as much as the uniform one changes."""
+    """``f += Delta F``, by as much as the uniform force changes."""
     change = zeros(len(force))
     uniform(change)
     for a in range(len(force)):
@@ -98,7 +110,7 @@ def shift(force: RW, *, uniform: Const[UniformForce]):
 # so that in space the vector product has the other sign.
 @kernel
 def place_2d(reference: Read, own: Read, body: Read, x: Write, wanted: Write):
-    """Position and velocity of a marker of a rigid body in the plane, ``(y, x)``."""
+    """``x = X + R s``, ``U_d = V + Omega x R s + R U_own`` of a marker of a rigid body in the plane, ``(y, x)``."""
     ry = body[2] * reference[0] + body[3] * reference[1]
     rx = body[4] * reference[0] + body[5] * reference[1]
     x[0] = body[0] + ry
@@ -109,7 +121,7 @@ def place_2d(reference: Read, own: Read, body: Read, x: Write, wanted: Write):
 
 @kernel
 def place_3d(reference: Read, own: Read, body: Read, x: Write, wanted: Write):
-    """Position and velocity of a marker of a rigid body in space, ``(z, y, x)``."""
+    """``x = X + R s``, ``U_d = V + Omega x R s + R U_own`` of a marker of a rigid body in space, ``(z, y, x)``."""
     r = zeros(3)
     s = zeros(3)
     for a in range(3):
@@ -126,8 +138,8 @@ def place_3d(reference: Read, own: Read, body: Read, x: Write, wanted: Write):
 def sums_2d(x: Read, sample: Read, wanted: Read, weight: Read, body: Read, sums: Write, *, factor: float):
     """What a body in the plane would give to the fluid, and how that changes with its velocity and spin.
 
-    With ``w`` the force of a marker for a unit of velocity: ``sum w``, ``sum w r`` (2), ``sum w r^2``, force (2),
-    torque.
+    With ``w = eps factor rho`` and ``r = x - X``: ``sum w``, ``sum w r`` (2), ``sum w r^2``, force ``sum F``, ``F = w
+    (U_d - U)`` (2), torque ``sum r x F``.
     """
     found = zeros(7)
     for j in range(len(x)):
@@ -151,8 +163,8 @@ def sums_2d(x: Read, sample: Read, wanted: Read, weight: Read, body: Read, sums:
 def sums_3d(x: Read, sample: Read, wanted: Read, weight: Read, body: Read, sums: Write, *, factor: float):
     """What a body in space would give to the fluid, and how that changes with its velocity and spin.
 
-    With ``w`` the force of a marker for a unit of velocity: ``sum w``, ``sum w r`` (3), ``sum w r r`` (6: upper
-    triangle), force (3), torque (3).
+    With ``w = eps factor rho`` and ``r = x - X``: ``sum w``, ``sum w r`` (3), ``sum w r r`` (6: upper triangle), force
+    ``sum F``, ``F = w (U_d - U)`` (3), torque ``sum r x F`` (3).
     """
     found = zeros(16)
     r = zeros(3)
@@ -181,14 +193,19 @@ def sums_3d(x: Read, sample: Read, wanted: Read, weight: Read, body: Read, sums:
 # ---------------------------------------------------------------------------------- elastic bodies
 @kernel
 def rest(pull: Write, *, dimensions: Const[int]):
-    """No force of a marker."""
+    """``F_k = 0``."""
     for a in range(dimensions):
         pull[a] = 0.0
 
 
 @kernel
 def stretch(x: Read, spring: Read, pull: Inc, *, dimensions: Const[int]):
-    """A spring between two markers: stiffness times the change of its length, along it."""
+    """``F_0 += k (l - l_0) (x_1 - x_0) / l``, ``F_1 -=`` the same.
+
+    A spring between two markers, ``l = |x_1 - x_0|``. Source: C. Peskin, Acta Numerica 11 (2002) 479.
+
+    A spring between two markers, ``l = |x_1 - x_0|``.
+    """
     square = 0.0
     for a in range(dimensions):
         square += (x[1][a] - x[0][a]) ** 2
@@ -201,7 +218,10 @@ def stretch(x: Read, spring: Read, pull: Inc, *, dimensions: Const[int]):
 
 @kernel
 def bend(x: Read, stiffness: Read, pull: Inc, *, dimensions: Const[int]):
-    """Bending at the middle one of three markers: energy ``k |x_0 - 2 x_1 + x_2|^2 / 2``."""
+    """``F = -dE/dx``, ``E = k |x_0 - 2 x_1 + x_2|^2 / 2``: bending at the middle one of three markers.
+
+    ``f = k (x_0 - 2 x_1 + x_2)``: ``F_0 -= f``, ``F_1 += 2 f``, ``F_2 -= f``.
+    """
     for a in range(dimensions):
         f = stiffness[0] * (x[0][a] - 2.0 * x[1][a] + x[2][a])
         pull[0][a] -= f
@@ -211,7 +231,7 @@ def bend(x: Read, stiffness: Read, pull: Inc, *, dimensions: Const[int]):
 
 @kernel
 def advect(sample: Read, pull: Read, x: RW, total: Write, *, dimensions: Const[int]):
-    """A marker goes with the fluid for a step; its force is kept."""
+    """``X_k += U_k`` in a step; the force ``F_k`` is kept."""
     for a in range(dimensions):
         x[a] = x[a] + sample[a]
         total[a] = pull[a]

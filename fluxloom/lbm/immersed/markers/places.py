@@ -86,7 +86,7 @@ class Markers:
 
     @property
     def centre(self) -> Points:
-        """The mean of the positions, weighted with the measures."""
+        """The mean of the positions, ``sum s_k X_k / sum s_k`` with the measures ``s``."""
         return np.average(self.positions, axis=0, weights=self.measures)
 
     def moving(self, velocities: npt.ArrayLike) -> Markers:
@@ -94,7 +94,7 @@ class Markers:
         return Markers.at(self.positions, self.measures, velocities)
 
     def spinning(self, spin: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Markers:
-        """Return the same markers with the velocities of a rotation (radians a step), counter-clockwise in x, y."""
+        """Return the same markers with ``U_d = Omega x (X - centre)``, radians a step, counter-clockwise in x, y."""
         about = self.centre if centre is None else np.asarray(centre, dtype=np.float64)
         return self.moving(cross(np.asarray(spin, dtype=np.float64), self.positions - about))
 
@@ -106,7 +106,7 @@ class Markers:
 
 
 def cross(a: Points, b: Points) -> Points:
-    """Return the vector product, right-handed in ``x, y, z``, of vectors whose components are the slowest axis first.
+    """Return the vector product ``a x b``, right-handed in ``x, y, z``, of vectors whose slowest axis is first.
 
     In two dimensions a spin (a scalar, or ``(..., 1)``) times a vector is a vector; a vector times a vector is
     ``(..., 1)``, positive from x to y.
@@ -158,7 +158,9 @@ def _count(size: float, spacing: float, least: int) -> int:
 def circle(
     centre: Sequence[float], radius: float, spacing: float = 1.0, count: int = 0, *, retract: float = 0.0
 ) -> Markers:
-    """Return markers on a circle, evenly spread, from the direction of x on counter-clockwise.
+    """Return markers on a circle, ``X_k = centre + R (sin t, cos t)``, ``t = 2 pi k / n``.
+
+    Their measure is ``2 pi R / n``. Evenly spread, from the direction of x on counter-clockwise.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ def circle(
 def ellipse(
     centre: Sequence[float], radii: Sequence[float], angle: float = 0.0, spacing: float = 1.0, *, retract: float = 0.0
 ) -> Markers:
-    """Return markers on an ellipse, evenly spread along its arc.
+    """Return markers on an ellipse, ``(a cos t, b sin t)`` turned by ``angle``, evenly spread along its arc.
 
     Parameters
     ----------
@@ -204,7 +206,9 @@ def ellipse(
 
 
 def curve(points: npt.ArrayLike, spacing: float = 1.0, *, closed: bool = True, retract: float = 0.0) -> Markers:
-    """Return markers on a line through points, ``(n, 2)`` in the order ``(y, x)``, evenly spread along its arc.
+    """Return markers on a line through points, ``(n, 2)`` in the order ``(y, x)``, at arc lengths ``k L / n``.
+
+    Evenly spread, of the measure ``L / n``; at ``(k + 1/2) L / n`` of an open line.
 
     Parameters
     ----------
@@ -258,6 +262,10 @@ def _inset(line: Points, distance: float, closed: bool) -> Points:
 
 def sphere(centre: Sequence[float], radius: float, spacing: float = 1.0, *, retract: float = 0.0) -> Markers:
     """Return markers on a sphere, evenly spread along a spiral.
+
+    ``z_k = 1 - (2 k + 1) / n``, ``t_k = pi (3 - sqrt 5) k``, each of the measure ``4 pi R^2 / n``: the heights are
+    those of ``n`` equal zones, the angle from one to the next is the golden one (R. Swinbank, R. J. Purser, Q. J. R.
+    Meteorol. Soc. 132 (2006) 1769).
 
     Equal areas: the heights are those of ``n`` equal zones, the angle from one to the next is the golden one (R.
     Swinbank, R. J. Purser, Q. J. R. Meteorol. Soc. 132 (2006) 1769).

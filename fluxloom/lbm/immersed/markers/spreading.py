@@ -113,7 +113,7 @@ def _widened(numbers: Numbers, width: int, stride: int) -> Numbers:
 
 
 def interpolation(box: Box, delta: Delta, positions: npt.ArrayLike, names: Sequence[str] = ()) -> csr_array:
-    """Return the matrix ``W``: a row a marker, a column a cell of the grid.
+    """Return the matrix ``W_kx = delta(x - X_k)``: a row a marker, a column a cell of the grid.
 
     A marker whose support wraps round onto itself counts a cell as often as it meets it.
     """
@@ -128,7 +128,7 @@ def interpolation(box: Box, delta: Delta, positions: npt.ArrayLike, names: Seque
 
 
 def epsilon(matrix: csr_array) -> npt.NDArray[np.float64]:
-    """Return the weights of markers that do not move, from the matrix of their interpolation.
+    """Return the weights ``eps`` of markers that do not move, ``W W^T eps = 1``, from the matrix of interpolation.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def epsilon(matrix: csr_array) -> npt.NDArray[np.float64]:
 
 
 def balanced(matrix: csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return positive weights with ``A eps`` near one: each round divides every weight by what it gives, ``(A eps)_k``.
+    """Return positive weights with ``A eps`` near one: each round sets ``eps_k = eps_k / (A eps)_k``, ``A = W W^T``.
 
     Parameters
     ----------
@@ -168,7 +168,10 @@ def balanced(matrix: csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[n
 
 
 def plane_weights(delta: Delta, measures: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the weights that markers of a plane have: their measures over the sum of squares of the delta function."""
+    """Return the weights ``eps = s / C`` of markers of a plane.
+
+    Their measures ``s`` over the sum of squares of the delta.
+    """
     return np.asarray(measures, dtype=np.float64) / delta.square
 
 

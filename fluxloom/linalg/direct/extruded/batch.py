@@ -178,7 +178,10 @@ class Batch:
         raise NotImplementedError
 
     def residual(self) -> float:
-        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
+        """Return the part ``sum_k s_k r_k . r_k`` that is of these frequencies, after `solve` or `measure`.
+
+        ``s_k`` is the number of systems of a frequency.
+        """
         counts = np.repeat(self.systems, self.systems)
         return float((self.squares()[: counts.size] * counts).sum())
 

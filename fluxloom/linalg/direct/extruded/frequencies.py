@@ -66,7 +66,7 @@ class Frequencies:
 
     @property
     def eigenvalues(self) -> npt.NDArray[np.float64]:
-        """``|lambda_k|``, ``(count,)``, ascending; 0 is exactly zero."""
+        """``|lambda_k| = 4 / Delta sin^2(pi k / N)``, ``(count,)``, ascending; 0 is exactly zero."""
         return 4.0 / self.spacing * np.sin(np.pi * np.arange(self.count) / self.planes) ** 2
 
     @property
@@ -81,6 +81,8 @@ class Frequencies:
     @property
     def shares(self) -> int:
         """Number of equal parts ``t`` of the square of a residual: if each system has at most ``t``, so has the whole.
+
+        ``sum_k s_k^2`` with the systems ``s_k`` of each frequency.
 
         A frequency with a conjugate has two systems, and counts twice in the norm of the whole.
         """

@@ -3,6 +3,9 @@
 ``A`` is one sparse matrix, ``W`` a diagonal of positive weights, ``shift_k`` one number a system. A product loads an
 entry of ``A`` once for all systems: ``12`` bytes an entry instead of ``12`` bytes for each of them. Values of the
 systems lie one after the other in a row, and the innermost loops are over them.
+
+Source: R. Borrell, O. Lehmkuhl, F. X. Trias, A. Oliva, J. Comput. Phys. 230 (2011) 4723-4741 (the matrices of the
+frequencies).
 """
 
 from __future__ import annotations

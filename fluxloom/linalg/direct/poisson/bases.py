@@ -42,7 +42,7 @@ class Basis:
 
     @classmethod
     def of(cls, a: _Array, b: _Array, c: _Array, weights: _Array, *, constant: bool) -> Basis:
-        """Return the eigenvectors of a matrix with rows ``a_i, b_i, c_i``, symmetric with the weights.
+        """Return ``T = V Lambda V^-1`` of a matrix with rows ``a_i, b_i, c_i``, symmetric with the weights.
 
         Parameters
         ----------
@@ -62,7 +62,10 @@ class Basis:
 
 
 def eigenvalues_of(a: _Array, b: _Array, c: _Array, weights: _Array) -> _Array:
-    """Return the eigenvalues ``(n,)`` of a matrix with rows ``a_i, b_i, c_i``, symmetric with the weights."""
+    """Return the eigenvalues ``(n,)`` of a matrix with rows ``a_i, b_i, c_i``, symmetric with the weights.
+
+    Those of ``S = W^{1/2} T W^{-1/2}``.
+    """
     if _corner(a, c):
         return np.asarray(scipy.linalg.eigvalsh(_symmetric(a, b, c, np.sqrt(weights))), np.float64)
     return np.asarray(scipy.linalg.eigvalsh_tridiagonal(b, _beside(a, c, weights)), np.float64)

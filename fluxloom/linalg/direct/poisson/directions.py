@@ -115,7 +115,10 @@ class Direction:
 
     @cached_property
     def weights(self) -> _Array:
-        """Volumes ``w_i``, ``(n,)``: of the cells, or half the intervals beside a node."""
+        """Volumes ``w_i``, ``(n,)``.
+
+        Of the cells ``w_i = h_i``, or half the intervals beside a node, ``(h_{i-1} + h_i) / 2``.
+        """
         s = self.intervals
         if self.centring == "cell":
             return s
@@ -152,7 +155,10 @@ class Direction:
         return a, b, c
 
     def load(self, end: int) -> float:
-        """Return what the data of the low (0) or high (-1) end are multiplied with in the row beside it."""
+        """Return what the data of the low (0) or high (-1) end are multiplied with in the row beside it.
+
+        ``1 / w_i d_i`` of a given value, ``1 / w_i`` of a derivative.
+        """
         kind = self.low if end == 0 else self.high
         return 1 / self.weights[end] / (self.distances[end] if kind == "dirichlet" else 1.0)
 
@@ -184,7 +190,10 @@ class Direction:
         return _KINDS[self.centring, self.low, self.high] if self.uniform else "matrix"
 
     def eigenvalues(self, kind: str) -> _Array:
-        """Return the eigenvalues ``(n,)``, in the order of the coefficients of a transform; none is positive."""
+        """Return the eigenvalues ``-4 sin^2(theta / 2) / h^2``, ``(n,)``, in the order of a transform's coefficients.
+
+        None is positive; those of stretched directions are found by `Basis`.
+        """
         if kind == "matrix":
             return self.basis.eigenvalues
         angles = _ANGLES[kind](np.arange(self.n), self.n)
@@ -201,7 +210,7 @@ class Direction:
         return self.eigenvalues(self.kind) if self.uniform else eigenvalues_of(*self.rows, self.weights)
 
     def gain(self, kind: str) -> float:
-        """Return the first coefficient of the transform of ones, where the operator annuls constants."""
+        """Return ``sum_i V^-1_0i``, the first coefficient of the transform of ones; the operator annuls constants."""
         return float(self.basis.forward[0].sum()) if kind == "matrix" else float(_GAINS[kind](self.n))
 
 

@@ -158,7 +158,7 @@ class Passes:
         return self._mover.call(source.shape, Place.of(source), Place.of(target), "poisson copy")
 
     def side(self, target: DeviceArray, axis: int, end: int, data: npt.NDArray[Any], factor: float) -> Call:
-        """Return the call that takes ``factor`` times the data of a side from the first (0) or last (-1) values."""
+        """Return the call ``x = x - factor g`` that takes the data of a side from the first (0) or last (-1) values."""
         shape = tuple(n for k, n in enumerate(target.shape) if k != axis)
         steps = [step for k, step in enumerate(target.strides) if k != axis]
         table = np.array(data, dtype=self.dtype, order="C")

@@ -19,7 +19,7 @@ __all__ = ["FastPoisson"]
 
 @kernel
 def weighted(r: Read, w: Read, y: Write, *, factor: float, systems: Const[int]):
-    """``y = factor w r``."""
+    """``y_i = factor w_i r_i``; ``w`` is ``1 / V_i`` of rows that are integrated, else 1."""
     for k in range(systems):
         y[k] = factor * w[0] * r[k]
 

@@ -99,7 +99,7 @@ class Problem:
         )
 
     def boundary(self) -> _Array:
-        """Return what the boundary data add to ``L u``, of the shape of the unknowns."""
+        """Return what the boundary data add to ``L u``, ``factor g`` beside a side, of the shape of the unknowns."""
         found = np.zeros(self.shape)
         for load in self.loads:
             np.moveaxis(found, load.axis, 0)[load.end] += load.factor * load.data

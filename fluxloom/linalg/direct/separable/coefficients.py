@@ -128,7 +128,10 @@ class Separable:
 
     @property
     def singular(self) -> bool:
-        """Whether constants solve the equation without right-hand side (Neumann and periodic sides only)."""
+        """Whether constants solve the equation without right-hand side (Neumann and periodic sides only).
+
+        All ``a_i + b_i + c_i`` of an axis are then equal, and those of both axes add up to 0.
+        """
         sums_x, sums_y = self.x.sums(), self.y.sums()
         size = max(np.abs(self.x.b).max(), np.abs(self.y.b).max())
         rest = max(np.ptp(sums_x), np.ptp(sums_y), abs(sums_x.mean() + sums_y.mean()))
@@ -140,7 +143,7 @@ class Separable:
         return csr_array(kron(eye_array(n), self.x.matrix()) + kron(self.y.matrix(), eye_array(m)))
 
     def times(self, u: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the left-hand side for some ``u``, shape ``(n, m)``."""
+        """Return ``a_i u_{i-1} + b_i u_i + c_i u_{i+1}`` along both axes, the left-hand side, ``(n, m)``."""
         found = (self.x.b + self.y.b[:, None]) * u
         found += self.x.a * np.roll(u, 1, 1) + self.x.c * np.roll(u, -1, 1)
         found += self.y.a[:, None] * np.roll(u, 1, 0) + self.y.c[:, None] * np.roll(u, -1, 0)

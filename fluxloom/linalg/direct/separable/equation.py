@@ -79,7 +79,10 @@ class Axis:
             raise SolverError(f"centring {self.centring!r} is neither 'cell' nor 'node'")
 
     def spacing(self, sides: tuple[Side, Side]) -> float:
-        """Return the distance between unknowns."""
+        """Return the distance between unknowns, the interval over the number of gaps.
+
+        ``n`` gaps of cells and periodic nodes, else ``n - 1`` and one for each given value.
+        """
         gaps = self.unknowns
         if self.centring == "node" and sides[0].kind != "periodic":
             gaps = self.unknowns - 1 + sum(side.kind == "dirichlet" for side in sides)
@@ -88,13 +91,20 @@ class Axis:
         return (self.interval[1] - self.interval[0]) / gaps
 
     def points(self, sides: tuple[Side, Side]) -> Values:
-        """Return the coordinates of the unknowns."""
+        """Return the coordinates of the unknowns, ``x_i = x_0 + (i + shift) h``; ``shift`` is 1/2 of cells.
+
+        Of nodes it is 1 where the first value is given, else 0.
+        """
         h = self.spacing(sides)
         shift = 0.5 if self.centring == "cell" else float(sides[0].kind == "dirichlet")
         return np.asarray(self.interval[0] + h * (np.arange(self.unknowns) + shift), dtype=np.float64)
 
     def rows(self, sides: tuple[Side, Side]) -> tuple[Rows, tuple[float, float]]:
-        """Return the rows, and what the data of both sides are multiplied by when the right side loses them."""
+        """Return the rows, and what the data of both sides are multiplied by when the right side loses them.
+
+        ``a_i = d_{i-1/2} / h^2 - e_i / 2 h``, ``c_i = d_{i+1/2} / h^2 + e_i / 2 h``, ``b_i = f_i - (d_{i-1/2} +
+        d_{i+1/2}) / h^2``.
+        """
         h, x = self.spacing(sides), self.points(sides)
         d = _values(self.diffusion, self._faces(x, h, sides), "diffusion")
         e, f = _values(self.advection, x, "advection"), _values(self.reaction, x, "reaction")

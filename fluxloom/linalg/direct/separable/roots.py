@@ -166,7 +166,10 @@ class Roots:
         return self._values[key]
 
     def fractions(self, block: Block) -> Fractions:
-        """Return the partial fractions of a block."""
+        """Return the partial fractions of a block.
+
+        ``d_p V_pk V_qk / d_q``, with ``a`` or ``c`` of the columns beside it.
+        """
         values, (v_first, v_centre, v_last) = self._system(block)
         rows, nothing = self.rows, np.zeros(block.size)
         lower = v_centre * v_first * np.exp(self._log_scale[block.centre] - self._log_scale[block.first])
@@ -207,6 +210,6 @@ class Roots:
 
 
 def product(values: Values) -> tuple[float, float]:
-    """Return the logarithm of the size of a product, and its sign."""
+    """Return the logarithm of the size of a product, ``sum_i log |v_i|``, and its sign."""
     with np.errstate(divide="ignore"):
         return float(np.sum(np.log(np.abs(values)))), float(np.prod(np.sign(values)))

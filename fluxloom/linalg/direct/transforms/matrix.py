@@ -214,6 +214,14 @@ class Products:
 def real_matrix(kind: str, n: int) -> npt.NDArray[np.float64]:
     r"""Return a cosine or sine transform as a matrix ``(n, n)``, see `fluxloom.device.transforms.dft`.
 
+    .. math:: T_{kj} = 2 \cos \theta_{kj} \text{ or } 2 \sin \theta_{kj}, \quad \theta = \begin{cases}
+       \pi k (2 j + 1) / 2 n & \text{kind 2} \\ \pi j (2 k + 1) / 2 n & \text{kind 3} \\
+       \pi (2 k + 1) (2 j + 1) / 4 n & \text{kind 4} \end{cases}
+
+    Of kind 1 it is ``pi j k / (n - 1)``, of sines ``pi (j + 1) (k + 1) / (n + 1)``; for ``dst2`` ``k + 1`` stands for
+    ``k``, for ``dst3`` ``j + 1`` for ``j``. Halved are the first column of ``dct1`` and ``dct3``, and the last one of
+    ``dct1`` and ``dst3``.
+
     Angles are reduced as whole numbers first, so that every entry is correct to the last digit or so.
     """
     j, k = np.arange(n)[None, :], np.arange(n)[:, None]

@@ -91,7 +91,7 @@ class Transforms:
         )
 
     def scale(self, kind: str, lengths: Sequence[int]) -> float:
-        """Return what ``backward(forward(x))`` multiplies ``x`` by.
+        """Return ``s`` of ``backward(forward(x)) = s x``.
 
         Parameters
         ----------

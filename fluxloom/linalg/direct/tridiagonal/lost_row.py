@@ -15,6 +15,8 @@ Array = npt.NDArray[Any]
 def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False, dtype: Any = np.float64) -> int:
     """Return the first row whose pivot vanishes or is no finite number in elimination from the first row on; -1: none.
 
+    The pivots are ``p_i = b_i - a_i c_{i-1} / p_{i-1}``.
+
     In periodic systems the last row is what stands there once all others have been put into it; it vanishes where
     rounding in ``dtype`` is all that is left of it.
     """
