@@ -77,7 +77,8 @@ def flux_change(w, n, z, f, gamma, d):
     r"""Write the change of the flux, ``d(F . n)/dw z``.
 
     .. math:: (m', \; m' u + \rho u_n z_u + z_p n, \; m' H + \rho u_n H'), \quad
-              m' = u_n z_\rho + \rho z_u \cdot n, \quad H' = \frac{\gamma}{\gamma - 1} \frac{z_p - z_\rho p / \rho}{\rho} + u \cdot z_u
+              m' = u_n z_\rho + \rho z_u \cdot n, \quad
+              H' = \frac{\gamma}{\gamma - 1} \frac{z_p - z_\rho p / \rho}{\rho} + u \cdot z_u
     """
     un = 0.0
     change = 0.0
