@@ -131,7 +131,7 @@ class Modes:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``sum_m a_m cos(kappa_m . x + omega_m t + psi_m)`` of one component."""
         found = 0.0
         for m in rolled(len(self.waves)):
             angle = self.waves[m][0] * x + self.waves[m][1] * y + self.waves[m][2] * z

@@ -48,7 +48,7 @@ class _Passed:
 
 @kernel
 def leaving(out: Read, found: Write):
-    """Take what leaves a cell along some directions."""
+    """Take what leaves a cell along some directions, ``found_k = f_k``."""
     for k in range(len(found)):
         found[k] = out[k]
 

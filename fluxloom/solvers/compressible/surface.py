@@ -155,7 +155,11 @@ _SUMS = 13
 def surface_sums(
     flux: Read, face: Read, place: Read, sums: Inc, *, d: Const[int], p: float, x: float, y: float, z: float
 ):  # fmt: skip
-    """Add the force on a boundary face, its moment about ``(x, y, z)``, and what passes the face; see the module."""
+    """Add the force on a boundary face, ``F = (f - p_inf n) A``, its moment about ``(x, y, z)``, and what passes.
+
+    ``sums``: the normal and the tangential part of ``F``, ``(x - x_0) x F``, ``m A``, ``|m| A``, ``e A`` with the
+    fluxes of mass and energy, ``A``; see the module.
+    """
     area = face[d]
     n = zeros(3)
     f = zeros(3)
@@ -183,7 +187,10 @@ def surface_sums(
 
 @kernel
 def surface_means(w: Read, face: Read, sums: Inc, *, d: Const[int], gamma: float, constant: float):
-    """Add ``p A``, ``p_0 A`` with the total pressure, and ``T A`` of the state ``w`` at a boundary face."""
+    """Add ``p A``, ``p_0 A`` with the total pressure, and ``T A`` of the state ``w`` at a boundary face.
+
+    ``p_0 = p (1 + (gamma - 1) / 2 M^2)^(gamma / (gamma - 1))``, ``T = p / (rho R_g)``.
+    """
     square = 0.0
     for k in range(d):
         square += w[1 + k] * w[1 + k]
