@@ -87,7 +87,7 @@ def keep_sample(number: Read, slot: Read, found: Read, record: RW, *, width: Con
 
 
 def locate(volumes: ControlVolumes, points: Array) -> tuple[Index, Array]:
-    """Return the owned cell that each point is in, and how far out it is.
+    """Return the owned cell that each point is in, and how far out it is, ``max_f n_f . (x - x_c) / r_f``.
 
     In units of the distance from the centre of a cell to a face, along its normal, a point is as far out as it is in
     the direction in which it is farthest: less than 1 inside. The distance of two cells is divided in proportion

@@ -55,7 +55,7 @@ class Spectrum:
         return float(self.frequency[1 + int(np.argmax(self.density[1:]))])
 
     def peak_at(self, frequency: float) -> tuple[float, float]:
-        """Return the amplitude of the peak at a frequency, see `Oscillation`, and its part of the variance."""
+        """Return the amplitude of the peak at a frequency, ``a = sqrt(2 df sum E)``, and its part of the variance."""
         width = max(_BAND * frequency, _LINES * float(self.frequency[1]))
         power = float(self.density[np.abs(self.frequency - frequency) <= width].sum())
         return float(np.sqrt(2.0 * power * self.frequency[1])), power / float(self.density.sum())

@@ -493,7 +493,7 @@ class Product(_Two):
     """The product of two values."""
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, ``q = one * other``."""
         return np.asarray(self.one.values(places, time)) * np.asarray(self.other.values(places, time))
 
     def term(self, slots: Slots) -> Any:
@@ -508,7 +508,7 @@ class Sum(_Two):
     """The sum of two values."""
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, ``q = one + other``."""
         return np.asarray(self.one.values(places, time)) + np.asarray(self.other.values(places, time))
 
     def term(self, slots: Slots) -> Any:
@@ -545,7 +545,7 @@ class Direction(Value):
         return any(part.in_space for part in self.parts)
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it; NaN where there is no direction."""
+        """Return it, ``q = v_component / |v|``; NaN where there is no direction."""
         found = [np.asarray(part.values(places, time), dtype=np.float64) for part in self.parts]
         with np.errstate(all="ignore"):
             return found[self.component] / np.sqrt(sum(part * part for part in found))

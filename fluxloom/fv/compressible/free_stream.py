@@ -134,7 +134,7 @@ class FreeStream:
         return cls(mach, pressure, temperature, tuple(way[:dimension]))
 
     def speed(self, gas: Gas) -> float:
-        """Return the size of the velocity, ``M sqrt(gamma R T)``."""
+        """Return the size of the velocity, ``U = M sqrt(gamma R_g T)``."""
         return self.mach * math.sqrt(gas.gamma * gas.constant * self.temperature)
 
     def density(self, gas: Gas) -> float:
@@ -160,7 +160,7 @@ class FreeStream:
         return np.array([self.density(gas), *velocity, self.pressure])
 
     def turbulence(self, gas: Gas, ratio: float | None = None) -> float:
-        """Return the variable of Spalart and Allmaras' model, m^2/s; ``ratio`` takes the place of ``nu_tilde``.
+        """Return the variable of Spalart and Allmaras' model, m^2/s, ``ratio mu(T) / rho``; by default with `nu_tilde`.
 
         Raises
         ------

@@ -83,7 +83,7 @@ class ViscosityLaw(Strategy, what="viscosity", group="fluxloom.viscosities"):
         def __call__(self, temperature: Any) -> Any: ...  # noqa: D102
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures, on the host."""
+        """Return the viscosity at temperatures, on the host: ``mu_i = mu(T_i)``."""
         return np.vectorize(self, otypes=[float])(temperature)
 
     @func
@@ -130,7 +130,7 @@ class Sutherland(ViscosityLaw, name="sutherland"):
         return mu_first, mu_second
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures."""
+        """Return the viscosity at temperatures, ``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``."""
         ratio = temperature / self.t0
         return self.mu0 * ratio**1.5 * (self.t0 + self.s) / (temperature + self.s)
 
@@ -156,7 +156,7 @@ class ConstantViscosity(ViscosityLaw, name="constant"):
         return self.mu
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures."""
+        """Return the viscosity at temperatures, ``mu(T) = mu``."""
         return self.mu * np.ones_like(temperature)
 
 
@@ -244,7 +244,7 @@ def plane_states(points: Array, density: Array, velocity: tuple[Array, Array], p
 
 
 def bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return where an array function changes its sign, between two arrays at which it has different ones.
+    """Return where an array function changes its sign, ``f(x) = 0``, between two arrays at which it has different ones.
 
     Parameters
     ----------
@@ -375,6 +375,9 @@ def prandtl_meyer(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
 
 def mach_of_turning(turning: npt.ArrayLike, gamma: float = 1.4) -> Array:
     """Return the Mach number with an angle of Prandtl and Meyer, in degrees: the inverse of `prandtl_meyer`.
+
+    ``nu = k t - arctan(k tan t)`` is solved for ``t``, then ``M^2 = 1 + (k tan t)^2``,
+    ``k^2 = (gamma + 1) / (gamma - 1)``.
 
     Raises
     ------

@@ -163,7 +163,7 @@ def outward_areas(matrices: FlowMatrices) -> Family:
 
 
 def face_to_cells(matrices: FlowMatrices) -> Family:
-    """Return ``R_k``, cells by faces: ``R G_s`` is the gradient of the pressure in the cells."""
+    """Return ``R_k``, cells by faces, ``R f = sum (delta / 2) A n f / Omega``: ``R G_s`` is that of the cells."""
     operators, cv = matrices.operators, matrices.volumes
     sides = operators.sides
     values = (operators.outward_areas * sides.sign[:, None]) * cv.spacing[sides.face][:, None]

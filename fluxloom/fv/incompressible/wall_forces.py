@@ -154,7 +154,7 @@ def pressure_slopes(matrices: FlowMatrices) -> Family:
 
 
 def outlet_slopes(matrices: FlowMatrices) -> Family:
-    """Return what a pressure at outflows adds to `pressure_slopes`, cells by elements."""
+    """Return what a pressure at outflows adds to `pressure_slopes`, ``A n p_b / Omega``, cells by elements."""
     cv, sides = matrices.volumes, matrices.operators.sides
     values = _carried(matrices, sides.cell, cv.areas[sides.face] * (sides.sign / cv.volumes[sides.cell])[:, None])
     return sides.rows(values, values, np.zeros(sides.cells, dtype=bool), sides.outside)

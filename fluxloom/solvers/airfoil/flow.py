@@ -59,7 +59,7 @@ class AirfoilConstants:
 
     @property
     def far_field(self) -> tuple[float, float, float, float]:
-        """Free-stream state for unit density and pressure."""
+        """Free stream for unit density and pressure, ``(1, M sqrt(gamma), 0, 1 / (gamma - 1) + gamma M^2 / 2)``."""
         u = sqrt(self.gamma) * self.mach
         return 1.0, u, 0.0, 1.0 / (self.gamma - 1.0) + 0.5 * u * u
 
@@ -306,7 +306,10 @@ class Airfoil:
             )  # fmt: skip
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number."""
+        """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number.
+
+        ``p = (gamma - 1) (rho E - rho |u|^2 / 2)``, ``M = |u| sqrt(rho / (gamma p))``.
+        """
         q = self.q.read()
         rho = q[:, 0]
         velocity = q[:, 1:3] / rho[:, None]

@@ -100,6 +100,9 @@ class PatchValues:
 def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchValues:
     """Return what the present state does at the faces of one or several patches. Collective.
 
+    ``p = f . n``, ``tau = f - p n``, ``q = e - f . u``, ``y+ = y sqrt(rho |tau|) / mu``, conductivity ``gamma R_g mu /
+    ((gamma - 1) Pr)``; see the module.
+
     Raises
     ------
     SolverError
@@ -299,12 +302,15 @@ class AerodynamicReference:
 
     @property
     def directions(self) -> tuple[Array, Array]:
-        """Unit vectors of drag and lift, ``(d,)``."""
+        """Unit vectors of drag and lift, ``v / |v|``, ``(d,)``."""
         way, lift = self.along
         return way / np.linalg.norm(way), lift / np.linalg.norm(lift)
 
     def of(self, force: SurfaceForce) -> Coefficients:
-        """Return the coefficients of a force."""
+        """Return coefficients of a force, ``c_d = F . e_d / (q A)``, ``c_l = F . e_l / (q A)``, ``c_m = M / (q A l)``.
+
+        ``q = rho U^2 / 2``.
+        """
         drag, lift = self.directions
         scale = 1.0 / (self.stream.dynamic_pressure(self.gas) * self.area)
         pitch = force.moment[1] if self.axis == 2 else -force.moment[2]
