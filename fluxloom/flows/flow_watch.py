@@ -57,7 +57,7 @@ def _energy(
     """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
 
     def scale(numbers: Numbers) -> float:
-        """Return the energy that may be there."""
+        """Return the energy that may be there, ``V (u^2 + (a t)^2) / 2``, at the speed ``u`` and acceleration ``a``."""
         return 0.5 * volume * (speed() ** 2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
 
     return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []

@@ -135,7 +135,10 @@ class Signal:
         return Signal(self.time[late], self.values[late])
 
     def late(self) -> Signal:
-        """Return the last half of the time."""
+        """Return the last half of the time.
+
+        ``t >= (t_0 + t_n) / 2``.
+        """
         return self.after(0.5 * (self.time[0] + self.time[-1])) if self.time.size else self
 
     def even(self, step: float | None = None) -> Signal:

@@ -119,7 +119,7 @@ class Airfoil(Flow):
         self.partition = self.solver.partition
 
     def start_from(self, start: Start) -> None:
-        """Start from density, velocity and pressure of another result, over those of its free stream."""
+        """Start from density, velocity and pressure of another result: ``rho E = p / (gamma - 1) + rho |u|^2 / 2``."""
         from fluxloom.solvers.airfoil.probes import corners_of
 
         solver = self.solver

@@ -84,6 +84,8 @@ def obliqueness(volumes: ControlVolumes) -> float:
 
     The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of
     the face as a part of ``|v|``, or what a face is warped as a part of ``A |v|``; no more than `ORTHOGONAL` is none.
+
+    ``max(|v x n| / |v|, |s_t| / |v|, |T| / (A |v|))``, with ``s_t`` the part of ``s`` in the plane of the face.
     """
     if not len(volumes.faces):
         return 0.0
