@@ -14,6 +14,8 @@ alone. The formulas are functions for kernels, ``@func``: every one writes ``f``
 
 References
 ----------
+V. V. Rusanov: *Calculation of interaction of non-steady shock waves with obstacles*. USSR Comput. Math. Math. Phys. 1,
+1961.
 P. L. Roe: *Approximate Riemann solvers, parameter vectors, and difference schemes*. J. Comput. Phys. 43, 1981.
 A. Harten: *High resolution schemes for hyperbolic conservation laws*. J. Comput. Phys. 49, 1983.
 E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed., Springer 2009, sec. 10.4 to 10.6.

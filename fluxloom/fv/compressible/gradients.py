@@ -10,6 +10,8 @@ extremes around it; both are found in one pass, for it reads the same neighbours
 References
 ----------
 T. J. Barth, D. C. Jespersen: *The design and application of upwind schemes on unstructured meshes*. AIAA 89-0366.
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
 V. Venkatakrishnan: *Convergence to steady state solutions of the Euler equations on unstructured grids with limiters*.
 J. Comput. Phys. 118, 1995.
 """

@@ -5,6 +5,11 @@ r"""The gradient of a velocity that cells of a plane mesh have, by least squares
 with the ways ``v_j`` to the neighbours across faces. Linear velocities have their gradient everywhere: a cell whose
 neighbours lie on a line, as in a corner, has the mean of those of its neighbours that know theirs; if none does, the
 gradient along the line.
+
+References
+----------
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
 """
 
 from __future__ import annotations

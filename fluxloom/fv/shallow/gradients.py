@@ -6,6 +6,8 @@ with the cell itself, or its last corner, and has no weight.
 References
 ----------
 T. J. Barth, D. C. Jespersen: *The design and application of upwind schemes on unstructured meshes*. AIAA 89-0366.
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
 Y. Xing, X. Zhang, C.-W. Shu: *Positivity-preserving high order well-balanced discontinuous Galerkin methods for the
 shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec. 3).
 """
