@@ -24,10 +24,11 @@ functions_over_12_parameters = 1
 code_lines = 1000
 documented_percent = 94.0
 typed_percent = 99.0
+equations_percent = 90.0
 """
 STANDS = {
     "modules_in_circles": 4, "largest_circle": 2, "files_over_800_lines": 0, "functions_over_12_parameters": 1,
-    "code_lines": 1020, "documented_percent": 93.5, "typed_percent": 99.0,
+    "code_lines": 1020, "documented_percent": 93.5, "typed_percent": 99.0, "equations_percent": 90.0,
 }  # fmt: skip
 
 
@@ -61,6 +62,7 @@ def test_laboratory_is_told_apart() -> None:
         ("code_lines", 400, "better than 1025: store it"),
         ("documented_percent", 92.9, "documented_percent is 92.9, 93 is allowed"),
         ("typed_percent", 99.6, "better than 99: store it"),
+        ("equations_percent", 89.9, "equations_percent is 89.9, 90 is allowed"),
     ],
 )
 def test_ratchet_finds(name: str, value: float, expected: str) -> None:
@@ -129,6 +131,25 @@ def test_functions_and_files() -> None:
     assert found["files_over_800_lines"] == 1
     assert found["documented_percent"] == 50.0
     assert found["typed_percent"] == pytest.approx(100 / 14, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0.0),
+        ("Sums of the squares of ``res``.", 0.0),
+        ("See `other = set_slopes`, ``w_j`` of cells/faces = all, ``u`` and e-mail.", 0.0),
+        ("Mean, ``(a + b) / 2``.", 100.0),
+        ("``x -> y``", 100.0),
+        ("That is :math:`a - b`.", 100.0),
+        ("Text.\n\n    .. math:: R(u)\n", 100.0),
+    ],
+)
+def test_equations(text: str, expected: float) -> None:
+    """Device code has equations, set apart, or inline with an operator; other functions do not count."""
+    found = count(a=f"@kernel\ndef k(u):\n    {text!r}\ndef f():\n    'Text.'\n")
+    assert found["equations_percent"] == expected
+    assert count(a="@kernel\ndef k(u):\n    u = 1\n@func\ndef f():\n    '``a = b``'")["equations_percent"] == 50.0
 
 
 def test_code_lines() -> None:

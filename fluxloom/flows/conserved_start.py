@@ -77,7 +77,7 @@ def conserving(gas: Gas, d: int) -> Correction:
     names = state_names(d)
 
     def correct(found: Found) -> Fields:
-        """Return the values with the means of mass, momentum and energy that the source has over its volumes."""
+        """Return the values with the means of mass, momentum and energy of the source, ``sum V U / sum V``."""
         theirs = found.source_volumes
         if theirs is None:
             return found.values
@@ -107,8 +107,8 @@ def _kinetic(fields: Fields, names: tuple[str, ...]) -> Array:
 def water_of(fields: StartFields) -> Fields:
     """Return the surface of the water and whether it reaches a cell: it does the dry ones beside wet ones too.
 
-    There the surface is the mean of that of the wet cells across the faces, so that water at rest is level up to its
-    shore, where the surface of a dry cell is its bed.
+    There the surface is the mean of that of the wet cells across the faces, ``sum k_j e_j / sum k_j``, so that water at
+    rest is level up to its shore, where the surface of a dry cell is its bed.
     """
     wet = fields.values["depth"] > 0.0
     surface = np.where(wet, fields.values["elevation"], 0.0)
@@ -121,7 +121,7 @@ def water_of(fields: StartFields) -> Fields:
 
 
 def level_water(found: Found) -> Fields:
-    """Return the depth below the surface and above the new ``bed``, with the mean of the surface of the result.
+    """Return the depth over the new bed, ``max(e - z_b, 0)``, with the mean of the surface ``e`` of the result.
 
     Fields are the ``depth``, those of `water_of`, and the velocity.
     """

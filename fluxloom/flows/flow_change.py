@@ -65,6 +65,6 @@ class Change:
         return float(np.sqrt(velocity.set.context.comm.reduce(np.array([energy]), "sum")[0] / self._volume))
 
     def measured(self, dt: float) -> float:
-        """Return it for a step of ``dt`` that has just been made."""
+        """Return it for a step of ``dt`` just made, ``sqrt(sum Omega |u - u_before|^2 / sum Omega) / dt``."""
         self.chain()
         return float(np.sqrt(self._total.value / self._volume)) / dt

@@ -57,7 +57,7 @@ def _energy(
     """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
 
     def scale(numbers: Numbers) -> float:
-        """Return the energy that may be there."""
+        """Return the energy that may be there, ``V (u^2 + (a t)^2) / 2``, at the speed ``u`` and acceleration ``a``."""
         return 0.5 * volume * (speed() ** 2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
 
     return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
@@ -104,7 +104,7 @@ def incompressible_watch(
     force = float(np.linalg.norm(flow.force))
 
     def pull(numbers: Numbers) -> float:
-        """Return the largest acceleration."""
+        """Return the largest acceleration, ``|f| + sum |g| |beta| (max |theta| + |theta_0|)``."""
         lift = 0.0
         for one in heavy:
             buoyancy = one.scalar.buoyancy
@@ -114,7 +114,7 @@ def incompressible_watch(
         return force + (0.0 if flow.given_forces is None else _largest(comm, [flow.given_forces.largest()])) + lift
 
     def fastest() -> float:
-        """Return the largest speed that was given so far, or to which a pressure brings a fluid."""
+        """Return the largest speed that was given so far, or to which a pressure brings a fluid, ``u = sqrt(2 p)``."""
         pressure = 0.0 if flow.given_forces is None else _largest(comm, [flow.given_forces.largest_pressure()])
         return max(speed, float(flow.given_velocities.fastest.value), (2.0 * pressure) ** 0.5)
 
@@ -188,7 +188,7 @@ def edge_flow_watch(flow: EdgeFlow, lengths: StepLengths, until: Until, table: G
     rules: list[Rule] = [Finite()] if table.finite else []
 
     def fast() -> float:
-        """Return the largest speed that was given so far, or to which a pressure brings a fluid."""
+        """Return the largest speed that was given so far, or to which a pressure brings a fluid, ``u = sqrt(2 p)``."""
         pressure = 0.0 if loops.pressures is None else _largest(comm, [loops.pressures.largest()])
         return max(speed, float(fastest.value), (2.0 * pressure) ** 0.5)
 

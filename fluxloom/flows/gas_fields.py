@@ -54,12 +54,12 @@ def gas_quantities(states: Callable[[], Array], gas: Gas, stream: FreeStream | N
     """
 
     def mach() -> Array:
-        """Return the Mach number."""
+        """Return the Mach number, ``M = |u| / c``."""
         w = states()
         return np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w)
 
     def entropy(w: Array) -> Array:
-        """Return the entropy of states."""
+        """Return the entropy of states, ``s = R_g / (gamma - 1) ln(p / rho^gamma)``."""
         return gas.constant / (gas.gamma - 1.0) * np.log(w[:, -1] / w[:, 0] ** gas.gamma)
 
     def above() -> Array:

@@ -54,7 +54,7 @@ class ScalarSurface:
         return Loads(none, none, np.full(3, nan), nan, float(self._found[0]), turns=False)
 
     def carried(self) -> Mapping[str, tuple[float, float]]:
-        """Return the mean of the scalar over the area, and what leaves in a unit of time."""
+        """Return the mean of the scalar over the area, ``sum c A / sum A``, and what leaves in a unit of time."""
         area, whole, entering = self._found.tolist()
         return {"scalar": (whole / area if area else nan, 0.0 - entering)}
 

@@ -24,7 +24,8 @@ def average_velocity(
 ):  # fmt: skip
     """Means ``(u_1 .. u_d)``, covariances ``(u_1 u_1, u_1 u_2 .. u_d u_d)``; the velocity begins at ``first``.
 
-    ``spread`` is what squares have in an element beyond that of the value, of one that is a mean of several.
+    ``cov_ik = (1 - r) (cov_ik + r c_i c_k)``, then ``mean_i += r c_i``, ``c = u - mean``. ``spread`` is what squares
+    have in an element beyond that of the value, of one that is a mean of several: ``cov_ii += r spread_i``.
     """
     r = share[0]
     change = zeros(d)
@@ -49,7 +50,11 @@ def average_value(
     q: Read, scale: Read | None, u: Read | None, mean: Read | None, share: Read, moments: RW, *, place: Const[int],
     d: Const[int], first: Const[int],
 ):  # fmt: skip
-    """Of one number: mean, variance, covariances with ``u``; ``mean``: that of the velocity before this sample."""
+    """Of one number: mean, variance, covariances with ``u``; ``mean``: that of the velocity before this sample.
+
+    ``cov(q, u_k) = (1 - r) (cov + r c (u_k - mean_k))``, ``var = (1 - r) (var + r c^2)``, ``mean(q) += r c``, with
+    ``c = q - mean(q)``.
+    """
     r = share[0]
     change = q[place] - moments[0]
     if scale is not None:

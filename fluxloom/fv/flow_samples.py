@@ -29,7 +29,7 @@ _FARTHEST = _NEAR + 1e-6
 
 @kernel
 def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, found: Write, *, d: Const[int]):
-    """``sum w_j u_j`` and ``scale sum w_j phi_j`` at a point."""
+    """Velocity and pressure at a point, ``u = sum w_j u_j`` and ``p = scale sum w_j phi_j``."""
     total = zeros(d + 1)
     for j in range(len(weight)):
         for k in range(d):
@@ -59,7 +59,7 @@ def sample_oblique(
 
 @kernel
 def sample_scalar(weight: Read, theta: Read, found: Write):
-    """``sum w_j theta_j`` at a point."""
+    """A scalar at a point, ``theta = sum w_j theta_j``."""
     total = 0.0
     for j in range(len(weight)):
         total += weight[j] * theta[j][0]
@@ -68,7 +68,7 @@ def sample_scalar(weight: Read, theta: Read, found: Write):
 
 @kernel
 def sample_states(weight: Read, w: Read, found: Write, *, nv: Const[int], d: Const[int]):
-    """``sum w_j W_j`` of primitive states at a point; that of the first, where density or pressure are not positive."""
+    """Primitive state at a point, ``w = sum w_j W_j``; that of the first where density or pressure are not positive."""
     total = zeros(nv)
     for j in range(len(weight)):
         for v in range(nv):
@@ -80,14 +80,14 @@ def sample_states(weight: Read, w: Read, found: Write, *, nv: Const[int], d: Con
 
 @kernel
 def keep_sample(number: Read, slot: Read, found: Read, record: RW, *, width: Const[int]):
-    """Keep what was found at a point in one slot of many, that with the number ``slot``."""
+    """Keep what was found at a point in one slot of many, that with the number ``slot``: ``record_slot = found``."""
     chosen = number[0] == slot[0]
     for k in range(width):
         record[k] = found[k] if chosen else record[k]
 
 
 def locate(volumes: ControlVolumes, points: Array) -> tuple[Index, Array]:
-    """Return the owned cell that each point is in, and how far out it is.
+    """Return the owned cell that each point is in, and how far out it is, ``max_f n_f . (x - x_c) / r_f``.
 
     In units of the distance from the centre of a cell to a face, along its normal, a point is as far out as it is in
     the direction in which it is farthest: less than 1 inside. The distance of two cells is divided in proportion

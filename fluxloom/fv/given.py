@@ -119,7 +119,7 @@ def given_values(what: str, given: Given, places: Array, components: int = 0, ti
 
 
 def sliding(what: str, velocity: Array, areas: Array) -> Array:
-    """Return velocities of a wall, ``(n, d)``, without what is along its area vectors: nothing passes it.
+    """Return velocities of a wall without what is along its normals, ``u - (u . n) n``, ``(n, d)``: nothing passes it.
 
     Raises
     ------

@@ -19,7 +19,11 @@ __all__ = [
 def look_at_gas(
     w: Read, volume: Read, sums: Inc, least: Min, most: Max, *, gamma: float, nv: Const[int], d: Const[int]
 ):
-    r"""Of primitive states: mass and energy, :math:`\rho` and :math:`p`, and :math:`|\tilde\nu|` of a model."""
+    r"""Of primitive states: mass and energy, least density and pressure, and the largest value of a model.
+
+    .. math:: \sum V \rho, \quad \sum V \Big(\frac{p}{\gamma - 1} + \tfrac12 \rho |u|^2\Big), \quad
+              \min \rho, \quad \min p, \quad \max |\tilde\nu|
+    """
     if volume[0] > 0.0:
         square = 0.0
         for k in range(d):
@@ -37,7 +41,7 @@ def look_at_gas(
 
 @kernel
 def look_at_conserved(q: Read, sums: Inc, least: Min, *, gm1: float):
-    r"""Of conserved states in the plane: sum of the energy, :math:`\rho` and :math:`p`."""
+    """Of conserved states in the plane: ``sum rho E``, least ``rho``, ``p = (gamma - 1) (rho E - rho |u|^2 / 2)``."""
     p = gm1 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0])
     finite = isfinite(q[0] + q[1] + q[2] + q[3])
     sums[0] += select(finite, 0.0, 1.0)
@@ -48,7 +52,7 @@ def look_at_conserved(q: Read, sums: Inc, least: Min, *, gm1: float):
 
 @kernel
 def look_at_velocity(u: Read, volume: Read, sums: Inc, most: Max, *, d: Const[int]):
-    r"""Of velocities: kinetic energy :math:`\sum V |u|^2 / 2`, and the largest :math:`|u|^2`."""
+    """Of velocities: kinetic energy ``sum V |u|^2 / 2``, and the largest ``|u|^2``."""
     if volume[0] > 0.0:
         square = 0.0
         for k in range(d):
@@ -60,7 +64,7 @@ def look_at_velocity(u: Read, volume: Read, sums: Inc, most: Max, *, d: Const[in
 
 @kernel
 def look_at_viscosity(nu: Read, laminar: Read, sums: Inc, most: Max):
-    """Of an eddy viscosity: the largest one, less the molecular part that is in it."""
+    """Of an eddy viscosity: the largest one, ``max (nu - nu_laminar)``, less the molecular part that is in it."""
     eddy = nu[0] - laminar[0]
     sums[0] += select(isfinite(eddy), 0.0, 1.0)
     most[0] = max(most[0], select(isfinite(eddy), eddy, 0.0))
@@ -68,7 +72,7 @@ def look_at_viscosity(nu: Read, laminar: Read, sums: Inc, most: Max):
 
 @kernel
 def look_at_scalar(c: Read, volume: Read, sums: Inc, most: Max):
-    """Of a scalar: its integral, and the largest magnitude."""
+    """Of a scalar: its integral ``sum V c = total``, and the largest ``|c|``."""
     if volume[0] > 0.0:
         finite = isfinite(c[0])
         sums[0] += select(finite, 0.0, 1.0)
@@ -78,7 +82,7 @@ def look_at_scalar(c: Read, volume: Read, sums: Inc, most: Max):
 
 @kernel
 def look_at_water(u: Read, sums: Inc, least: Min):
-    """Of shallow water ``(H, Hu, Hv)``: the least depth."""
+    """Of shallow water ``(H, Hu, Hv)``: the least depth, ``least = min H``."""
     finite = isfinite(u[0] + u[1] + u[2])
     sums[0] += select(finite, 0.0, 1.0)
     least[0] = min(least[0], select(finite, u[0], 1.0e30))
@@ -91,9 +95,8 @@ def slow_outlets(
 ):
     """Supersonic outlets through which gas does not leave faster than sound, or enters; the least Mach number there.
 
-    They are the faces of the kind ``which``.
-
-    It is that along the normal, of the cell behind ``w``. Gas at rest does not count.
+    They are the faces of the kind ``which``. ``M_n = (u_n - u_f) / c`` is that along the normal, of the cell behind
+    ``w``, with the speed ``u_f`` of a face that moves. Gas at rest does not count.
     """
     if kind[0] == which:
         un = 0.0
@@ -109,7 +112,7 @@ def slow_outlets(
 
 @kernel
 def slow_inlets(kind: Read, w: Read, slow: Inc, *, gamma: float, which: Const[int], d: Const[int]):
-    """Faces of the kind ``which``, where all is given, before a cell ``w`` in which gas is slower than sound."""
+    """Faces of the kind ``which``, where all is given, before a cell with gas slower than sound, ``|u|^2 < c^2``."""
     square = 0.0
     for k in range(d):
         square += w[1 + k] * w[1 + k]
@@ -120,7 +123,7 @@ def slow_inlets(kind: Read, w: Read, slow: Inc, *, gamma: float, which: Const[in
 def through_boundary(
     flux: Read, face: Read, dt: Read, passed: RW, *, weight: float, first: Const[int], d: Const[int]
 ):  # fmt: skip
-    """Mass and energy that leave through a boundary face in a stage: ``weight dt A f``.
+    """Mass and energy that leave through a boundary face in a stage, ``passed += weight dt A f``.
 
     ``passed`` has what left in steps before, and then what left in this one, whose ``first`` stage adds the two.
     """
@@ -135,14 +138,14 @@ def through_boundary(
 
 @kernel
 def take_back(passed: RW):
-    """Nothing left in this step, which is made anew."""
+    """Nothing left in this step, which is made anew: ``passed = 0``."""
     passed[2] = 0.0
     passed[3] = 0.0
 
 
 @kernel
 def all_that_passed(passed: Read, sums: Inc):
-    """Mass and energy that left through all boundary faces."""
+    """Mass and energy that left through all boundary faces, ``sums += passed``, in steps before and in this one."""
     mass = passed[0] + passed[2]
     energy = passed[1] + passed[3]
     sums[0] += select(isfinite(mass + energy), 0.0, 1.0)

@@ -51,7 +51,7 @@ def steepest(given: Given, first: Array, second: Array) -> float:
 
 
 def discontinuous(comm: Comm, values: Sequence[Array], jumps: Sequence[float | Array]) -> bool:
-    """Return whether a jump, on any rank, is more than a small part of the range of all values. Collective."""
+    """Return whether a jump, on any rank, is much of the range, ``jump > SHARE (max q - min q)``. Collective."""
     size = max((float(np.max(jump, initial=0.0)) for jump in jumps), default=0.0)
     ends = [part for part in values if part.size]
     top, bottom = max((p.max() for p in ends), default=-np.inf), min((p.min() for p in ends), default=np.inf)

@@ -1,8 +1,8 @@
-"""Explicit Runge-Kutta schemes in the form of Shu and Osher.
+r"""Explicit Runge-Kutta schemes in the form of Shu and Osher.
 
 A stage leads from the states ``U`` of the stage before, and those ``U_0`` at the start of the step, to
 
-    a U_0 + b U + c dt R(U) / V
+.. math:: a U_0 + b U + c\, \Delta t\, R(U) / V
 
 References
 ----------
@@ -29,7 +29,7 @@ class TimeScheme(Strategy, what="time scheme", group="fluxloom.time_schemes"):
 
     @property
     def stages(self) -> Stages:
-        """``(a, b, c)`` of each stage."""
+        """``(a, b, c)`` of each stage, ``U = a U_start + b U + c dt R / V``."""
         raise NotImplementedError(f"{type(self).__name__} has no stages: give it the property")
 
     @property
@@ -44,7 +44,7 @@ class RK2(TimeScheme, name="rk2"):
 
     @property
     def stages(self) -> Stages:
-        """Two."""
+        """Two, ``U* = U_0 + dt R_0 / (2 V)``, ``U = U_0 + dt R* / V``."""
         return ((1.0, 0.0, 0.5), (1.0, 0.0, 1.0))
 
     @property
@@ -59,7 +59,7 @@ class SSPRK3(TimeScheme, name="ssp-rk3"):
 
     @property
     def stages(self) -> Stages:
-        """Three."""
+        """Three, ``U = a U_0 + (1 - a) U + c dt R / V``, ``a = (1, 3/4, 1/3)``, ``c = (1, 1/4, 2/3)``."""
         return ((1.0, 0.0, 1.0), (0.75, 0.25, 0.25), (1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0))
 
     @property
@@ -74,7 +74,7 @@ class RK5(TimeScheme, name="rk5"):
 
     @property
     def stages(self) -> Stages:
-        """Five."""
+        """Five, ``U_k = U_0 + c_k dt R_{k-1} / V``."""
         return tuple((1.0, 0.0, c) for c in (0.0695, 0.1602, 0.2898, 0.5060, 1.0))
 
     @property
@@ -89,7 +89,7 @@ class RK5First(TimeScheme, name="rk5-first"):
 
     @property
     def stages(self) -> Stages:
-        """Five."""
+        """Five, ``U_k = U_0 + c_k dt R_{k-1} / V``."""
         return tuple((1.0, 0.0, c) for c in (0.0533, 0.1263, 0.2375, 0.4414, 1.0))
 
     @property

@@ -38,7 +38,7 @@ LOST = "lost"
 
 @kernel
 def keep(value: Read, kept: Write, *, width: Const[int]):
-    """Copy a value that the next look overwrites."""
+    """Copy a value that the next look overwrites, ``kept = value``."""
     for k in range(width):
         kept[k] = value[k]
 

@@ -55,7 +55,7 @@ class Spectrum:
         return float(self.frequency[1 + int(np.argmax(self.density[1:]))])
 
     def peak_at(self, frequency: float) -> tuple[float, float]:
-        """Return the amplitude of the peak at a frequency, see `Oscillation`, and its part of the variance."""
+        """Return the amplitude of the peak at a frequency, ``a = sqrt(2 df sum E)``, and its part of the variance."""
         width = max(_BAND * frequency, _LINES * float(self.frequency[1]))
         power = float(self.density[np.abs(self.frequency - frequency) <= width].sum())
         return float(np.sqrt(2.0 * power * self.frequency[1])), power / float(self.density.sum())
@@ -135,7 +135,10 @@ class Signal:
         return Signal(self.time[late], self.values[late])
 
     def late(self) -> Signal:
-        """Return the last half of the time."""
+        """Return the last half of the time.
+
+        ``t >= (t_0 + t_n) / 2``.
+        """
         return self.after(0.5 * (self.time[0] + self.time[-1])) if self.time.size else self
 
     def even(self, step: float | None = None) -> Signal:

@@ -92,7 +92,11 @@ class Fluctuation:
         return tuple(FluctuationPart(self, k, d) for k in range(d))
 
     def waves(self, d: int) -> tuple[Array, Array, Array, Array]:
-        """Return wave vectors ``(modes, d)``, amplitudes ``(modes, d)``, frequencies and phases ``(modes,)``."""
+        """Return wave vectors ``(modes, d)``, amplitudes ``(modes, d)``, frequencies and phases ``(modes,)``.
+
+        ``E = (k / k_e)^4 / (1 + (k / k_e)^2)^(17/6) dk``, ``a = intensity sqrt(2 d E / sum E)`` across ``k``, ``omega =
+        intensity |k| N(0, 1) - k . U``; see the module.
+        """
         rng = np.random.default_rng([self.seed, d])
         peak = _KARMAN / self.length
         edges = peak * np.geomspace(_LONGEST, _SHORTEST, self.modes + 1)
@@ -131,7 +135,7 @@ class Modes:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``sum_m a_m cos(kappa_m . x + omega_m t + psi_m)`` of one component."""
         found = 0.0
         for m in rolled(len(self.waves)):
             angle = self.waves[m][0] * x + self.waves[m][1] * y + self.waves[m][2] * z
@@ -160,7 +164,7 @@ class FluctuationPart(Value):
         return self.fluctuation.waves(self.dimension)
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, ``sum_m a_m cos(kappa_m . x + omega_m t + psi_m)`` of one component."""
         vectors, amplitudes, frequency, phase = self._waves
         return np.cos(places @ vectors.T + frequency * time + phase) @ amplitudes[:, self.component]
 

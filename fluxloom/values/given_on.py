@@ -72,7 +72,10 @@ def evaluate(
 
 @kernel
 def tangential(normals: Read, out: RW, wrong: Inc, *, first: Const[int], d: Const[int]):
-    """Take from a vector, ``out[first ...]``, what is along a normal, and count where that is a large part of it."""
+    """Take from a vector, ``v = out[first ...]``, what is along a normal, ``v -= (v . n) n``.
+
+    Count where that is a large part of it, ``(v . n)^2 > STEEP^2 |v|^2``.
+    """
     through = 0.0
     square = 0.0
     for k in range(d):

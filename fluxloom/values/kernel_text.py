@@ -24,13 +24,13 @@ def remainder(a, b):
 
 @func
 def least(a, b):
-    """Return the smaller one of two numbers; NaN if one is, as NumPy does."""
+    """Return the smaller one of two numbers, ``a if a < b else b``; NaN if one is, as NumPy does."""
     return select(a < b or a != a, a, b)
 
 
 @func
 def greatest(a, b):
-    """Return the larger one of two numbers; NaN if one is, as NumPy does."""
+    """Return the larger one of two numbers, ``a if a > b else b``; NaN if one is, as NumPy does."""
     return select(a > b or a != a, a, b)
 
 

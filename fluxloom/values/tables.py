@@ -153,7 +153,7 @@ class TimeSeries(Value, name="series"):
         return np.interp(times, mine, numbers, period=mine[-1] - mine[0] if self.periodic else None)
 
     def values(self, places: FloatArray, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, linear between lines, ``q_k + (t - t_k) (q_{k+1} - q_k) / (t_{k+1} - t_k)``."""
         times, numbers = self._table
         if self.periodic:
             time = float(times[0] + (time - times[0]) % (times[-1] - times[0]))

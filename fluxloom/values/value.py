@@ -40,7 +40,7 @@ class Now:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = now[at]``."""
         return now[self.at]
 
 
@@ -52,7 +52,7 @@ class Held:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = held[at]``."""
         return held[self.at]
 
 
@@ -64,7 +64,7 @@ class Fixed:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = number``."""
         return self.number
 
 
@@ -76,7 +76,7 @@ class Computed:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = formula(x, y, z, t)``."""
         return self.formula(x, y, z, now[0])
 
 
@@ -89,7 +89,7 @@ class Times:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = one * other``."""
         return self.one(x, y, z, now, held) * self.other(x, y, z, now, held)
 
 
@@ -102,7 +102,7 @@ class Plus:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = one + other``."""
         return self.one(x, y, z, now, held) + self.other(x, y, z, now, held)
 
 
@@ -115,7 +115,7 @@ class OfUnit:
 
     @func
     def __call__(self, x, y, z, now, held):
-        """Return it."""
+        """Return it, ``q = v_component / |v|``."""
         square = 0.0
         for k in range(len(self.parts)):
             part = self.parts[k](x, y, z, now, held)
@@ -493,7 +493,7 @@ class Product(_Two):
     """The product of two values."""
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, ``q = one * other``."""
         return np.asarray(self.one.values(places, time)) * np.asarray(self.other.values(places, time))
 
     def term(self, slots: Slots) -> Any:
@@ -508,7 +508,7 @@ class Sum(_Two):
     """The sum of two values."""
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it."""
+        """Return it, ``q = one + other``."""
         return np.asarray(self.one.values(places, time)) + np.asarray(self.other.values(places, time))
 
     def term(self, slots: Slots) -> Any:
@@ -545,7 +545,7 @@ class Direction(Value):
         return any(part.in_space for part in self.parts)
 
     def values(self, places: Array, time: float) -> npt.ArrayLike:
-        """Return it; NaN where there is no direction."""
+        """Return it, ``q = v_component / |v|``; NaN where there is no direction."""
         found = [np.asarray(part.values(places, time), dtype=np.float64) for part in self.parts]
         with np.errstate(all="ignore"):
             return found[self.component] / np.sqrt(sum(part * part for part in found))

@@ -78,6 +78,19 @@ def test_what_a_page_names_exists(page: Path) -> None:
     assert [name for name in sorted(names) if not exists(name)] == []
 
 
+def test_formulas_have_a_page_and_a_function() -> None:
+    folder = ROOT / "docs" / "theory"
+    rows = re.findall(r"(?m)^\| (.+) \| \[.+\]\((.+)\) \| (.+) \|$", (folder / "where.md").read_text(encoding="utf-8"))
+    assert len(rows) >= 40
+    for formula, link, names in rows:
+        page, _, anchor = link.partition("#")
+        titles = re.findall(r"(?m)^#+ (.+)$", (folder / page).read_text(encoding="utf-8"))
+        assert not anchor or anchor in [title.lower().replace(" ", "-") for title in titles], (formula, link)
+        functions = re.findall(r"`(fluxloom\.[\w.]+):(\w+)`", names)
+        assert functions, formula
+        assert all(hasattr(importlib.import_module(at), name) for at, name in functions), formula
+
+
 def exists(name: str) -> bool:
     """Say whether a dotted name is that of a module, or of what is in one."""
     words = name.split(".")

@@ -119,7 +119,7 @@ class Airfoil(Flow):
         self.partition = self.solver.partition
 
     def start_from(self, start: Start) -> None:
-        """Start from density, velocity and pressure of another result, over those of its free stream."""
+        """Start from density, velocity and pressure of another result: ``rho E = p / (gamma - 1) + rho |u|^2 / 2``."""
         from fluxloom.solvers.airfoil.probes import corners_of
 
         solver = self.solver
@@ -192,7 +192,7 @@ class Airfoil(Flow):
         return {"iteration": float(self.steps), "residual": self.solver.rms() if self.steps else math.nan}
 
     def fields(self) -> Fields:
-        """Return density, velocity, pressure, energy and Mach number in the owned cells.
+        """Return density, velocity, pressure, energy, Mach number in the owned cells; ``cp = 2 (p - 1) / (gamma M^2)``.
 
         Derived ones are its velocity by components and magnitude, what its gradient says, and pressures over those of
         the free stream.
@@ -201,7 +201,7 @@ class Airfoil(Flow):
         dynamic = 0.5 * gas.gamma * far * gas.mach**2
 
         def total() -> npt.NDArray[Any]:
-            """Return the pressure of the gas at rest."""
+            """Return the pressure of the gas at rest, ``p_0 = p (1 + (gamma - 1) / 2 M^2)^(gamma / (gamma - 1))``."""
             return found()["pressure"] * total_pressure_ratio(found()["mach"], gas.gamma)
 
         def velocity() -> npt.NDArray[Any]:

@@ -49,7 +49,7 @@ class AirfoilSurface:
         return {}
 
     def faces(self) -> Mapping[str, Array]:
-        """Return places, normals, lengths and the pressure of the edges, on rank 0. Collective."""
+        """Return places, normals ``A / |A|``, lengths ``|A|`` and the pressure of the edges, on rank 0. Collective."""
         self.take()
         rows = rows_in_order(self._solver.context.comm, *self._forces.edges())
         if self._solver.context.comm.rank:

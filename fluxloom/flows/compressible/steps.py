@@ -86,7 +86,10 @@ class Explicit:
             raise SolverError(f"cfl_start ({self.cfl_start:g}) is more than cfl ({self.cfl:g}), to which it grows")
 
     def at(self, step: int) -> float:
-        """Return the CFL number of a step; the first one has the number 0."""
+        """Return the CFL number of a step; the first one has the number 0.
+
+        ``cfl_start + (cfl - cfl_start) step / ramp`` before ``ramp``.
+        """
         return self.cfl_start + (self.cfl - self.cfl_start) * step / self.ramp if step < self.ramp else self.cfl
 
 

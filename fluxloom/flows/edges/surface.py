@@ -35,7 +35,7 @@ class EdgeFlowSurface:
         self._found.chain()
 
     def collect(self) -> Loads:
-        """Return what `take` asked for last. Collective."""
+        """Return what `take` asked for last, means as ``sum p A / sum A``. Collective."""
         d, sums = self._solver.dimension, np.asarray(self._found.sums.value, dtype=np.float64)
         force, moment = np.array(self._found.total.value, dtype=np.float64), sums[:3].copy()
         if not self._steps:

@@ -44,7 +44,7 @@ class IncompressibleSurface:
         return Loads(found.pressure, found.friction, found.moment, found.flow, found.area, means=means)
 
     def carried(self) -> Mapping[str, tuple[float, float]]:
-        """Return of each scalar its mean over the area, and what leaves by diffusion and with the flow. Collective."""
+        """Return of each scalar ``sum theta A / sum A``, and what leaves by diffusion and with the flow. Collective."""
         found: dict[str, tuple[float, float]] = {}
         for name, scalar in self._solver.scalars.all.items():
             fluxes = [scalar.flux(patch) for patch in self.patches]

@@ -76,12 +76,15 @@ def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces
 
 
 def pressure_of(density: Array, units: Units) -> Array:
-    """Return the pressure of densities on the lattice, over that of density one and divided by the density."""
+    """Return the pressure of lattice densities, over that of density one and by the density: ``(rho - 1) / 3 U^2``.
+
+    ``U`` is a cell a step.
+    """
     return (density - 1.0) / 3.0 * units.speed**2
 
 
 def velocity_of(velocity: npt.NDArray[Any], units: Units) -> Array:
-    """Return velocities on the lattice as ones of the case, components x first."""
+    """Return velocities on the lattice as ones of the case, ``U u``, components x first; ``U`` is a cell a step."""
     return np.asarray(velocity[..., ::-1], dtype=np.float64) * units.speed
 
 
@@ -110,7 +113,10 @@ def _slopes(velocity: Array, dx: float, pieces: Pieces) -> Callable[[int, int], 
 
 
 def curl(slope: Callable[[int, int], Array], d: int) -> Array:
-    """Return the vorticity; ``slope`` returns the derivative of a component along an axis, both counted x first."""
+    """Return the vorticity, ``|rot u|``, in the plane ``dv/dx - du/dy``.
+
+    ``slope`` returns the derivative of a component along an axis, both counted x first.
+    """
     with np.errstate(all="ignore"):
         if d == 2:
             return slope(1, 0) - slope(0, 1)
@@ -121,7 +127,7 @@ def curl(slope: Callable[[int, int], Array], d: int) -> Array:
 def slope_of(
     values: Array, along: int, dx: float, beside: tuple[Mask, Mask], layers: tuple[Array, ...] | None = None
 ) -> Array:
-    """Return the derivative along an axis: central differences, one-sided ones where only one neighbour is fluid.
+    """Return the derivative along an axis, ``(q_{i+1} - q_{i-1}) / (2 dx)``, one-sided beside one fluid neighbour.
 
     Both are exact for linear fields. Without any neighbour, and where there is no fluid, it is zero.
 

@@ -48,7 +48,7 @@ def averaged_of(flow: LatticeBoltzmann, units: Units, pieces: Pieces) -> Average
         return np.stack(units.points(np.stack([line.ravel() for line in lines], axis=1)), axis=1)
 
     def sizes() -> Array:
-        """Return the volumes of the cells; zero where there is no fluid."""
+        """Return the volumes of the cells, ``dx^d``; zero where there is no fluid."""
         return fluid.ravel().astype(np.float64) * units.dx**d
 
     return Averaged(

@@ -41,13 +41,13 @@ class Rate:
 
 
 def bytes_of_step(comm: Comm, reports: Sequence[LoopReport], steps: int, cells: int) -> float:
-    """Return the useful bytes of a cell and a step, those of all ranks' loops over all cells. Collective."""
+    """Return the useful bytes of a cell and a step of all ranks, ``sum bytes calls / (steps cells)``. Collective."""
     mine = sum(report.useful_bytes * report.calls for report in reports)
     return float(comm.reduce(np.array([float(mine)]), "sum")[0]) / max(1, steps) / cells
 
 
 def bound_row(rate: float, each: float, copy_gbs: float, ranks: int) -> tuple[str, str]:
-    """Return the row of the summary that compares the rate with what the memory allows.
+    """Return the row of the summary that compares the rate with what the memory allows, ``10^9 copy_gbs / each``.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class _Passed:
 
 @kernel
 def leaving(out: Read, found: Write):
-    """Take what leaves a cell along some directions."""
+    """Take what leaves a cell along some directions, ``found_k = f_k``."""
     for k in range(len(found)):
         found[k] = out[k]
 
@@ -239,7 +239,7 @@ class LatticeSurface:
         self._asked = found
 
     def collect(self) -> Loads:
-        """Return what `take` asked for last."""
+        """Return what `take` asked for last: ``F = sum F_b`` of bodies, ``M = sum (M_b + (x_b - x_0) x F_b)``."""
         d, units = self._units.dimension, self._units
         if self._asked is None:
             assert self._kept is not None

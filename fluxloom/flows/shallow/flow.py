@@ -392,7 +392,7 @@ class ShallowWater(Flow):
             return np.where(np.isnan(top), bed(), top)
 
         def froude() -> FloatArray:
-            """Return the speed over that of long waves, 0 where it is dry."""
+            """Return the speed over that of long waves, ``|u| / sqrt(g H)``, 0 where it is dry."""
             waves = np.sqrt(solver.scheme.gravity * np.maximum(depth(), 0.0))
             return np.divide(speed["speed"].values(), waves, out=np.zeros_like(waves), where=waves > 0.0)
 

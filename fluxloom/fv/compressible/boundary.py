@@ -1,4 +1,4 @@
-"""Boundaries of compressible flow, and the table that their kernel reads; the states are in `compressible_outside`.
+"""Boundaries of compressible flow, and the table that their kernel reads; the states are in `.boundary_states`.
 
 Units are Pa, K, kg, m and s, or others that fit the gas constant. What is given is a number, a formula, a table or a
 function, of the place and the time (`fluxloom.values.value.value_of`); of a vector one for each component.

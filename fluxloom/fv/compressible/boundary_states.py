@@ -2,7 +2,7 @@ r"""States of compressible flow at boundary faces, from the state inside and fro
 
 States are primitive, ``w = (rho, u_1 ... u_d, p)``, ``d`` is 2 or 3, and ``n`` is the unit normal that leaves the
 domain. The state ``b`` is that *at the face*: the flux through it is `fluxloom.fv.compressible.fluxes.euler` of ``b``.
-With ``g = (gamma - 1) / 2`` and the speed of sound ``a``, waves that leave keep :math:`R = u_n + a / g` and the entropy
+With ``g = (gamma - 1) / 2`` and the speed of sound ``c``, waves that leave keep :math:`R = u_n + c / g` and the entropy
 of the gas inside. What is given is in a row ``par`` of `PARAMETERS` numbers,
 
 ===================  =====================  =====================  =====================
@@ -10,15 +10,15 @@ formula              ``par[0]``             ``par[1 ... d]``       ``par[1 + d]`
 ===================  =====================  =====================  =====================
 `SlipState`          1: it is a mirror      velocity of the wall   .
 `NoSlipState`        .                      velocity of the wall   .
-`IsothermalState`    ``R T``                velocity of the wall   .
+`IsothermalState`    ``R_g T``                velocity of the wall   .
 `HeatFluxState`      heat flux, W/m^2       velocity of the wall   .
 `FarFieldState`      density                velocity               pressure
 `GivenState`         density                velocity               pressure
 `InsideState`        .                      .                      .
-`ReservoirState`     ``R T`` at rest        direction, unit        pressure at rest
+`ReservoirState`     ``R_g T`` at rest        direction, unit        pressure at rest
 `DensityState`       density                velocity               .
-`TemperatureState`   ``R T``                velocity               .
-`MassFlowState`      ``R T`` at rest        ``rho u``              .
+`TemperatureState`   ``R_g T``                velocity               .
+`MassFlowState`      ``R_g T`` at rest        ``rho u``              .
 `OutletState`        .                      .                      pressure
 ===================  =====================  =====================  =====================
 
@@ -85,14 +85,14 @@ _ENTERING = PARAMETERS - 1
 
 @func
 def copied(w, b, d):
-    """Write the state ``w``."""
+    """Write the state ``b = w``."""
     for k in range(2 + d):
         b[k] = w[k]
 
 
 @func
 def composed(density, par, p, b, d):
-    """Write a state with the vector of the parameters as its velocity."""
+    """Write the state ``b = (density, par[1 ... d], p)``."""
     b[0] = density
     for k in range(d):
         b[1 + k] = par[1 + k]
@@ -101,7 +101,7 @@ def composed(density, par, p, b, d):
 
 @func
 def turned(w, n, b, d, un):
-    """Write the velocity of ``w`` with another normal part, ``u + (un - u . n) n``."""
+    """Write the velocity of ``w`` with the normal part ``un``: ``u_b = u + (un - u . n) n``."""
     change = un - normal_velocity(w, n, d)
     for k in range(d):
         b[1 + k] = w[1 + k] + change * n[k]
@@ -109,7 +109,11 @@ def turned(w, n, b, d, un):
 
 @func
 def isentropic(w, n, b, gamma, d, un, a):
-    """Write the state of a gas like ``w``, of the same entropy and tangential velocity, where sound has the speed a."""
+    """Write the state of a gas like ``w``, of its entropy and tangential velocity, where sound has the speed ``a``.
+
+    ``rho_b = rho (a / c)^(2 / (gamma - 1))``, ``p_b = rho_b a^2 / gamma``, with ``c`` of ``w``; ``un`` is the normal
+    velocity.
+    """
     b[0] = w[0] * pow(a / sound(w, gamma, d), 2.0 / (gamma - 1.0))
     turned(w, n, b, d, un)
     b[1 + d] = b[0] * a * a / gamma
@@ -120,14 +124,14 @@ def isentropic(w, n, b, gamma, d, un, a):
 
 @func
 def slip_wall(w, n, par, b, d):
-    """Write the state at a wall without friction, or a plane of symmetry: ``u_n`` of the wall, else that inside."""
+    """Write the state at a wall without friction, or a plane of symmetry: ``u_b = u + ((u_wall - u) . n) n``."""
     copied(w, b, d)
     turned(w, n, b, d, normal_velocity(par, n, d))
 
 
 @func
 def mirrored(w, n, b, d):
-    """Write the mirror image of a state."""
+    """Write the mirror image of a state, ``u_b = u - 2 (u . n) n``."""
     copied(w, b, d)
     turned(w, n, b, d, -normal_velocity(w, n, d))
 
@@ -136,7 +140,7 @@ def mirrored(w, n, b, d):
 def expanded(w, n, b, gamma, d, sign):
     """Write the throat of an expansion out of ``w`` along ``sign n``, or ``w`` where that is faster than sound already.
 
-    ``sign u_n + a / g`` is that of ``w``, and ``sign u_n = a``.
+    ``sign u_n + c / g`` is that of ``w``, and ``sign u_n = c_b``: ``c_b = (g sign u_n + c) / (1 + g)``.
     """
     g = 0.5 * (gamma - 1.0)
     un = sign * normal_velocity(w, n, d)
@@ -152,12 +156,18 @@ def expanded(w, n, b, gamma, d, sign):
 def far_field(w, n, far, b, gamma, d):
     r"""Write the state between the inside and a uniform state ``far``, by Riemann invariants.
 
-    :math:`u_n + a / g` is that of the inside up to the contact, :math:`u_n - a / g` that of the far field up to it,
-    each with its own entropy; pressure and normal velocity are the same on both sides of the contact (Toro, sec. 9.4.1,
-    two rarefactions). Entropy and tangential velocity are those of the side where the gas comes from. Where both have
-    one entropy this is the usual mean of the invariants (Blazek, sec. 8.3); else that mean would push or pull at
-    a wake in which the pressure is that outside, and this one lets it pass. Where the normal velocity found is not
-    below the speed of sound everything is of the side where the gas comes from, or of the throat if that is slower.
+    :math:`R^+ = u_n + c / g` of the inside holds up to the contact, :math:`R^- = u_n - c / g` of the far field up to
+    it, each with its own entropy; pressure :math:`p_b` and normal velocity are the same on both sides of the contact
+    (Toro, sec. 9.4.1, two rarefactions):
+
+    .. math:: x = g \frac{R^+ - R^-}{c + c_o}, \quad u_{n,b} = R^+ - \frac{c\, x}{g}, \quad
+              c_o = c_\infty (p / p_\infty)^{g / \gamma}, \quad x = (p_b / p)^{g / \gamma}
+
+    Entropy and tangential velocity are those of the side where the gas comes from; the speed of sound is :math:`c\, x`
+    or :math:`c_o x`. Where both have one entropy this is the usual mean of the invariants (Blazek, sec. 8.3); else that
+    mean would push or pull at a wake in which the pressure is that outside, and this one lets it pass. Where the normal
+    velocity found is not below the speed of sound everything is of the side where the gas comes from, or of the throat
+    if that is slower.
     """
     g = 0.5 * (gamma - 1.0)
     inner = sound(w, gamma, d)
@@ -181,9 +191,10 @@ def far_field(w, n, far, b, gamma, d):
 def leaving(w, n, p, s, ahead, b, gamma, d):
     """Write the state of gas that leaves into a room with the pressure ``p``.
 
-    ``s`` is the speed of sound of the gas inside brought to ``p`` at its entropy, ``ahead`` its ``R = u_n + a / g``;
-    both are kept (Carlson). Everything is of the inside where it leaves faster than sound, ``u_n >= a``. Where ``p`` is
-    so low that the gas would, the face is the throat of the expansion: ``u_n = a``, whatever ``p`` is.
+    ``u_n = R - s / g``, ``rho_b = gamma p / s^2``: ``s`` is the speed of sound of the gas inside brought to ``p`` at
+    its entropy, ``ahead`` its ``R = u_n + c / g``; both are kept (Carlson). Everything is of the inside where it leaves
+    faster than sound, ``u_n >= c``. Where ``p`` is so low that the gas would, the face is the throat of the expansion:
+    ``u_n = c``, whatever ``p`` is.
     """
     g = 0.5 * (gamma - 1.0)
     if normal_velocity(w, n, d) >= sound(w, gamma, d) or s * (1.0 + g) < ahead * g:
@@ -196,15 +207,15 @@ def leaving(w, n, p, s, ahead, b, gamma, d):
 
 @func
 def from_reservoir(n, way, p, rt, s, ahead, b, gamma, d):
-    r"""Write the state of gas that comes from rest, at ``p`` and ``R T = rt``, in the direction ``way[1 ... d]``.
+    r"""Write the state of gas that comes from rest, at ``p`` and ``R_g T = rt``, in the direction ``way[1 ... d]``.
 
     On the other side of the contact the gas inside is brought to the same pressure by a wave that leaves. With
     :math:`x = (p_b / p)^{(\gamma - 1) / 2 \gamma}` its speed of sound is ``s x``, and that of the gas that enters
-    :math:`a_0 x`, so that the invariant of the inside and the energy of the gas that enters,
+    :math:`c_0 x`, so that the invariant of the inside and the energy of the gas that enters,
 
-    .. math:: u_n + s x / g = R, \quad u_n^2 = c^2 a_0^2 (1 - x^2) / g, \quad c = -way \cdot n,
+    .. math:: u_n + s x / g = R, \quad u_n^2 = (way \cdot n)^2 c_0^2 (1 - x^2) / g, \quad c_0^2 = \gamma R_g T
 
-    are a quadratic equation for ``x``. Where both gases have the same entropy, ``s = a_0``, this is the usual condition
+    are a quadratic equation for ``x``. Where both gases have the same entropy, ``s = c_0``, this is the usual condition
     (Carlson; Blazek, sec. 8.4); where they have not, the usual one confuses their speeds of sound and lets hot gas
     enter cold one of the same pressure. The gas enters at most with the speed of sound.
     """
@@ -231,9 +242,10 @@ def from_reservoir(n, way, p, rt, s, ahead, b, gamma, d):
 def open_end(w, n, way, p, rt, follows, b, gamma, d):
     """Write the state at an opening to a room at rest: gas enters by `from_reservoir`, or leaves by `leaving`.
 
-    It leaves where ``R = u_n + a / g`` says so at the pressure ``p`` of the room. At the change of direction the gas is
-    at rest with this pressure in both, so that all fluxes are continuous. With ``follows`` the gas of the room has the
-    entropy of that inside, instead of the temperature that ``rt = R T`` says.
+    It leaves where ``g R >= s`` at the pressure ``p`` of the room, with ``R = u_n + c / g`` and
+    ``s = c (p / p_w)^(g / gamma)`` of the inside. At the change of direction the gas is at rest with this pressure in
+    both, so that all fluxes are continuous. With ``follows`` the gas of the room has the entropy of that inside,
+    instead of the temperature that ``rt = R_g T`` says.
     """
     g = 0.5 * (gamma - 1.0)
     s = sound(w, gamma, d) * pow(p / w[1 + d], g / gamma)
@@ -249,9 +261,9 @@ def open_end(w, n, way, p, rt, follows, b, gamma, d):
 def mass_inlet(w, par, b, gamma, d):
     r"""Write the state of a given mass flow ``m = rho u`` and total temperature, at the pressure of the inside.
 
-    Its volume ``v = 1 / rho`` satisfies :math:`\gamma / (\gamma - 1)\, (p v - R T_0) + |m|^2 v^2 / 2 = 0`. Where the
+    Its volume ``v = 1 / rho`` satisfies :math:`\gamma / (\gamma - 1)\, (p v - R_g T_0) + |m|^2 v^2 / 2 = 0`. Where the
     pressure inside is too low to let the mass enter without going faster than sound, it is the one with which that
-    enters at the speed of sound, :math:`p = |m| a / \gamma`.
+    enters at the speed of sound, :math:`p = |m| c / \gamma`, :math:`c^2 = 2 \gamma R_g T_0 / (\gamma + 1)`.
     """
     square = 0.0
     for k in range(d):
@@ -292,7 +304,7 @@ class FaceState:
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return a turbulence model's variable: ``nut`` of the inside, or what is given where gas enters."""
+        """Return a turbulence model's variable: ``nut`` of the inside, ``par[5]`` where gas enters, ``u_b . n < 0``."""
         return select(normal_velocity(b, n, d) < 0.0, par[_ENTERING], nut)
 
 
@@ -306,12 +318,12 @@ class SlipState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``u_b = u + ((u_wall - u) . n) n``; see `slip_wall`."""
         slip_wall(w, n, par, b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return that of the inside."""
+        """Return that of the inside, ``nut_b = nut``."""
         return nut
 
 
@@ -324,12 +336,12 @@ class NoSlipState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = (rho, u_wall, p)``."""
         composed(w[0], par, w[1 + d], b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return 0."""
+        """Return 0, ``nut_b = 0``."""
         return 0.0
 
 
@@ -341,12 +353,12 @@ class IsothermalState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = (p / (R_g T), u_wall, p)``."""
         composed(w[1 + d] / par[0], par, w[1 + d], b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return 0."""
+        """Return 0, ``nut_b = 0``."""
         return 0.0
 
 
@@ -360,12 +372,12 @@ class HeatFluxState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = (rho, u_wall, p)``; the heat is added by `heat_given`."""
         composed(w[0], par, w[1 + d], b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return 0."""
+        """Return 0, ``nut_b = 0``."""
         return 0.0
 
 
@@ -375,7 +387,7 @@ class FarFieldState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, by ``R^+ = u_n + c / g`` inside and ``R^- = u_n - c / g`` outside; see `far_field`."""
         far_field(w, n, par, b, gamma, d)
 
 
@@ -385,7 +397,7 @@ class GivenState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = par[0 ... 1 + d]``."""
         copied(par, b, d)
 
 
@@ -395,12 +407,12 @@ class InsideState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = w``."""
         copied(w, b, d)
 
     @func
     def transported(self, par, n, w, b, nut, d):
-        """Return that of the inside."""
+        """Return that of the inside, ``nut_b = nut``."""
         return nut
 
 
@@ -410,7 +422,7 @@ class ReservoirState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, of gas with ``p_0`` and ``R_g T_0`` at rest, or inside at ``p = p_0``; see `open_end`."""
         open_end(w, n, par, par[1 + d], par[0], False, b, gamma, d)
 
 
@@ -420,7 +432,7 @@ class DensityState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = (par[0], par[1 ... d], p)``."""
         composed(par[0], par, w[1 + d], b, d)
 
 
@@ -430,7 +442,7 @@ class TemperatureState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``b = (p / (R_g T), par[1 ... d], p)``."""
         composed(w[1 + d] / par[0], par, w[1 + d], b, d)
 
 
@@ -440,7 +452,7 @@ class MassFlowState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state, ``rho_b u_b = par[1 ... d]``; see `mass_inlet`."""
         mass_inlet(w, par, b, gamma, d)
 
 
@@ -454,7 +466,10 @@ class OutletState(FaceState):
 
     @func
     def __call__(self, par, n, w, b, gamma, d):
-        """Write the state."""
+        """Write the state with ``p_b = par[1 + d]`` and the tangential velocity ``u - u_n n`` of the inside.
+
+        Gas that comes in has the entropy of the inside; see `open_end`.
+        """
         way = zeros(1 + d)
         for k in range(d):
             way[1 + k] = -n[k]
@@ -467,7 +482,7 @@ class OutletState(FaceState):
 
 @func
 def boundary_state(states, kind, par, n, w, b, gamma, d):
-    """Write the state ``b`` of ``d + 2`` numbers at a boundary face by the formula of its kind; see `FaceState`."""
+    """Write the state at a boundary face by its formula, ``b = states[kind](par, n, w)``; see `FaceState`."""
     for k in range(len(states)):
         if kind == k:
             states[k](par, n, w, b, gamma, d)
@@ -475,7 +490,7 @@ def boundary_state(states, kind, par, n, w, b, gamma, d):
 
 @func
 def transported(states, kind, par, n, w, b, nut, d):
-    """Return a turbulence model's variable at a boundary face, ``nut`` in the cell behind."""
+    """Return a turbulence model's variable at a boundary face, ``nut_b = states[kind].transported(nut)``."""
     found = nut
     for k in range(len(states)):
         if kind == k:
@@ -485,7 +500,7 @@ def transported(states, kind, par, n, w, b, nut, d):
 
 @func
 def is_wall(states, kind):
-    """Return whether a boundary face is a wall."""
+    """Return whether a boundary face is a wall: ``states[kind].wall``, ``kind = 0 ... len(states) - 1``."""
     found = False
     for k in range(len(states)):
         if states[k].wall and kind == k:
@@ -495,7 +510,7 @@ def is_wall(states, kind):
 
 @func
 def is_slip(states, kind):
-    """Return whether a boundary face is a wall without friction, or a plane of symmetry."""
+    """Return whether a boundary face is a wall without friction or a symmetry plane, ``tau - (n . tau . n) n = 0``."""
     found = False
     for k in range(len(states)):
         if states[k].slip and kind == k:
@@ -505,7 +520,7 @@ def is_slip(states, kind):
 
 @func
 def is_adiabatic(states, kind):
-    """Return whether no heat passes a boundary face."""
+    """Return whether differences of temperature conduct no heat through a boundary face, ``dT/dn = 0``."""
     found = False
     for k in range(len(states)):
         if states[k].adiabatic and kind == k:
@@ -515,7 +530,7 @@ def is_adiabatic(states, kind):
 
 @func
 def heat_given(states, kind, par, f, d):
-    """Add to the flux of energy into the gas, ``f[1 + d]``, the heat that a boundary face is said to give."""
+    """Add to the flux of energy into the gas the heat that a boundary face is said to give, ``f[1 + d] += par[0]``."""
     for k in range(len(states)):
         if states[k].heated and kind == k:
             f[1 + d] += par[0]
@@ -523,5 +538,5 @@ def heat_given(states, kind, par, f, d):
 
 @func
 def is_mirror(states, kind, par):
-    """Return whether a face is in a plane of symmetry: beyond it is the image of the cell behind."""
+    """Return whether beyond a face is the image of the cell behind: `is_slip` and ``par[0] > 0``, a symmetry plane."""
     return is_slip(states, kind) and par[0] > 0.0

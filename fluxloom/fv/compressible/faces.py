@@ -12,6 +12,9 @@ face stores, per unit of time,
 
 and a cell adds them up in the order of its row. So nothing races, and results have the same bits for any number of
 threads and ranks. Both forms agree to round-off.
+
+A warped face is of triangles whose area vectors differ. With the sum ``W_kn = sum A_k x_n`` over them, ``x`` from the
+centre of the face, it adds ``W_kn dF_k/dx_n`` to the flux ``A F . n`` (`twist`).
 """
 
 from __future__ import annotations
@@ -34,7 +37,11 @@ __all__ = ["gathered", "through_faces", "through_faces_with_friction", "twisted"
 
 @func
 def twist(w, g, warp, f, gamma, nv):
-    """Write what a warped face adds to the flux through it, of a state and its gradient; see the module."""
+    """Write what a warped face adds to the flux through it, ``f = W_kn dF_k/dx_n``, of a state and its gradient ``g``.
+
+    ``F_k`` is the flux of the Euler equations along axis ``k``, ``warp`` is ``W``; of what a model transports the mass
+    flux times the value.
+    """
     heat = gamma / (gamma - 1.0)
     square = 0.0
     for i in range(3):
@@ -61,7 +68,10 @@ def twist(w, g, warp, f, gamma, nv):
 
 @func
 def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
-    """Write what a warped face between two cells adds to the flux through it, times its area."""
+    """Write what a warped face between two cells adds to the flux through it, times its area: ``W_kn dF_k/dx_n``.
+
+    State ``(w_l + w_r) / 2`` and gradient ``(phi_l g_l + phi_r g_r) / 2`` are the means of both cells.
+    """
     mean = zeros(nv)
     g = zeros(15)
     for v in range(nv):
@@ -74,7 +84,11 @@ def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
 
 @func
 def continued_sides(w, slope, share, face, outer, level, left, right, d):
-    """Write the states of both elements, continued a part ``level`` of the way; return whether all is physical."""
+    """Write both states continued to the face, ``w_i + level phi_i g_i . v_i``; return whether all is physical.
+
+    ``v`` is the cell-to-face vector, ``phi`` the limiter value, ``g`` the gradient; a boundary element is not
+    continued.
+    """
     part = level if d == 2 else 1.0  # of shares in the plane, of ways in space: so compilers find packs of faces
     reach = 1.0 if d == 2 else level
     for v in range(2 + d):
@@ -92,7 +106,11 @@ def continued_sides(w, slope, share, face, outer, level, left, right, d):
 
 @func
 def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, inviscid, moving, slow, warped):
-    """Write what is carried out of the first element, and the waves of both; return how many sides were mended."""
+    """Write what is carried out of the first element, ``A F(w_l, w_r, n)``, and both waves; return clipped sides.
+
+    ``out = A F + W_kn dF_k/dx_n``, and behind it ``A (|u_n - u_f| + s c)`` of each element, with the speed ``u_f`` of
+    the face and the factor ``s`` of `Flux.sound_factor`. At the boundary ``F`` is what the boundary element holds.
+    """
     n = zeros(d)
     f = zeros(nv)
     left = zeros(nv)
@@ -134,9 +152,9 @@ def through_faces(
     *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
     slow: Const[int], warped: Const[int],
 ):  # fmt: skip
-    """What a face stores without friction, see the module; constants are those of `compressible_kernels.residual`.
+    """What a face stores without viscosity: ``flux = (A F, A (|u_n| + c)_1, A (|u_n| + c)_2)``; see the module.
 
-    ``w``, ``slope`` and ``share`` are those of both elements, ``flux`` has ``nv + 2`` numbers.
+    ``w``, ``slope`` and ``share`` are those of both elements; constants are those of `gathered` and `Flux`.
     """
     out = zeros(nv + 2)
     poor = convected(w, slope, share, face, warp, is_outer(face, d), out, gas.gamma, nv, d, inviscid, moving, slow,
@@ -152,7 +170,10 @@ def through_faces_with_friction(
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
     inviscid: Const[Flux], moving: Const[int], slow: Const[int], warped: Const[int],
 ):  # fmt: skip
-    """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
+    """What a face stores with viscosity and heat: ``A (F - F_v)``, both waves, and ``A^2`` times `fastest`.
+
+    ``F_v`` is that of `fluxloom.fv.compressible.viscous_flux.face_friction`.
+    """
     out = zeros(nv + 2)
     n = zeros(d)
     way = zeros(d)
@@ -188,9 +209,10 @@ def through_faces_with_friction(
 def gathered(
     flux: Read, sign: Read, w: Read | None, volume: Read | None, res: Write, speed: Write, *, nv: Const[int]
 ):
-    """``R`` of a cell from what its faces store, and half the sum of its waves; see `compressible_kernels.residual`.
+    """Residual of a cell from what its faces store, ``R = -sum_f A (F - F_v)``, and ``sum_f A (|u_n| + c) / 2``.
 
-    ``w`` and ``volume`` are there where faces have friction, and heat: then that is what both take of the step too.
+    ``w`` and ``volume`` are there where faces have viscosity and heat: then what both take of the step is added,
+    `step_share`.
     """
     total = zeros(nv)
     waves = 0.0

@@ -35,9 +35,10 @@ def factor(
     w: Read, near: Read, face: Read, sign: Read, turn: Read, other: Read, far: Read, block: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Replace the inverse of ``D_i`` by that of ``D'_i``; ``far`` are those across, ``turn`` and ``other`` the order.
+    """Replace the inverse of ``D_i`` by that of ``D'_i = D_i - sum_{j < i} O_ij D'_j^{-1} O_ji``.
 
-    Of a model of turbulence as well, the number behind the block.
+    ``far`` are the inverses across, ``turn`` and ``other`` the order of the sweep. The number of a model of turbulence,
+    behind the block, likewise.
     """
     q = 2 + d
     matrix = zeros((2 + d) * (2 + d))

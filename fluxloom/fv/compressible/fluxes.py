@@ -14,6 +14,8 @@ alone. The formulas are functions for kernels, ``@func``: every one writes ``f``
 
 References
 ----------
+V. V. Rusanov: *Calculation of interaction of non-steady shock waves with obstacles*. USSR Comput. Math. Math. Phys. 1,
+1961.
 P. L. Roe: *Approximate Riemann solvers, parameter vectors, and difference schemes*. J. Comput. Phys. 43, 1981.
 A. Harten: *High resolution schemes for hyperbolic conservation laws*. J. Comput. Phys. 49, 1983.
 E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed., Springer 2009, sec. 10.4 to 10.6.
@@ -47,7 +49,7 @@ _PRESSURE, _VELOCITY, _SIGMA, _BETA = 0.25, 0.75, 1.0, 0.125
 
 @func
 def normal_velocity(w, n, d):
-    """Return ``u . n``."""
+    """Return ``u_n = u . n``."""
     total = 0.0
     for k in range(d):
         total += w[1 + k] * n[k]
@@ -56,13 +58,13 @@ def normal_velocity(w, n, d):
 
 @func
 def sound(w, gamma, d):
-    """Return the speed of sound, ``sqrt(gamma p / rho)``."""
+    """Return the speed of sound, ``c = sqrt(gamma p / rho)``."""
     return sqrt(gamma * w[1 + d] / w[0])
 
 
 @func
 def enthalpy(w, gamma, d):
-    """Return the total specific enthalpy ``H``."""
+    """Return the total enthalpy per mass, ``H = gamma / (gamma - 1) p / rho + |u|^2 / 2``."""
     kinetic = 0.0
     for k in range(d):
         kinetic += w[1 + k] * w[1 + k]
@@ -71,7 +73,7 @@ def enthalpy(w, gamma, d):
 
 @func
 def carried(mass, p, w, n, f, gamma, d):
-    """Write the flux of a mass flow that carries what a state has, and of a pressure."""
+    """Write ``F = (m, m u + p n, m H)`` of a mass flow ``m`` that carries a state, and of a pressure."""
     f[0] = mass
     for k in range(d):
         f[1 + k] = mass * w[1 + k] + p * n[k]
@@ -80,7 +82,7 @@ def carried(mass, p, w, n, f, gamma, d):
 
 @func
 def euler(w, n, f, gamma, d):
-    """Write the flux ``F(w)`` and return the normal velocity."""
+    """Write the flux ``F(w) = (rho u_n, rho u_n u + p n, rho u_n H)`` and return ``u_n``."""
     un = normal_velocity(w, n, d)
     carried(w[0] * un, w[1 + d], w, n, f, gamma, d)
     return un
@@ -91,7 +93,7 @@ def euler(w, n, f, gamma, d):
 
 @func
 def rusanov(left, right, n, f, gamma, d):
-    """Write ``(F(left) + F(right)) / 2 - s (U(right) - U(left)) / 2`` with the fastest wave ``s`` of both."""
+    """Write ``F = (F_l + F_r) / 2 - s (U_r - U_l) / 2`` with the fastest wave of both, ``s = max(|u_n| + c)``."""
     g = zeros(2 + d)
     ul = euler(left, n, f, gamma, d)
     ur = euler(right, n, g, gamma, d)
@@ -105,7 +107,10 @@ def rusanov(left, right, n, f, gamma, d):
 
 @func
 def mean_state(left, right, u, n, gamma, d):
-    """Write the velocity of Roe's mean state, and return its normal part, ``|u|^2``, ``H`` and the speed of sound."""
+    """Write the velocity of Roe's mean state, and return its normal part, ``|u|^2``, ``H`` and the speed of sound.
+
+    ``u = (u_l + k u_r) / (1 + k)``, ``H`` likewise, ``k = sqrt(rho_r / rho_l)``, ``c^2 = (gamma - 1) (H - |u|^2 / 2)``.
+    """
     weight = sqrt(right[0] / left[0])
     share = 1.0 / (1.0 + weight)
     un = 0.0
@@ -120,7 +125,7 @@ def mean_state(left, right, u, n, gamma, d):
 
 @func
 def rounded(speed, delta, inverse):
-    """Return ``|speed|``, below ``delta`` Harten's parabola, which is nowhere less than ``delta / 2``.
+    """Return ``|s|``, below ``delta`` Harten's parabola ``(s^2 / delta + delta) / 2``; ``s`` is `speed` (Harten 1983).
 
     ``inverse`` is ``1 / delta``, not used where ``delta`` is 0.
     """
@@ -130,12 +135,17 @@ def rounded(speed, delta, inverse):
 
 @func
 def roe(left, right, n, f, gamma, d, fix, steep):
-    """Write Roe's flux; sound waves slower than ``fix (|u_n| + a)`` are rounded (Harten), for ``fix = 0`` none.
+    r"""Write Roe's flux (Roe 1981), with the waves of `mean_state` and the density ``rho = sqrt(rho_l rho_r)``.
 
-    Entropy and shear are carried at least with a part ``steep`` of the speed of sound; see `evened`.
+    .. math:: F &= \tfrac12 (F(w_l) + F(w_r)) - \tfrac12 \sum_k |\lambda_k| \alpha_k r_k, \\
+              |u_n \mp c|:&\quad \alpha = \frac{\Delta p \mp \rho c \Delta u_n}{2 c^2}, \quad
+              r = (1, u \mp c n, H \mp c u_n) \\
+              |u_n|:&\quad \alpha = \Delta \rho - \Delta p / c^2, \quad r = (1, u, |u|^2 / 2); \quad
+              \alpha r = \rho\, (0, \Delta u - \Delta u_n n, u \cdot \Delta u - u_n \Delta u_n)
 
-    ``f = (F(left) + F(right)) / 2 - sum_k |lambda_k| alpha_k r_k / 2`` with the waves of Roe's mean state. Divisions
-    cost more than all else: each reciprocal is found once, and those of both densities from that of their product.
+    Sound waves slower than ``fix (|u_n| + c)`` are `rounded`, for ``fix = 0`` none; entropy and shear are carried with
+    ``max(|u_n|, steep c)``, see `evened`. Divisions cost more than all else: each reciprocal is found once, and those
+    of both densities from that of their product.
     """
     u = zeros(d)
     product = left[0] * right[0]
@@ -193,7 +203,13 @@ def roe(left, right, n, f, gamma, d, fix, steep):
 
 @func
 def star(w, n, f, gamma, d, un, s, middle):
-    """Add to a state's flux what lies between its own wave, of speed ``s``, and the contact."""
+    r"""Add to a state's flux what lies between its own wave, of speed ``s``, and the contact: ``F + s (U* - U)``.
+
+    .. math:: U^* = \rho \frac{s - u_n}{s - s^*} \Big(1,\; u + (s^* - u_n) n,\;
+              E + (s^* - u_n) \big(s^* + \tfrac{p}{\rho (s - u_n)}\big)\Big)
+
+    ``middle`` is ``s*`` (Toro, sec. 10.4).
+    """
     ratio = w[0] * (s - un) / (s - middle)
     f[0] += s * (ratio - w[0])
     for k in range(d):
@@ -205,7 +221,15 @@ def star(w, n, f, gamma, d, un, s, middle):
 
 @func
 def hllc(left, right, n, f, gamma, d):
-    """Write the flux of Harten, Lax and van Leer with the contact (Toro), between the waves of Einfeldt and Batten."""
+    r"""Write the flux of Harten, Lax and van Leer with the contact (Toro, sec. 10.4), waves of Einfeldt and Batten.
+
+    .. math:: s_l = \min(u_{n,l} - c_l, \bar u_n - \bar c), \quad s_r = \max(u_{n,r} + c_r, \bar u_n + \bar c), \quad
+              s^* = \frac{p_r - p_l + \rho_l u_{n,l} (s_l - u_{n,l}) - \rho_r u_{n,r} (s_r - u_{n,r})}
+              {\rho_l (s_l - u_{n,l}) - \rho_r (s_r - u_{n,r})}
+
+    ``F = F(w_l)`` for ``s_l >= 0``, ``F(w_l) + s_l (U*_l - U_l)`` (`star`) for ``s_l < 0 <= s*``, the same of the right
+    side for ``s* < 0``; bars are Roe's mean (Batten et al. 1997).
+    """
     al = sound(left, gamma, d)
     ar = sound(right, gamma, d)
     ul = normal_velocity(left, n, d)
@@ -229,11 +253,15 @@ def hllc(left, right, n, f, gamma, d):
 
 @func
 def evened(left, right, n, f, gamma, d, steep):
-    """Carry entropy and shear at least with a part ``steep`` of the speed of sound: Rusanov's flux does with all of it.
+    r"""Carry entropy and shear at least with a part ``steep`` of the speed of sound; Rusanov's flux does with all.
 
-    Where a shock runs across the faces of a mesh, gas passes through the faces along its way with next to no normal
-    velocity, and a flux that resolves contacts lets differences grow there until the shock breaks up: the carbuncle (R.
-    Sanders, E. Morano, M.-C. Druguet: *Multidimensional dissipation for upwind schemes*. J. Comput. Phys. 145, 1998).
+    .. math:: F \mathrel{-}= \tfrac12 \max(k c - |u_n|, 0) \big[(\Delta \rho - \Delta p / c^2) (1, u, |u|^2 / 2)
+              + \rho\, (0, \Delta u - \Delta u_n n, u \cdot \Delta u - u_n \Delta u_n)\big], \quad k = steep
+
+    of the means of both states. Where a shock runs across the faces of a mesh, gas passes through the faces along its
+    way with next to no normal velocity, and a flux that resolves contacts lets differences grow there until the shock
+    breaks up: the carbuncle (R. Sanders, E. Morano, M.-C. Druguet: *Multidimensional dissipation for upwind schemes*.
+    J. Comput. Phys. 145, 1998).
     """
     density = 0.5 * (left[0] + right[0])
     slower = density / (0.5 * gamma * (left[1 + d] + right[1 + d]))
@@ -259,14 +287,21 @@ def evened(left, right, n, f, gamma, d, steep):
 
 @func
 def split_mach(m, sign):
-    """Return ``M_4`` of Liou (eq. 20), the part of a Mach number that belongs to the left (1) or right (-1) side."""
+    """Return the part of a Mach number that belongs to the left (``sign`` 1) or right (-1) side.
+
+    ``M_4 = s (m + s)^2 / 4 + s (m^2 - 1)^2 / 8`` for ``|m| < 1``, else ``(m + s |m|) / 2``, with ``s = sign`` (Liou,
+    eq. 20).
+    """
     inside = sign * 0.25 * (m + sign) * (m + sign) + sign * _BETA * (m * m - 1.0) * (m * m - 1.0)
     return 0.5 * (m + sign * fabs(m)) if fabs(m) >= 1.0 else inside
 
 
 @func
 def split_pressure(m, sign, alpha):
-    """Return ``P_5`` of Liou (eq. 24), the part of the pressure of one side."""
+    """Return the part of the pressure of one side (``sign`` 1: left, -1: right).
+
+    ``P_5 = (m + s)^2 (2 - s m) / 4 + s alpha m (m^2 - 1)^2`` for ``|m| < 1``, else 1 where ``s m > 0`` (Liou, eq. 24).
+    """
     inside = 0.25 * (m + sign) * (m + sign) * (2.0 - sign * m) + sign * alpha * m * (m * m - 1.0) * (m * m - 1.0)
     outside = 1.0 if sign * m > 0.0 else 0.0
     return outside if fabs(m) >= 1.0 else inside
@@ -276,8 +311,9 @@ def split_pressure(m, sign, alpha):
 def hurry(mean, cutoff):
     """Return how many times faster than sound AUSM+-up evens out pressures, at least 1; explicit steps have to know.
 
-    ``mean`` is the mean of the squares of both sides' normal Mach numbers. What it adds to the mass flux is
-    ``K_p / f_a (1 - sigma M^2) dp / a``, that of Rusanov at rest half of ``dp / a``.
+    ``max(1, 2 K_p max(1 - sigma M^2, 0) / f_a)``, ``f_a = M_o (2 - M_o)``, ``M_o^2 = min(1, max(M^2, cutoff^2))``;
+    ``mean`` is ``M^2``, the mean of the squares of both sides' normal Mach numbers. What it adds to the mass flux is
+    ``K_p / f_a (1 - sigma M^2) dp / c``, that of Rusanov at rest half of ``dp / c``.
     """
     mo = sqrt(min(1.0, max(mean, cutoff * cutoff)))
     return max(1.0, 2.0 * _PRESSURE / (mo * (2.0 - mo)) * max(1.0 - _SIGMA * mean, 0.0))
@@ -285,9 +321,15 @@ def hurry(mean, cutoff):
 
 @func
 def ausm(left, right, n, f, gamma, d, cutoff):
-    """Write AUSM+-up; ``cutoff``, above 0, is the Mach number below which it damps no less (that of the far field).
+    r"""Write AUSM+-up; ``cutoff``, above 0, is the Mach number below which it damps no less (that of the far field).
 
-    What it carries faster than sound in slow flow, `hurry` says.
+    .. math:: m &= M_4^+(m_l) + M_4^-(m_r) - \frac{K_p}{f_a} \max(1 - \sigma \bar M^2, 0) \frac{p_r - p_l}{\rho c^2},
+              \quad \rho = \tfrac12 (\rho_l + \rho_r) \\
+              p &= P_5^+(m_l) p_l + P_5^-(m_r) p_r - K_u P_5^+ P_5^- (\rho_l + \rho_r) f_a c\, (u_{n,r} - u_{n,l})
+
+    and ``F`` is `carried` by the mass flow ``c m rho`` of the side from which it comes (Liou 2006). ``c`` is the lesser
+    of ``c*^2 / max(c*, +-u_n)``, ``c*^2 = 2 (gamma - 1) / (gamma + 1) H``, of both sides; ``f_a`` is that of `hurry`,
+    ``alpha = 3/16 (5 f_a^2 - 4)``. What it carries faster than sound in slow flow, `hurry` says.
     """
     ul = normal_velocity(left, n, d)
     ur = normal_velocity(right, n, d)
@@ -332,7 +374,10 @@ class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
 
     @func
     def near_shock(self, left, right, n, f, gamma, d, steep):
-        """Write the flux where a shock of the strength ``steep``, 0 to 1, runs across the face: with more damping."""
+        """Write the flux where a shock of the strength ``steep``, 0 to 1, runs across the face, see `evened`.
+
+        They are carried with ``max(|u_n|, steep c)``, where ``steep = 0`` leaves ``f = F``.
+        """
         self(left, right, n, f, gamma, d)
         evened(left, right, n, f, gamma, d, steep)
 
@@ -340,7 +385,8 @@ class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
     def sound_factor(self, un, vn, w, near, gamma, d):
         """Return how many times faster than sound the flux damps pressures between two cells: it bounds the step.
 
-        ``un`` and ``vn`` are the normal velocities of the states ``w`` and ``near``.
+        The fastest wave is ``|u_n| + s c``, and ``s = 1`` here. ``un`` and ``vn`` are the normal velocities of the
+        states ``w`` and ``near``.
         """
         return 1.0
 
@@ -354,12 +400,12 @@ class Rusanov(Flux, name="rusanov"):
 
     @func
     def __call__(self, left, right, n, f, gamma, d):
-        """Write the flux."""
+        """Write the flux, ``F = (F_l + F_r) / 2 - max(|u_n| + c) (U_r - U_l) / 2``; see `rusanov`."""
         rusanov(left, right, n, f, gamma, d)
 
     @func
     def near_shock(self, left, right, n, f, gamma, d, steep):
-        """Write the flux, which damps enough along the face by itself."""
+        """Write the flux, which damps enough along the face by itself: ``s >= steep c``, ``s = max(|u_n| + c)``."""
         rusanov(left, right, n, f, gamma, d)
 
 
@@ -381,12 +427,12 @@ class Roe(Flux, name="roe"):
 
     @func
     def __call__(self, left, right, n, f, gamma, d):
-        """Write the flux."""
+        """Write the flux, ``F = (F_l + F_r) / 2 - |A| (U_r - U_l) / 2`` with Roe's matrix; see `roe`."""
         roe(left, right, n, f, gamma, d, self.entropy_fix, 0.0)
 
     @func
     def near_shock(self, left, right, n, f, gamma, d, steep):
-        """Write the flux, which damps enough along the face by itself."""
+        """Write the flux with ``|lambda| = max(|u_n|, steep c)`` of entropy and shear; see `roe`."""
         roe(left, right, n, f, gamma, d, self.entropy_fix, steep)
 
 
@@ -396,7 +442,7 @@ class HLLC(Flux, name="hllc"):
 
     @func
     def __call__(self, left, right, n, f, gamma, d):
-        """Write the flux."""
+        """Write the flux, ``F = F_k + s_k (U*_k - U_k)`` of the side ``k`` that the contact leaves; see `hllc`."""
         hllc(left, right, n, f, gamma, d)
 
 
@@ -418,10 +464,10 @@ class AUSM(Flux, name="ausm+-up"):
 
     @func
     def __call__(self, left, right, n, f, gamma, d):
-        """Write the flux."""
+        """Write the flux, ``F = c m rho (1, u, H) + p (0, n, 0)``; see `ausm`."""
         ausm(left, right, n, f, gamma, d, self.cutoff)
 
     @func
     def sound_factor(self, un, vn, w, near, gamma, d):
-        """Return `hurry` at the mean of the squares of both Mach numbers."""
+        """Return `hurry` at ``M^2 = (u_n^2 / c^2 + v_n^2 / c_near^2) / 2``."""
         return hurry(0.5 * (un * un * w[0] / w[1 + d] + vn * vn * near[0] / near[1 + d]) / gamma, self.cutoff)

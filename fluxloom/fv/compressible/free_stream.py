@@ -134,7 +134,7 @@ class FreeStream:
         return cls(mach, pressure, temperature, tuple(way[:dimension]))
 
     def speed(self, gas: Gas) -> float:
-        """Return the size of the velocity, ``M sqrt(gamma R T)``."""
+        """Return the size of the velocity, ``U = M sqrt(gamma R_g T)``."""
         return self.mach * math.sqrt(gas.gamma * gas.constant * self.temperature)
 
     def density(self, gas: Gas) -> float:
@@ -160,7 +160,7 @@ class FreeStream:
         return np.array([self.density(gas), *velocity, self.pressure])
 
     def turbulence(self, gas: Gas, ratio: float | None = None) -> float:
-        """Return the variable of Spalart and Allmaras' model, m^2/s; ``ratio`` takes the place of ``nu_tilde``.
+        """Return the variable of Spalart and Allmaras' model, m^2/s, ``ratio mu(T) / rho``; by default with `nu_tilde`.
 
         Raises
         ------
@@ -273,10 +273,10 @@ class PointVortex:
 def wall_lift(
     face: Read, w: Read, slope: Read, lift: Inc, *, d: Const[int], order: Const[int], p: float, x: float, y: float
 ):  # fmt: skip
-    """Add what the pressure on a face of a wall pushes along ``(-y, x)``, across a stream along ``(x, y)``.
+    """Add the lift of a face of a wall, ``L += (p_b - p) A (x n_y - y n_x)``, across a stream along ``(x, y)``.
 
-    The pressure is that of the cell behind, in schemes of order 2 continued to the face; ``p``, that of the stream, is
-    left out.
+    ``p_b`` is the pressure of the cell behind, in schemes of order 2 ``p + grad p . v``, continued to the face; ``p``
+    is that of the stream.
     """
     found = w[1 + d] - p
     if order > 1:
@@ -290,9 +290,10 @@ def vortex_states(
     place: Read, lift: Read, par: RW,
     *, gamma: float, rho: float, p: float, speed: float, x: float, y: float, left: float, low: float,
 ):  # fmt: skip
-    """Write density, velocity and pressure of the far field, see the module.
+    """Write density, velocity and pressure of the far field, see the module (Thomas and Salas 1986).
 
-    The stream is along the unit vector ``(x, y)``; the vortex is at ``(left, low)``.
+    ``u = U (x, y) + F / r (dy, -dx)`` at ``(dx, dy)`` from the vortex at ``(left, low)``; ``(x, y)`` is the unit vector
+    of the stream, ``F`` and the relations of density and pressure those of the module.
     """
     dx = place[0] - left
     dy = place[1] - low

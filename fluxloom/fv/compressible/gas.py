@@ -6,6 +6,7 @@ References
 ----------
 Ames Research Staff: *Equations, tables, and charts for compressible flow*. NACA report 1135, 1953.
 J. D. Anderson: *Modern Compressible Flow*, 3rd ed., McGraw-Hill 2003, ch. 3 to 5.
+W. Sutherland: *The viscosity of gases and molecular force*. Phil. Mag. 36, 1893.
 """
 
 from __future__ import annotations
@@ -33,20 +34,24 @@ __all__ = [
 
 @func
 def sutherland_weighted(temperature, mu0, t0, s):
-    """Return the viscosity at a temperature, times ``T + S``."""
+    """Return the viscosity at a temperature, times ``T + S``: ``mu_0 (T / T_0)^(3/2) (T_0 + S)``."""
     ratio = temperature * (1.0 / t0)
     return mu0 * ratio * sqrt(ratio) * (t0 + s)
 
 
 @func
 def sutherland(temperature, mu0, t0, s):
-    """Return the viscosity at a temperature."""
+    """Return the viscosity at a temperature, ``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)`` (Sutherland 1893)."""
     return sutherland_weighted(temperature, mu0, t0, s) / (temperature + s)
 
 
 @func
 def viscous(u, slopes, heat, n, f, mu, conductivity, d):
-    """Write ``F_v``, ``(d + 2,)``, for a velocity, its gradient ``d u_i / d x_j`` at ``d i + j``, and ``grad T``."""
+    """Write the viscous flux ``F_v = (0, tau n, u . tau n + kappa dT/dn)``.
+
+    ``tau = mu (grad u + grad u^T - 2/3 div u I)``; ``slopes`` has ``d u_i / d x_j`` at ``d i + j``, ``heat`` is
+    ``grad T``, ``conductivity`` is ``kappa``.
+    """
     spread = 0.0
     for k in range(d):
         spread += slopes[d * k + k]
@@ -78,12 +83,12 @@ class ViscosityLaw(Strategy, what="viscosity", group="fluxloom.viscosities"):
         def __call__(self, temperature: Any) -> Any: ...  # noqa: D102
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures, on the host."""
+        """Return the viscosity at temperatures, on the host: ``mu_i = mu(T_i)``."""
         return np.vectorize(self, otypes=[float])(temperature)
 
     @func
     def both(self, first, second):
-        """Return the viscosities at two temperatures."""
+        """Return the viscosities at two temperatures, ``(mu_1, mu_2) = (mu(T_1), mu(T_2))``."""
         return self(first), self(second)
 
 
@@ -110,19 +115,22 @@ class Sutherland(ViscosityLaw, name="sutherland"):
 
     @func
     def __call__(self, temperature):
-        """Return the viscosity."""
+        """Return the viscosity, ``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``."""
         return sutherland(temperature, self.mu0, self.t0, self.s)
 
     @func
     def both(self, first, second):
-        """Return the viscosities at two temperatures, with one division for both."""
+        """Return the viscosities at two temperatures, with one division for both.
+
+        ``mu_1 = mu_0 (T_1 / T_0)^(3/2) (T_0 + S) (T_2 + S) / ((T_1 + S) (T_2 + S))``, and ``mu_2`` likewise.
+        """
         once = 1.0 / ((first + self.s) * (second + self.s))
         mu_first = sutherland_weighted(first, self.mu0, self.t0, self.s) * ((second + self.s) * once)
         mu_second = sutherland_weighted(second, self.mu0, self.t0, self.s) * ((first + self.s) * once)
         return mu_first, mu_second
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures."""
+        """Return the viscosity at temperatures, ``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``."""
         ratio = temperature / self.t0
         return self.mu0 * ratio**1.5 * (self.t0 + self.s) / (temperature + self.s)
 
@@ -144,11 +152,11 @@ class ConstantViscosity(ViscosityLaw, name="constant"):
 
     @func
     def __call__(self, temperature):
-        """Return the viscosity."""
+        """Return the viscosity, ``mu(T) = mu``."""
         return self.mu
 
     def at(self, temperature: Array | float) -> Array | float:
-        """Return the viscosity at temperatures."""
+        """Return the viscosity at temperatures, ``mu(T) = mu``."""
         return self.mu * np.ones_like(temperature)
 
 
@@ -236,7 +244,7 @@ def plane_states(points: Array, density: Array, velocity: tuple[Array, Array], p
 
 
 def bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return where an array function changes its sign, between two arrays at which it has different ones.
+    """Return where an array function changes its sign, ``f(x) = 0``, between two arrays at which it has different ones.
 
     Parameters
     ----------
@@ -367,6 +375,9 @@ def prandtl_meyer(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
 
 def mach_of_turning(turning: npt.ArrayLike, gamma: float = 1.4) -> Array:
     """Return the Mach number with an angle of Prandtl and Meyer, in degrees: the inverse of `prandtl_meyer`.
+
+    ``nu = k t - arctan(k tan t)`` is solved for ``t``, then ``M^2 = 1 + (k tan t)^2``,
+    ``k^2 = (gamma + 1) / (gamma - 1)``.
 
     Raises
     ------

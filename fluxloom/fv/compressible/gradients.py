@@ -1,8 +1,19 @@
-"""Loops of a compressible flow over cells: slopes of the states, and what share of them a limiter leaves.
+r"""Loops of a compressible flow over cells: gradients of the states, and what part of them a limiter leaves.
 
-See `fluxloom.fv.geometry.cell_faces` for elements, rows and weights. Slopes of all ``nv`` components lie at
-``d v + k``. A limiter keeps what they add at the faces of a cell within the extremes around it; both are found in one
-pass, for it reads the same neighbours.
+.. math:: \nabla q = \sum_j g_j (q_j - q), \qquad q_f = q + \phi\, \nabla q \cdot v_f, \qquad
+          \phi = \min_f \phi(\nabla q \cdot v_f, \min_j (q_j - q), \max_j (q_j - q))
+
+See `fluxloom.fv.geometry.cell_faces` for elements, rows and the weights ``g_j``. Gradients of all ``nv`` components lie
+at ``d v + k``. A limiter keeps what they add at the faces of a cell, with the cell-to-face vector ``v_f``, within the
+extremes around it; both are found in one pass, for it reads the same neighbours.
+
+References
+----------
+T. J. Barth, D. C. Jespersen: *The design and application of upwind schemes on unstructured meshes*. AIAA 89-0366.
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
+V. Venkatakrishnan: *Convergence to steady state solutions of the Euler equations on unstructured grids with limiters*.
+J. Comput. Phys. 118, 1995.
 """
 
 from __future__ import annotations
@@ -20,7 +31,7 @@ FEW = 6
 
 @kernel
 def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], d: Const[int]):
-    """Slopes by least squares, ``sum_j g_j (q_j - q)``."""
+    """Gradients by least squares, ``dq/dx = sum_j g_j (q_j - q)``."""
     g = zeros(nv * d)
     for j in range(len(near)):
         for v in range(nv):
@@ -33,7 +44,7 @@ def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], 
 
 @func
 def is_inner(way, d):
-    """Return 1 where a way leads to a face between two cells, 0 where it is that of a boundary."""
+    """Return 1 where a way leads to a face between two cells, ``sum_k |v_k| > 0``, 0 where it is that of a boundary."""
     reach = 0.0
     for k in range(d):
         reach += fabs(way[k])
@@ -42,7 +53,7 @@ def is_inner(way, d):
 
 @func
 def least_share(top, below, v, a, b):
-    """Keep the lesser of two fractions, that of component ``v`` and ``a / b``."""
+    """Keep the lesser of two fractions, ``phi_v = min(top_v / below_v, a / b)``, as numerator and denominator."""
     less = a * below[v] < top[v] * b
     top[v] = select(less, a, top[v])
     below[v] = select(less, b, below[v])
@@ -50,7 +61,10 @@ def least_share(top, below, v, a, b):
 
 @func
 def unlimited_part(way, rough, most, d):
-    """Return the part of the square of a flow's size below which changes towards a face are not limited."""
+    """Return the part of the square of a flow's size below which changes towards a face are not limited.
+
+    ``min(rough |v|^3, most)`` with the cell-to-face vector ``v``: ``(K h)^3`` of Venkatakrishnan.
+    """
     size = 0.0
     for k in range(d):
         size += way[k] * way[k]
@@ -59,7 +73,7 @@ def unlimited_part(way, rough, most, d):
 
 @func
 def differences(w, near, weights, ways, g, low, high, nv, d):
-    """Find slopes and the least and largest differences to neighbours; return the largest square of a velocity's."""
+    """Find gradients ``g = sum_j g_j (q_j - q)``, least and largest ``q_j - q``; return ``max_j |u_j - u|^2``."""
     reach = 0.0
     for j in range(len(near)):
         inner = is_inner(ways[j], d)
@@ -77,7 +91,7 @@ def differences(w, near, weights, ways, g, low, high, nv, d):
 
 @func
 def along_changes(w, near, ways, push, along, faces, d):
-    """Find the largest projection of differences to neighbours of a velocity on each of its changes, times its size."""
+    """Find ``along_i = max(0, max_j c_i . (u_j - u))`` for each change ``c_i`` of the velocity at a face, `push`."""
     jump = zeros(d)
     for j in range(len(near)):
         inner = is_inner(ways[j], d)
@@ -92,7 +106,7 @@ def along_changes(w, near, ways, push, along, faces, d):
 
 @func
 def reached_along(w, near, ways, push, d):
-    """Return what `along_changes` finds for one change."""
+    """Return ``max(0, max_j c . (u_j - u))`` for one change ``c`` of the velocity, `push`; see `along_changes`."""
     most = 0.0
     for i in range(len(near)):
         dot = 0.0
@@ -108,17 +122,20 @@ def limited_slopes(
     *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], rough: float,
     most: float,
 ):  # fmt: skip
-    """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
+    """`slopes`, and the limiter value of each that keeps values at faces between the least and the largest ones around.
 
-    ``ways`` lead from the cell to its faces, 0 to those of a boundary, which do not count, nor does what is there.
-    The velocity has one share, along its own changes (`fluxloom.fv.gradients.limiters`), so that it does not depend on
-    the axes. Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not
-    limited, with ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes
-    that are small beside the range of values around the cell (`fluxloom.fv.gradients.limiters.minor`). The least of the
-    faces' shares is found as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide``
-    1, where elements around are not those across faces, one more: their changes are kept until all differences are
-    known. With 1 none are, and each looks at all differences: work items have no memory of their own to keep them in.
-    For those with few faces there is `limited_slopes_of_few`.
+    ``phi_v = min_f phi(c_f, low_v, high_v, e)`` with ``c_f = g_v . v_f``; of the velocity ``phi(|c_f|^2, 0, max_j c_f .
+    (u_j - u), e |c_f|^2)``, along its own changes (`fluxloom.fv.gradients.limiters`), so that it does not depend on the
+    axes.
+
+    ``ways`` are the cell-to-face vectors, 0 to faces of a boundary, which do not count, nor does what is there. Squares
+    of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with ``h``
+    twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small beside
+    the range of values around the cell (`fluxloom.fv.gradients.limiters.minor`). The least of the faces' values is
+    found as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where
+    elements around are not those across faces, one more: their changes are kept until all differences are known. With 1
+    none are, and each looks at all differences: work items have no memory of their own to keep them in. For those with
+    few faces there is `limited_slopes_of_few`.
     """
     g = zeros(nv * d)
     low = zeros(nv)
@@ -174,7 +191,7 @@ def limited_slopes_of_few(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
     *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], rough: float, most: float,
 ):  # fmt: skip
-    """`limited_slopes` of cells with at most a known number of faces, by work items.
+    """`limited_slopes` of cells with at most a known number of faces, by work items: ``phi_v = min_f phi(g_v . v_f)``.
 
     Loops over faces are unrolled, so that differences of the velocity are kept in registers.
     """
@@ -234,6 +251,6 @@ def limited_slopes_of_few(
 
 @kernel
 def followed(wanted: Read, share: RW, *, weight: float, nv: Const[int]):
-    """``share += weight (wanted - share)``; the shares that a limiter leaves now are ``wanted``."""
+    """Limiter values that follow those wanted now, ``phi += weight (wanted - phi)``."""
     for v in range(nv):
         share[v] += weight * (wanted[v] - share[v])

@@ -58,7 +58,10 @@ _STEP = 1e-6
 
 @func
 def conserved_change(w, z, f, gamma, d):
-    """Write the change of the conserved variables with that of the primitive ones, ``(d + 2,)``."""
+    r"""Write the change of the conserved variables with that of the primitive ones, ``dU/dw z``.
+
+    .. math:: (z_\rho,\; u z_\rho + \rho z_u,\; \tfrac12 |u|^2 z_\rho + \rho u \cdot z_u + z_p / (\gamma - 1))
+    """
     kinetic = 0.0
     work = 0.0
     f[0] = z[0]
@@ -71,7 +74,12 @@ def conserved_change(w, z, f, gamma, d):
 
 @func
 def flux_change(w, n, z, f, gamma, d):
-    """Write the change of the flux ``F(w) . n``, ``(d + 2,)``."""
+    r"""Write the change of the flux, ``d(F . n)/dw z``.
+
+    .. math:: (m', \; m' u + \rho u_n z_u + z_p n, \; m' H + \rho u_n H'), \quad
+              m' = u_n z_\rho + \rho z_u \cdot n, \quad
+              H' = \frac{\gamma}{\gamma - 1} \frac{z_p - z_\rho p / \rho}{\rho} + u \cdot z_u
+    """
     un = 0.0
     change = 0.0
     kinetic = 0.0
@@ -92,7 +100,10 @@ def flux_change(w, n, z, f, gamma, d):
 
 @func
 def add_upwinding(z, u, n, f, d, mean, un, kinetic, h, a, part):
-    """Add ``part`` of ``|A| dU`` of a mean state: density ``mean``, velocity ``u``, and what `mean_state` returns."""
+    """Add ``part |A| dU/dw z`` of a mean state: density ``mean``, velocity ``u``, and what `mean_state` returns.
+
+    The waves are those of `fluxloom.fv.compressible.fluxes.roe`, all `rounded` below ``FLOOR (|u_n| + c)``.
+    """
     delta = FLOOR * (fabs(un) + a)
     inverse = 1.0 / delta
     slow = rounded(un - a, delta, inverse)
@@ -116,7 +127,11 @@ def add_upwinding(z, u, n, f, d, mean, un, kinetic, h, a, part):
 
 @func
 def add_friction(w, u, z, n, f, d, constant, mu, conductivity):
-    """Add what a change on one side of a thin layer takes of momentum and energy, both viscosities over its width."""
+    """Add what a change on one side of a thin layer takes of momentum and energy, both viscosities over its width.
+
+    ``f_u += mu (z_u + (z_u . n) n / 3)``, ``f_E += u . mu (...) + kappa (z_p - p / rho z_rho) / (rho R_g)`` (Blazek,
+    sec. 6.2).
+    """
     along = 0.0
     work = 0.0
     for k in range(d):
@@ -133,9 +148,10 @@ def side_change(
     side, w, mean, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
     gas, closure, nv, d,
 ):  # fmt: skip
-    """Write the change of the flux out of a cell, less friction, with its own state (``side`` 1) or that across (-1).
+    """Write the change of the flux out of a cell, less the viscous one, with its state (``side`` 1) or the other (-1).
 
-    ``w`` is the state that changes, ``mean`` the one friction is found with.
+    ``(d(F . n)/dw z + side |A| dU/dw z) / 2 + side dF_v/dw z``, of a model ``((m + side |m|) / 2 + side D) z`` with the
+    mass flow ``m = rho u_n`` and the diffusivity ``D``. ``w`` is the state that changes, ``mean`` that of the friction.
     """
     flux_change(w, n, z, f, gas.gamma, d)
     for v in range(2 + d):
@@ -150,7 +166,11 @@ def side_change(
 
 @func
 def layer(w, other, temperature, far, share, gas, closure, nv, d):
-    """Return viscosity, conductivity and diffusivity of the model between two states, times ``share``."""
+    """Return viscosity, conductivity and diffusivity between two states, times ``share``, one over their distance.
+
+    ``mu + mu_t``, ``gamma R_g / (gamma - 1) (mu / Pr + mu_t / Pr_t)``, ``rho (nu + f nu_tilde) / sigma``: means of
+    both.
+    """
     mu = 0.0
     conductivity = 0.0
     spread = 0.0
@@ -171,7 +191,7 @@ def layer(w, other, temperature, far, share, gas, closure, nv, d):
 
 @func
 def outward(face, sign, n, d):
-    """Write the normal of a face out of a cell; return the inverse of the distance between both sides along it."""
+    """Write the normal of a face out of a cell; return ``v . n / |v|^2``, one over the distance of both sides."""
     side = select(sign < 0.0, -1.0, 1.0)
     along = 0.0
     square = 0.0
@@ -185,7 +205,10 @@ def outward(face, sign, n, d):
 
 @func
 def add_own(w, other, n, matrix, area, share, gas, closure, nv, d):
-    """Add the derivative of the flux to a neighbour by a cell's own state to a block; return that of the model's."""
+    """Add ``A (d(F . n)/dw + |A| dU/dw) / 2`` and the viscous part, of the own state, to ``D_i``; return the model's.
+
+    That is ``A (max(rho u_n, 0) + D)``, with the diffusivity ``D`` of `layer`.
+    """
     z = zeros(nv)
     f = zeros(nv)
     u = zeros(d)
@@ -210,10 +233,10 @@ def add_own(w, other, n, matrix, area, share, gas, closure, nv, d):
 
 @func
 def boundary_balance(states, kind, par, n, w, f, share, gas, d):
-    """Write the flux out of a boundary face, less friction, from the state of the cell behind.
+    """Write the flux out of a boundary face, ``F(b) . n - F_v``, from the state ``w`` of the cell behind.
 
-    At a plane of symmetry the normal velocity meets its image: that makes the pressure ``rho a u_n`` larger, and with
-    friction the stress ``4/3 mu u_n`` over the distance.
+    At a plane of symmetry the normal velocity meets its image: ``(rho c + 4/3 mu / delta) u_n n`` is added to the flux
+    of momentum; ``share`` is ``1 / delta``.
     """
     push = 0.0
     b = zeros(2 + d)
@@ -244,7 +267,10 @@ def boundary_balance(states, kind, par, n, w, f, share, gas, d):
 
 @func
 def add_boundary(states, kind, par, n, w, matrix, area, share, gas, closure, nv, d):
-    """Add the derivative of `boundary_balance` to a block; return that of the model's flux with its variable."""
+    """Add the derivative of `boundary_balance` to ``D_i``, ``A (f(w + eps e_v) - f(w)) / eps``; return the model's.
+
+    That is ``A (max(f_0, 0) q + (1 - q) D / sigma)`` with ``q = d nut_b / d nut``; no diffusion at slip walls.
+    """
     f = zeros(2 + d)
     g = zeros(2 + d)
     moved = zeros(nv)
@@ -275,7 +301,7 @@ def add_boundary(states, kind, par, n, w, matrix, area, share, gas, closure, nv,
 
 @func
 def invert(matrix, q):
-    """Replace a matrix ``(q, q)`` by its inverse (Gauss and Jordan, pivots on the diagonal)."""
+    """Replace a matrix ``(q, q)`` by its inverse, ``M = M^{-1}`` (Gauss and Jordan, pivots on the diagonal)."""
     for k in range(q):
         pivot = 1.0 / matrix[q * k + k]
         matrix[q * k + k] = 1.0
@@ -295,9 +321,10 @@ def blocks(
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], states: Const[tuple[FaceState, ...]],
     nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The inverses of the blocks ``D_i``, ``(d + 2)^2`` numbers, and behind them what a model of turbulence adds.
+    """The inverses of the blocks ``D_i = V / dt dU/dw + sum_f A (d(F . n)/dw + |A| dU/dw) / 2 + ...``; see the module.
 
-    ``rate`` is ``V / dt``. Of boundary elements all are 0.
+    ``(d + 2)^2`` numbers, and behind them the inverse of ``V / dt rho + sum_f A (max(rho u_n, 0) + D)`` of a model of
+    turbulence. ``rate`` is ``V / dt``. Of boundary elements all are 0.
     """
     q = 2 + d
     matrix = zeros((2 + d) * (2 + d))
@@ -336,7 +363,10 @@ def destruction_blocks(
     w: Read, slope: Read, distance: Read, volume: Read, block: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
-    """Add what the source of a model of turbulence loses with its variable to the diagonal; what it gains is left."""
+    """Add ``V rho max(-dS / dnut, 0)`` of the source of a model of turbulence to the diagonal; what it gains is left.
+
+    ``1 / (D + r) = D^{-1} / (1 + D^{-1} r)``.
+    """
     nut = w[2 + d]
     nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
@@ -351,7 +381,7 @@ def destruction_blocks(
 def add_neighbours(
     w, near, far, face, sign, total, gas, closure, nv, d
 ):
-    """Take ``sum_j O_ij z_j`` from ``total``."""
+    """Take what the cells across add from a residual, ``total -= sum_j O_ij z_j``."""
     z = zeros(nv)
     f = zeros(nv)
     n = zeros(d)
@@ -373,7 +403,7 @@ def add_neighbours(
 
 @kernel
 def clear(z: Write, *, nv: Const[int]):
-    """No increments."""
+    """No increments, ``z = 0``."""
     for v in range(nv):
         z[v] = 0.0
 
@@ -397,7 +427,7 @@ def relax(
     w: Read, near: Read, far: Read, face: Read, sign: Read, block: Read, r: Read, z: Write,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Solve the row of a cell for its own increments, ``z = D_i^{-1} (r - sum_j O_ij z_j)``."""
+    """Solve the row of a cell for its own increments, ``z = D_i^{-1} (r - sum_j O_ij z_j)`` (Gauss and Seidel)."""
     total = zeros(nv)
     for v in range(nv):
         total[v] = r[v]

@@ -10,6 +10,14 @@ what the walls feel is there to be summed.
 
 Both cells of a face compute its flux from the same states in the same order, so what one loses the other gains, to the
 last bit.
+
+References
+----------
+J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed., Elsevier 2015, ch. 5 and 6 (fluxes of
+cell-centred schemes, explicit stages, local time steps).
+C.-W. Shu, S. Osher: *Efficient implementation of essentially non-oscillatory shock-capturing schemes*. J. Comput. Phys.
+77, 1988 (stages as means of states).
+B. Perthame, C.-W. Shu: *On positivity preserving finite volume schemes for Euler equations*. Numer. Math. 73, 1996.
 """
 
 from __future__ import annotations
@@ -43,9 +51,11 @@ LEAST = 0.01
 def steepness(w, near, slope, far, n, un, area, gamma, d):
     r"""Return how much of a shock there is whose pressure changes along a face between two cells, from 0 to 1.
 
-    With the mean gradient of the pressure along the face, times the size ``L`` of the face and over the mean pressure,
-    that is :math:`(r^2 - r_0^2) / (r_1^2 - r_0^2)` where gas is pressed together, times :math:`1 - M_n^2` of the flow
-    through the face, ``un``: what passes fast is damped upwind. Shocks along faces, sound, and what is weaker than a
+    .. math:: \min\Big(\frac{r^2 - r_0^2}{r_1^2 - r_0^2}, 1\Big) \max(1 - M_n^2, 0) \quad
+              \text{where} \quad r > r_0, \; \nabla \cdot u < 0; \qquad r = |\nabla_t p| L / p
+
+    of the means of both cells: the gradient of the pressure along the face, ``L`` the size of the face, ``M_n`` of the
+    flow through it, ``un``: what passes fast is damped upwind. Shocks along faces, sound, and what is weaker than a
     shock at Mach 1.5 leave it at 0, and fluxes as they are.
     """
     along = 0.0
@@ -71,9 +81,10 @@ def steepness(w, near, slope, far, n, un, area, gamma, d):
 def slowed(left, right, n, gamma, d):
     """Make the jump of the normal velocity ``min(M, 1)`` of what it is, with the larger Mach number of both sides.
 
-    Upwind fluxes damp it with the speed of sound, which is too much where flow is slow (B. Thornber et al.: *An
-    improved reconstruction method for compressible flows with low Mach number features*. J. Comput. Phys. 227, 2008; F.
-    Rieper: *A low-Mach number fix for Roe's approximate Riemann solver*. J. Comput. Phys. 230, 2011).
+    ``u_l += (1 - min(M, 1)) (du . n) n / 2``, ``u_r`` less the same, ``du = u_r - u_l``. Upwind fluxes damp it with the
+    speed of sound, which is too much where flow is slow (B. Thornber et al.: *An improved reconstruction method for
+    compressible flows with low Mach number features*. J. Comput. Phys. 227, 2008; F. Rieper: *A low-Mach number fix for
+    Roe's approximate Riemann solver*. J. Comput. Phys. 230, 2011).
     """
     first = 0.0
     second = 0.0
@@ -105,9 +116,9 @@ def from_face(f, n, pace, d):
 
 @func
 def flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slow):
-    """Write the flux through a face; with ``moving`` 1 it moves along its normal with a pace, see `from_face`.
+    """Write the flux ``F(w_l, w_r, n)`` through a face; with ``moving`` 1 it moves along its normal: ``F - u_f U``.
 
-    With ``slow`` 1 the jump of the normal velocity is `slowed`.
+    ``pace`` is its speed ``u_f``, see `from_face`. With ``slow`` 1 the jump of the normal velocity is `slowed`.
     """
     if slow == 1:
         slowed(left, right, n, gamma, d)
@@ -124,10 +135,10 @@ def flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slo
 def turned(
     w: Read, rate: Read, volume: Read, swept: Read, res: RW, *, gamma: float, nv: Const[int], d: Const[int]
 ):
-    """Add ``-V rho omega x u``: the momentum of the gas seen from axes that turn with ``rate``, ``(3,)``.
+    """Add ``R -= V rho omega x u``: the momentum of the gas seen from axes that turn with ``rate``, ``(3,)``.
 
-    ``swept`` is the sum of the faces' areas times their speeds, 0 for a cell with planar faces, and is taken out:
-    uniform flow stays uniform.
+    ``swept`` is the sum of the faces' areas times their speeds, 0 for a cell with planar faces, and is taken out,
+    ``R -= swept U``: uniform flow stays uniform.
     """
     mass = volume[0] * w[0]
     kinetic = 0.0
@@ -150,7 +161,7 @@ def turned(
 
 @func
 def is_outer(face, d):
-    """Return whether a face is one of the boundary: the way from its element there is 0, and no other is."""
+    """Return whether a face is one of the boundary: the way from its element there is 0, ``sum_k |v_k| = 0``."""
     reach = 0.0
     for k in range(d):
         reach += fabs(face[2 * d + 1 + k])
@@ -159,9 +170,10 @@ def is_outer(face, d):
 
 @func
 def kept_physical(w, at_face, d):
-    """Leave density and pressure at a face a part ``LEAST`` of those of the cell; return whether they had as much.
+    """Leave density and pressure at a face a part ``LEAST`` of the cell's; return whether they had as much.
 
-    That is a share of their slopes, as limiters leave one (Perthame and Shu, Numer. Math. 73, 1996).
+    ``rho_f = max(rho_f, LEAST rho)``, ``p_f = max(p_f, LEAST p)``: a share of their gradients, as limiters leave one
+    (Perthame and Shu 1996).
     """
     rho = LEAST * w[0]
     p = LEAST * w[1 + d]
@@ -173,14 +185,14 @@ def kept_physical(w, at_face, d):
 
 @kernel
 def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
-    """Add what a given source brings, per unit of volume and time, to ``R``."""
+    """Add what a given source brings, per unit of volume and time: ``R += V S``."""
     for v in range(nv):
         res[v] += volume[0] * source[v]
 
 
 @func
 def continued(w, slope, share, face, inside, nv, d):
-    """Write the state of a cell continued to a face of it; see `kept_physical`."""
+    """Write the state of a cell continued to a face of it, ``w_f = w + phi grad w . v``; see `kept_physical`."""
     for v in range(nv):
         inside[v] = w[v]
         for k in range(d):
@@ -190,7 +202,10 @@ def continued(w, slope, share, face, inside, nv, d):
 
 @func
 def mirror_flux(inside, n, f, gamma, d, inviscid, steep, slow):
-    """Write the flux through a plane of symmetry, between a state and its image: of momentum along the normal alone."""
+    """Write the flux through a plane of symmetry, between a state and its image: ``F = (0, (n . f_u) n, 0)``.
+
+    ``f_u`` is the flux of momentum of ``F(w, w - 2 u_n n)``.
+    """
     image = zeros(2 + d)
     state = zeros(2 + d)
     for v in range(2 + d):
@@ -213,11 +228,11 @@ def boundary_flux(
     inviscid: Const[Flux],
     slow: Const[int],
 ):  # fmt: skip
-    """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
+    """The flux out of a boundary face, ``f = F(b)``, from the state of the cell behind, continued to the face.
 
-    At a plane of symmetry it is the numerical flux between this state and its image.
+    At a plane of symmetry it is the numerical flux between this state and its image, `mirror_flux`.
 
-    A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
+    A face that moves along its normal (``moving``, see `flux_through`) takes ``U(b)`` with it.
     """
     n = zeros(d)
     inside = zeros(nv)
@@ -251,10 +266,10 @@ def face_states(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write,
     *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """The state of a boundary element: what slopes are found from.
+    """The state of a boundary element, ``b(w + grad w . v)``: what gradients are found from.
 
-    The cell behind is continued to the face with slopes that know no boundary: what a boundary takes from inside then
-    changes no slope, and what it prescribes does.
+    The cell behind is continued to the face with gradients that know no boundary: what a boundary takes from inside
+    then changes no gradient, and what it prescribes does.
     """
     whole = zeros(nv)
     n = zeros(d)
@@ -274,7 +289,7 @@ def face_states(
 
 @kernel
 def image_states(face: Read, w: Read, out: Write, *, nv: Const[int], d: Const[int]):
-    """The states of boundary elements in planes of symmetry: the images of the cells behind."""
+    """The states of boundary elements in planes of symmetry: the images of the cells behind, ``u - 2 (u . n) n``."""
     n = zeros(d)
     b = zeros(2 + d)
     for k in range(d):
@@ -357,7 +372,10 @@ def complete(
     w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc, guard: RW | None,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
-    """The last stage, which ends where the step began, and keeps what was there; see `advance`."""
+    """The last stage, ``U = a U_start + b U + c dt R / V``, which ends where the step began; see `advance`.
+
+    ``kept`` is what was there, ``w_start``.
+    """
     new = zeros(nv)
     start = zeros(nv)
     for v in range(nv):
@@ -374,7 +392,7 @@ def complete(
 
 @kernel
 def image_state(kind: Read, turns: Read, w: Read, out: Write, *, nv: Const[int], d: Const[int]):
-    """The state of the partner ``w``, its velocity turned, ``T u``."""
+    """The state of the partner ``w``, its velocity turned: ``u = T u_partner``."""
     base = (-1 - kind[0]) * d * d
     for v in range(nv):
         out[v] = w[v]
@@ -406,5 +424,5 @@ def image_slopes(
 
 @kernel
 def image_number(value: Read, out: Write):
-    """The number of the partner."""
+    """The number of the partner, ``out = value``."""
     out[0] = value[0]

@@ -51,7 +51,10 @@ __all__ = [
 
 @func
 def to_conserved(w, u, gamma, nv, d):
-    """Write the conserved variables of a primitive state; of what a model transports, times the density."""
+    """Write the conserved variables of a primitive state, ``U = (rho, rho u, p / (gamma - 1) + rho |u|^2 / 2, rho q)``.
+
+    ``q`` is what a model transports.
+    """
     square = 0.0
     u[0] = w[0]
     for k in range(d):
@@ -64,7 +67,7 @@ def to_conserved(w, u, gamma, nv, d):
 
 @func
 def to_primitive(u, w, gamma, nv, d):
-    """Write the primitive state of conserved variables."""
+    """Write the primitive state, ``u = m / rho``, ``p = (gamma - 1) (rho E - rho |u|^2 / 2)``, of a conserved one."""
     square = 0.0
     w[0] = u[0]
     for k in range(d):
@@ -77,7 +80,7 @@ def to_primitive(u, w, gamma, nv, d):
 
 @func
 def diffusive(left, right, n, f, more, gamma, d):
-    """Write Rusanov's flux, its difference of both states ``1 + more`` times."""
+    """Write Rusanov's flux, its difference of both states ``1 + more`` times: ``F + more (F - (F_l + F_r) / 2)``."""
     a = zeros(2 + d)
     b = zeros(2 + d)
     rusanov(left, right, n, f, gamma, d)
@@ -89,7 +92,10 @@ def diffusive(left, right, n, f, more, gamma, d):
 
 @func
 def linearised(left, right, n, f, gamma, d):
-    """Write Roe's flux with the matrix that sweeps have, its slow waves rounded as there."""
+    """Write Roe's flux with the matrix that sweeps have, ``(F_l + F_r) / 2 - |A| dU/dw (w_r - w_l) / 2``.
+
+    Its slow waves are rounded as there, see `fluxloom.fv.compressible.implicit.add_upwinding`.
+    """
     a = zeros(2 + d)
     z = zeros(2 + d)
     u = zeros(d)
@@ -154,7 +160,7 @@ def stiff_wall(
     kind: Read, par: Read, face: Read, w: Read, out: RW,
     *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add ``rho c u_n`` to the pressure at a wall, with the velocity ``u_n`` of the cell towards it.
+    """Add ``f += rho c u_n n`` to the flux of momentum at a wall, with the velocity ``u_n`` of the cell towards it.
 
     That is the pressure of a wave which the wall sends back (Riemann's problem with the mirrored state). Without it
     nothing damps, on coarse levels, what goes to and fro between a wall and the first cells, and V cycles diverge.
@@ -173,7 +179,7 @@ def restricted(
     states: Read, sizes: Read, sums: Read, volume: Read, w: RW, start: Write, total: Write, source: Write,
     *, gamma: float, nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Means of the conserved variables of a group, as the state, and kept in ``start``; sums of its residuals.
+    """Means of a group, ``U_I = sum_i V_i U_i / V_I``, as the state, and in ``start``; its residuals, ``sum_i R_i``.
 
     ``states``, ``sizes`` and ``sums`` are states, volumes and residuals of the fine cells. The forcing is set to 0.
     """
@@ -201,7 +207,7 @@ def restricted(
 
 @kernel
 def means(values: Read, sizes: Read, volume: Read, out: Write, *, nv: Const[int]):
-    """Means over the cells of a group, weighted with their volumes; 0 for boundary elements."""
+    """Means over the cells of a group, ``sum_i V_i q_i / V_I``; 0 for boundary elements."""
     mean = zeros(nv)
     for j in range(len(values)):
         for v in range(nv):
@@ -212,14 +218,14 @@ def means(values: Read, sizes: Read, volume: Read, out: Write, *, nv: Const[int]
 
 @kernel
 def forcing(total: Read, res: Read, volume: Read, source: Write, *, nv: Const[int]):
-    """Per unit of volume, what makes the residual ``res`` of a coarse cell the sum ``total`` of the fine ones."""
+    """What makes a coarse residual the sum of the fine ones, per volume: ``P_I / V_I = (sum_i R_i - R_I) / V_I``."""
     for v in range(nv):
         source[v] = select(volume[0] > 0.0, (total[v] - res[v]) / select(volume[0] > 0.0, volume[0], 1.0), 0.0)
 
 
 @kernel
 def wanted(w: Read, start: Read, change: Write, *, gamma: float, nv: Const[int], d: Const[int]):
-    """What a coarse level has changed, of the conserved variables."""
+    """What a coarse level has changed, ``dU = U(w) - U(start)``."""
     now = zeros(nv)
     before = zeros(nv)
     to_conserved(w, now, gamma, nv, d)
@@ -230,7 +236,7 @@ def wanted(w: Read, start: Read, change: Write, *, gamma: float, nv: Const[int],
 
 @kernel
 def spread(change: Read, out: Write, *, nv: Const[int]):
-    """The same for all elements of a group."""
+    """The same for all elements of a group, ``dU_i = dU_I``."""
     for v in range(nv):
         out[v] = change[v]
 
@@ -256,10 +262,10 @@ def corrected(
     change: Read, volume: Read, w: RW, lessened: Inc,
     *, most: float, gamma: float, nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add a change of the conserved variables to the state of a cell.
+    """Add a change of the conserved variables to the state of a cell, ``U + s dU``.
 
-    As much of it as lets density and pressure fall by a part ``most`` of themselves, the density grow as much; the
-    pressure is a concave function of the conserved variables. Where it is not all, ``lessened`` counts.
+    ``s`` is the largest part that lets density and pressure fall by a part ``most`` of themselves, the density grow as
+    much; the pressure is a concave function of the conserved variables. Where ``s < 1``, ``lessened`` counts.
     """
     u = zeros(nv)
     new = zeros(nv)
@@ -282,40 +288,40 @@ def corrected(
 
 @kernel
 def handed_down(state: Read, volume: Read, w: RW, *, nv: Const[int]):
-    """The state of the coarse cell, for a start."""
+    """The state of the coarse cell, ``w_i = w_I``, for a start."""
     for v in range(nv):
         w[v] = select(volume[0] > 0.0, state[v], w[v])
 
 
 @kernel
 def emptied(source: Write, *, nv: Const[int]):
-    """No source."""
+    """No source, ``S = 0``."""
     for v in range(nv):
         source[v] = 0.0
 
 
 @kernel
 def held(res: RW, *, nv: Const[int]):
-    """What a model of turbulence transports stands still."""
+    """What a model of turbulence transports stands still, ``R = 0``."""
     res[nv - 1] = 0.0
 
 
 @kernel
 def paced(speed: Read, volume: Read, rate: Write, *, cfl: float):
-    """``V / dt`` of a step of ``cfl``, 0 for boundary elements; see `compressible_kernels.local_step`."""
+    """``V / dt`` of a step of ``cfl``, ``dt = 2 cfl V / sum A (|u_n| + c)``; 0 for boundary elements."""
     rate[0] = select(volume[0] > 0.0, speed[0] / cfl, 0.0)
 
 
 @kernel
 def part_of(res: Read, out: Write, *, part: float, nv: Const[int]):
-    """A part of the residuals, of a stage."""
+    """A part of the residuals, of a stage: ``out = part R``."""
     for v in range(nv):
         out[v] = part * res[v]
 
 
 @kernel
 def stepped(w: Read, z: Read, out: Write, *, most: float, nv: Const[int], d: Const[int]):
-    """``w + z``, with such a share of ``z`` that density and pressure change by a part ``most`` of themselves."""
+    """State after an increment, ``w + s z``, ``s = min(1, most rho / |z_rho|, most p / |z_p|)``."""
     rho = most * w[0] / max(fabs(z[0]), 1.0e-300)
     p = most * w[1 + d] / max(fabs(z[1 + d]), 1.0e-300)
     share = min(1.0, min(rho, p))
@@ -325,6 +331,6 @@ def stepped(w: Read, z: Read, out: Write, *, most: float, nv: Const[int], d: Con
 
 @kernel
 def squares(res: Read, norm: Inc, *, nv: Const[int]):
-    """Sums of the squares of the residuals."""
+    """Sums of the squares of the residuals, ``sum R^2``."""
     for v in range(nv):
         norm[v] += res[v] * res[v]

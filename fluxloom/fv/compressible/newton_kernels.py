@@ -32,7 +32,7 @@ __all__ = [
 
 @kernel
 def keep(res: Read, speed: Read, base: Write, waves: Write, *, nv: Const[int]):
-    """Keep residual and wave speeds of the states that a step begins with."""
+    """Keep residual and waves of the states a step begins with, ``base = R``, ``waves = sum A (|u_n| + c) / 2``."""
     for v in range(nv):
         base[v] = res[v]
     waves[0] = speed[0]
@@ -40,7 +40,7 @@ def keep(res: Read, speed: Read, base: Write, waves: Write, *, nv: Const[int]):
 
 @kernel
 def pace(waves: Read, even: Read, volume: Read, rate: Write, *, cfl: float):
-    """``V / dt`` of a step of ``cfl``, 0 for boundary elements; see `compressible_kernels.local_step`.
+    """``V / dt = even sum A (|u_n| + c) / (2 cfl)`` of a step of ``cfl``, 0 for boundary elements.
 
     ``even`` times the waves counts: 1, or less for a thin cell, so that its step is that of a cube of its volume.
     """
@@ -49,7 +49,7 @@ def pace(waves: Read, even: Read, volume: Read, rate: Write, *, cfl: float):
 
 @kernel
 def sizes(w: Read, volume: Read, total: Inc, *, nv: Const[int], d: Const[int]):
-    """Sums of volume times 1, density, pressure, and the square of a model's variable."""
+    """Sums over the volume, ``sum V (1, rho, p, q^2)`` with a model's variable ``q``."""
     total[0] += volume[0]
     total[1] += volume[0] * w[0]
     total[2] += volume[0] * w[1 + d]
@@ -58,7 +58,7 @@ def sizes(w: Read, volume: Read, total: Inc, *, nv: Const[int], d: Const[int]):
 
 @kernel
 def scaled(base: Read, rows: Read, y: Write, square: Inc, *, nv: Const[int]):
-    """``y``: the residual with its components divided by their sizes; and its square."""
+    """The residual with its components divided by their sizes, ``y = rows R``; and ``|y|^2``."""
     for v in range(nv):
         x = base[v] * rows[v]
         y[v] = x
@@ -67,20 +67,23 @@ def scaled(base: Read, rows: Read, y: Write, square: Inc, *, nv: Const[int]):
 
 @kernel
 def measure(z: Read, columns: Read, square: Inc, *, nv: Const[int]):
-    """Add up the squares of increments over the sizes of the variables."""
+    """Add up the squares of increments over the sizes of the variables, ``sum (columns z)^2``."""
     for v in range(nv):
         square[0] += z[v] * z[v] * columns[v] * columns[v]
 
 
 @func
 def difference(square, count, part):
-    """Return the factor that makes the root of the mean square of increments ``part`` of the variables' sizes."""
+    """Return the factor that makes the root of the mean square of increments ``part`` of the variables' sizes.
+
+    ``eps = part sqrt(count / |z|^2)`` (Knoll and Keyes, sec. 2.3).
+    """
     return part * sqrt(count / max(square, 1.0e-300))
 
 
 @kernel
 def perturb(w: Read, z: Read, square: Read, out: Write, *, count: float, part: float, nv: Const[int]):
-    """``w + eps z``."""
+    """States off by an increment, ``w + eps z``."""
     eps = difference(square[0], count, part)
     for v in range(nv):
         out[v] = w[v] + eps * z[v]
@@ -88,7 +91,7 @@ def perturb(w: Read, z: Read, square: Read, out: Write, *, count: float, part: f
 
 @func
 def time_term(w, z, f, rate, gamma, nv, d):
-    """Write ``V / dt`` times the change of the conserved variables; of a model's variable times the density."""
+    """Write ``V / dt dU/dw z``, of a model's variable ``V / dt rho z``."""
     conserved_change(w, z, f, gamma, d)
     for v in range(2 + d):
         f[v] = rate * f[v]
@@ -111,7 +114,7 @@ def derivative(
 
 @kernel
 def moved(w: Read, z: RW, out: Write, share: Min, *, most: float, nv: Const[int], d: Const[int]):
-    """``w + z``, with such a share of ``z`` that density and pressure change by a part ``most``; the least share."""
+    """State after an increment, ``w + s z``, ``s = min(1, most rho / |z_rho|, most p / |z_p|)``; the least ``s``."""
     rho = most * w[0] / max(fabs(z[0]), 1.0e-300)
     p = most * w[1 + d] / max(fabs(z[1 + d]), 1.0e-300)
     part = min(1.0, min(rho, p))
@@ -124,7 +127,7 @@ def moved(w: Read, z: RW, out: Write, share: Min, *, most: float, nv: Const[int]
 
 @kernel
 def shorten(z: RW, *, factor: float, nv: Const[int]):
-    """Increments times a factor."""
+    """Increments times a factor, ``z = factor z``."""
     for v in range(nv):
         z[v] = factor * z[v]
 

@@ -81,7 +81,7 @@ class Changing:
         return self * (1.0 / np.asarray(factor, dtype=np.float64))
 
     def along(self, ways: Array) -> Changing:
-        """Return a number times vectors ``(n, d)``."""
+        """Return a number times vectors ``(n, d)``, ``q_k = q v_k``."""
         d = ways.shape[1]
         return replace(self, values=self.values * d, least=self.least * d, now=self.now * ways,
                        weights=self.weights * ways, weighted=True)  # fmt: skip
@@ -132,7 +132,7 @@ class PatchFaces:
         return Changing(about, (value,), found[:, None], (bound,), np.ones((len(found), 1)))
 
     def thermal(self, temperature: Number) -> Array | Changing:
-        """Return ``R T`` of a given temperature at each face, ``(n,)``."""
+        """Return ``R_g T = p / rho`` of a given temperature at each face, ``(n,)``."""
         return self.gas.constant * self.number("temperature", temperature)
 
     def vector(self, what: str, given: Vector, *, slides: bool = False) -> Array | Changing:
@@ -157,7 +157,7 @@ class PatchFaces:
         return found
 
     def inward(self, given: Vector) -> Array | Changing:
-        """Return given directions as unit vectors ``(n, d)``, that lead in; against the normals if there are none."""
+        """Return given directions as unit vectors ``v / |v|``, ``(n, d)``, that lead in; ``-n`` if there are none."""
         if not callable(given) and not len(given):
             return -self.normals
         found = self.vector("direction", given)
@@ -170,7 +170,7 @@ class PatchFaces:
         return replace(found, values=parts, now=way / size[:, None])
 
     def along(self, ways: Array, number: Array | Changing) -> Array | Changing:
-        """Return numbers ``(n,)`` times vectors ``(n, d)``."""
+        """Return numbers ``(n,)`` times vectors ``(n, d)``, ``q_k = q v_k``."""
         return number.along(ways) if isinstance(number, Changing) else ways * number[:, None]
 
     def state(self, given: State | None) -> Array | Changing:

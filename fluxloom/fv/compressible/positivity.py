@@ -49,7 +49,7 @@ _ROBUST = Rusanov()
 
 @func
 def conserved(w, u, gamma, d):
-    """Write density, momentum and energy of a state."""
+    """Write density, momentum and energy of a state, ``U = (rho, rho u, p / (gamma - 1) + rho |u|^2 / 2)``."""
     square = 0.0
     u[0] = w[0]
     for k in range(d):
@@ -60,7 +60,7 @@ def conserved(w, u, gamma, d):
 
 @func
 def heat(u, d):
-    """Return the energy that is no motion, ``p / (gamma - 1)``, of conserved variables."""
+    """Return the energy that is no motion, ``p / (gamma - 1) = rho E - |m|^2 / (2 rho)``, of conserved variables."""
     square = 0.0
     for k in range(d):
         square += u[1 + k] * u[1 + k]
@@ -72,7 +72,7 @@ def outside_differences(
     kind: Read, par: Read, face: Read, w: Read, out: Read, change: Write,
     *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int], moving: Const[int],
 ):  # fmt: skip
-    """Rusanov's flux out of a boundary face less the flux ``out`` there; a wall mirrors the cell behind it."""
+    """Rusanov's flux out of a boundary face less that there, ``F_R(w, b) - F``; a wall mirrors the cell behind it."""
     n = zeros(d)
     b = zeros(2 + d)
     f = zeros(nv)
@@ -111,7 +111,7 @@ def differences(
     w: Read, change: Read, face: Read, flux: Read, diff: Write,
     *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int],
 ):  # fmt: skip
-    """Rusanov's flux between the states of both cells less what the face stores, of the whole face."""
+    """Rusanov's flux between the states of both cells less what the face stores, ``A F_R(w_l, w_r) - A F``."""
     n = zeros(d)
     f = zeros(nv)
     left = zeros(nv)
@@ -135,7 +135,11 @@ def differences(
 
 @func
 def face_share(low, add, weight, rest, least, d):
-    """Return which part of ``add / weight`` leaves ``low``, of heat ``rest``, a part of its density, heat ``least``."""
+    """Return which part ``s`` of ``add / weight`` leaves ``low`` a part of its density, and the heat ``least``.
+
+    ``rho_L + s P_rho / m >= LEFT rho_L``, then ``s = s (e_L - least) / (e_L - e(U_L + s P / m))`` where the heat ``e``
+    is less; ``rest`` is ``e_L``.
+    """
     u = zeros(2 + d)
     fall = -add[0] / weight
     room = (1.0 - _LEFT) * low[0]
@@ -151,7 +155,10 @@ def shares(
     start: Read, w: Read, res: Read, step: Read, diff: Read, sign: Read, guard: RW, theta: Write,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
-    """The share ``theta`` of what the scheme's fluxes add to Rusanov's, that keeps a guarded cell physical; else 1."""
+    """The largest ``theta <= 1`` that keeps all ``U_L + theta P_f / m_f`` of a guarded cell physical; else 1.
+
+    ``m_f`` is the part of face ``f`` of ``sum_f |P_rho| / rho_L + |P_E| / E_L``; see `face_share`.
+    """
     old = zeros(nv)
     now = zeros(nv)
     u = zeros(2 + d)
@@ -191,7 +198,7 @@ def shares(
 
 @kernel
 def lessened(theta: Read, diff: RW, *, nv: Const[int]):
-    """What a face takes of the difference to Rusanov's flux: ``1 - theta`` of its two cells' lesser one."""
+    """What a face takes of the difference to Rusanov's flux, ``(1 - min(theta_l, theta_r)) A (F_R - F)``."""
     part = 1.0 - min(theta[0], theta[1])
     for v in range(nv):
         diff[v] = select(part > 0.0, part * diff[v], 0.0)
@@ -199,7 +206,7 @@ def lessened(theta: Read, diff: RW, *, nv: Const[int]):
 
 @kernel
 def lessened_outside(theta: Read, change: Read, out: RW, *, nv: Const[int]):
-    """The same of a boundary face, added to the flux out of it; ``theta`` is that of the cell behind."""
+    """The same of a boundary face, added to the flux out of it: ``F += (1 - theta) (F_R - F)``."""
     part = 1.0 - theta[0]
     for v in range(nv):
         out[v] += select(part > 0.0, part * change[v], 0.0)
@@ -207,7 +214,10 @@ def lessened_outside(theta: Read, change: Read, out: RW, *, nv: Const[int]):
 
 @kernel
 def replaced(diff: Read, sign: Read, res: RW, touched: RW, *, first: Const[int], nv: Const[int]):
-    """Add what faces took of Rusanov's flux to ``R``; ``touched`` counts the stages of a step with such a face."""
+    """Add what faces took of Rusanov's flux, ``R -= sum_f (1 - theta) A (F_R - F)``.
+
+    ``touched`` counts the stages of a step with such a face.
+    """
     total = zeros(nv)
     size = 0.0
     for j in range(len(diff)):
@@ -224,7 +234,7 @@ def replaced(diff: Read, sign: Read, res: RW, touched: RW, *, first: Const[int],
 def tally(volume: Read, touched: Read, guard: RW, limited: RW, recent: Write, counts: Inc):
     """Count a step where fluxes were limited or a cell kept its state; add up such cells, and those still guarded.
 
-    ``recent`` is 1 for such a cell of this step, ``limited`` counts all steps.
+    ``guard = max(guard - 1, 0)``; ``recent`` is 1 for such a cell of this step, ``limited`` counts all steps.
     """
     hit = select((touched[0] > 0.0 or guard[0] >= LIFE) and volume[0] > 0.0, 1.0, 0.0)
     recent[0] = hit
@@ -242,7 +252,8 @@ def mended_cells(
 ):  # fmt: skip
     """Count a step where the linear state of a cell has too little density or pressure at one of its faces.
 
-    With ``kept`` 1 what `tally` found in the same step stays in ``recent``, and counts once; with 0 it is of another.
+    ``rho + phi grad rho . v < LEAST rho``, or the same of ``p``. With ``kept`` 1 what `tally` found in the same step
+    stays in ``recent``, and counts once; with 0 it is of another.
     """
     poor = 0.0
     for j in range(len(face)):

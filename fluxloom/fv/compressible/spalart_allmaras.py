@@ -39,21 +39,24 @@ _CW3_6 = CW3**6
 
 @func
 def damped(chi):
-    """Return ``f_v1 = chi^3 / (chi^3 + c_v1^3)``."""
+    """Return ``f_v1 = chi^3 / (chi^3 + c_v1^3)``, ``chi = nut / nu`` (Spalart and Allmaras 1994)."""
     cube = chi * chi * chi
     return cube / (cube + CV1 * CV1 * CV1)
 
 
 @func
 def eddy_viscosity(nut, nu):
-    """Return the kinematic eddy viscosity ``nu_t`` of a value of the model, 0 for a negative one."""
+    """Return the kinematic eddy viscosity ``nu_t = f_v1 nut`` of a value of the model, 0 for a negative one."""
     chi = max(nut, 0.0) / nu
     return nut * damped(chi) if nut > 0.0 else 0.0
 
 
 @func
 def diffusivity(nut, nu):
-    """Return ``nu + nut``, or ``nu + f_n nut`` of a negative value; to be divided by ``SIGMA``."""
+    """Return ``nu + nut``, or ``nu + f_n nut`` of a negative value; to be divided by ``SIGMA``.
+
+    ``f_n = (c_n1 + chi^3) / (c_n1 - chi^3)``, ``chi = nut / nu`` (ICCFD7-1902, eq. 21 to 23).
+    """
     chi = nut / nu
     cube = chi * chi * chi
     share = select(nut < 0.0, (CN1 + cube) / (CN1 - cube), 1.0)
@@ -69,13 +72,19 @@ def parts_of_share(chi):
 
 @func
 def shared(nut, nu, share):
-    """Return `eddy_viscosity` and `diffusivity`, given ``f_v1``, or ``f_n`` of a negative value."""
+    """Return ``f_v1 nut``, ``nu + nut``, of a negative value 0, ``nu + f_n nut``; `share` is ``f_v1`` or ``f_n``."""
     return select(nut < 0.0, 0.0, nut * share), nu + nut * select(nut < 0.0, share, 1.0)
 
 
 @func
 def modified(omega, bar):
-    """Return the modified vorticity, ``omega + bar`` where that is enough above zero, and never below ``0.3 omega``."""
+    r"""Return the modified vorticity, ``omega + bar`` where that is enough above zero, and never below ``0.3 omega``.
+
+    .. math:: \tilde S = \omega + \bar S, \quad \text{for } \bar S < -c_2 \omega: \quad
+              \tilde S = \omega + \frac{\omega (c_2^2 \omega + c_3 \bar S)}{(c_3 - 2 c_2) \omega - \bar S}
+
+    with ``bar`` for :math:`\bar S` (ICCFD7-1902, eq. 12).
+    """
     under = select(bar >= -_C2 * omega, 1.0, (_C3 - 2.0 * _C2) * omega - bar)
     low = omega + omega * (_C2 * _C2 * omega + _C3 * bar) / under
     return select(bar >= -_C2 * omega, omega + bar, low)
@@ -83,7 +92,10 @@ def modified(omega, bar):
 
 @func
 def wall_function(r):
-    """Return ``f_w``, 1 in a logarithmic layer, where ``r`` is 1."""
+    """Return ``f_w``, 1 in a logarithmic layer, where ``r`` is 1.
+
+    ``f_w = g ((1 + c_w3^6) / (g^6 + c_w3^6))^(1/6)``, ``g = r + c_w2 (r^6 - r)`` (Spalart and Allmaras 1994).
+    """
     r2 = r * r
     g = r + CW2 * (r2 * r2 * r2 - r)
     g2 = g * g
@@ -92,7 +104,17 @@ def wall_function(r):
 
 @func
 def source(nut, nu, omega, y):
-    """Return production less destruction at a distance ``y`` from the wall; what diffuses is not in it."""
+    r"""Return production less destruction at a distance ``y`` from the wall; what diffuses is not in it.
+
+    .. math:: c_{b1} (1 - f_{t2}) \tilde S \tilde\nu - \Big(c_{w1} f_w - \frac{c_{b1}}{\kappa^2} f_{t2}\Big)
+              \Big(\frac{\tilde\nu}{y}\Big)^2, \quad
+              \bar S = \frac{\tilde\nu}{\kappa^2 y^2} \Big(1 - \frac{\chi}{1 + \chi f_{v1}}\Big), \quad
+              r = \min\Big(\frac{\tilde\nu}{\tilde S \kappa^2 y^2}, 10\Big)
+
+    with :math:`f_{t2} = c_{t3} e^{-c_{t4} \chi^2}`, and
+    :math:`c_{b1} (1 - c_{t3}) \omega \tilde\nu + c_{w1} (\tilde\nu / y)^2` of a negative value (ICCFD7-1902, eq. 12 and
+    21 to 23).
+    """
     away = nut / y
     if nut >= 0.0:
         chi = nut / nu
@@ -124,7 +146,7 @@ class SpalartAllmaras(TurbulenceModel, name="spalart-allmaras"):
 
     @func
     def eddy_viscosity(self, nut, nu):
-        """Return ``f_v1 nut``."""
+        """Return ``nu_t = f_v1 nut``, 0 for a negative value."""
         return eddy_viscosity(nut, nu)
 
     @func
@@ -134,12 +156,12 @@ class SpalartAllmaras(TurbulenceModel, name="spalart-allmaras"):
 
     @func
     def source(self, nut, nu, omega, y):
-        """Return production less destruction."""
+        """Return production less destruction, ``P - D``; see `source`."""
         return source(nut, nu, omega, y)
 
     @func
     def both(self, first, nu_first, second, nu_second):
-        """Return what `TurbulenceModel.both` does, with one division for both values of ``f_v1`` or ``f_n``."""
+        """Return ``(f_v1 nut, nu + nut)`` of both cells, with one division for both values of ``f_v1`` or ``f_n``."""
         once = 1.0 / (nu_first * nu_second)
         over_first, under_first = parts_of_share(first * (nu_second * once))
         over_second, under_second = parts_of_share(second * (nu_first * once))

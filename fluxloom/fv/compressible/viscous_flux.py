@@ -69,7 +69,7 @@ class TurbulenceModel(Strategy, what="turbulence model", group="fluxloom.turbule
 
     @func
     def both(self, first, nu_first, second, nu_second):
-        """Return eddy viscosity and diffusivity of two cells: of the first, then of the second."""
+        """Return eddy viscosity and diffusivity, ``(nu_t, nu + f nut)``, of the first cell, then of the second."""
         eddy_first = self.eddy_viscosity(first, nu_first)
         loose_first = self.diffusivity(first, nu_first)
         eddy_second = self.eddy_viscosity(second, nu_second)
@@ -83,7 +83,10 @@ _DIFFUSION = 2.0
 
 @func
 def corrected(g, jump, way, inverse, first, d):
-    """Correct a gradient, at ``first`` of ``g``, along the way between two places; ``inverse`` is ``1 / |way|^2``."""
+    """Correct a gradient, at ``first`` of ``g``, along a way ``v`` between two places: ``g += (dq - g . v) v / |v|^2``.
+
+    ``jump`` is ``dq``, ``inverse`` is ``1 / |v|^2``.
+    """
     along = jump
     for k in range(d):
         along -= g[first + k] * way[k]
@@ -93,7 +96,10 @@ def corrected(g, jump, way, inverse, first, d):
 
 @func
 def heat_slope(w, slope, light, heat, rough, d):
-    """Add half the gradient of the temperature in a cell to ``heat``; ``light`` is ``1 / rho``, ``rough`` ``1 / R``."""
+    """Add half the gradient of the temperature in a cell to ``heat``, ``(grad p - p / rho grad rho) / (2 rho R_g)``.
+
+    ``light`` is ``1 / rho``, ``rough`` is ``1 / R_g``.
+    """
     share = 0.5 * light * rough
     for k in range(d):
         heat[k] += share * (slope[d * (1 + d) + k] - w[1 + d] * light * slope[k])
@@ -101,13 +107,13 @@ def heat_slope(w, slope, light, heat, rough, d):
 
 @func
 def molecular(gas, temperature):
-    """Return the dynamic viscosity of a gas that has one."""
+    """Return the dynamic viscosity of a gas that has one, ``mu = mu(T)``."""
     return gas.viscosity(temperature)
 
 
 @func
 def turbulent(w, mu, closure, nv, d):
-    """Return the dynamic eddy viscosity of a state; 0 without a model."""
+    """Return the dynamic eddy viscosity of a state, ``mu_t = rho nu_t(nut, mu / rho)``; 0 without a model."""
     mut = 0.0
     if nv == d + 3:
         mut = w[0] * closure.eddy_viscosity(w[nv - 1], mu / w[0])
@@ -118,19 +124,19 @@ def turbulent(w, mu, closure, nv, d):
 def eddy_viscosity(
     w: Read, mut: Write, *, gas: Const[Gas], closure: Const[TurbulenceModel], nv: Const[int], d: Const[int]
 ):  # fmt: skip
-    """Dynamic eddy viscosity of a state with a model's variable."""
+    """Dynamic eddy viscosity of a state with a model's variable, ``mu_t = rho nu_t(nut, mu(T) / rho)``."""
     mut[0] = turbulent(w, molecular(gas, w[1 + d] / (w[0] * gas.constant)), closure, nv, d)
 
 
 @func
 def diffused(w, mu, rate, closure, d):
-    """Return what diffuses of a model's variable, of which ``rate`` is the derivative along a normal."""
+    """Return what diffuses of a model's variable, ``rho (nu + f nut) / sigma dnut/dn``; ``rate`` is ``dnut/dn``."""
     return w[0] * closure.diffusivity(w[2 + d], mu / w[0]) / closure.sigma * rate
 
 
 @func
 def vorticity(slope, d):
-    """Return the size of the vorticity, from the slopes of a cell."""
+    """Return the size of the vorticity, ``sqrt(sum_{i > k} (du_i/dx_k - du_k/dx_i)^2)``, of the gradients of a cell."""
     square = 0.0
     for i in range(d):
         for k in range(i):
@@ -143,9 +149,10 @@ def vorticity(slope, d):
 def carriers(w, near, light, thin, first, second, viscosity, closure, nv, d):
     """Return what carries momentum, heat and the model's variable through a face: molecular, eddy, and its diffusivity.
 
-    They are means of both elements' values; the first two are dynamic, the last one is times the density, 0 without a
-    model. ``light`` and ``thin`` are ``1 / rho`` of both, ``first`` and ``second`` their temperatures. Divisions cost
-    more than all else: two quotients take one, of the product of what is under their lines.
+    ``(mu_1 + mu_2) / 2``, ``(rho_1 nu_t1 + rho_2 nu_t2) / 2``, ``(rho_1 d_1 + rho_2 d_2) / (2 sigma)`` with ``d`` of
+    `TurbulenceModel.diffusivity`, the last two 0 without a model. ``light`` and ``thin`` are ``1 / rho`` of both,
+    ``first`` and ``second`` their temperatures. Divisions cost more than all else: two quotients take one, of the
+    product of what is under their lines.
     """
     mu_first, mu_second = viscosity.both(first, second)
     mut = 0.0
@@ -163,12 +170,13 @@ def carriers(w, near, light, thin, first, second, viscosity, closure, nv, d):
 def face_friction(
     w, slope, near, far, n, way, aside, light, thin, warmer, viscosity, conductivity, spread, f, rough, nv, d
 ):  # fmt: skip
-    """Write what friction and heat bring into an element through a face, per unit of area.
+    """Write the viscous flux into an element through a face, per unit of area: `viscous`, with gradients `corrected`.
 
-    ``near`` and ``far`` are state and slopes of the element across, ``n`` and ``way`` lead to it, ``aside`` leads from
-    the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are ``1 / rho``
-    of both, ``warmer`` is its temperature above that of the element. ``viscosity``, ``conductivity`` and ``spread`` are
-    those at the face of momentum, heat and the model's variable; ``rough`` is ``1 / R``.
+    ``F_v = (0, tau n, u . tau n + kappa dT/dn, D dnut/dn)``, ``u = (u_1 + u_2) / 2 + grad u . aside`` (Blazek, sec.
+    5.4.2). ``near`` and ``far`` are state and gradients of the element across, ``n`` and ``way`` lead to it, ``aside``
+    leads from the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are
+    ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``, ``conductivity`` and
+    ``spread`` are those at the face of momentum, heat and the model's variable; ``rough`` is ``1 / R_g``.
     """
     u = zeros(d)
     heat = zeros(d)
@@ -204,13 +212,20 @@ def face_friction(
 
 @func
 def fastest(conducted, spread, gamma):
-    """Return what carries fastest through a face, of momentum, heat and the model's variable: it bounds the step."""
+    """Return what carries fastest through a face, of momentum, heat and the model's variable: it bounds the step.
+
+    ``max(max(4/3, gamma) (mu / Pr + mu_t / Pr_t), D)`` (Blazek, sec. 6.1.4); ``conducted`` is
+    ``mu / Pr + mu_t / Pr_t``.
+    """
     return max(max(4.0 / 3.0, gamma) * conducted, spread)
 
 
 @func
 def step_share(waves, density, volume):
-    """Return what friction and heat take of a step, beside half the sum of waves; 0 for boundary elements."""
+    """Return what viscosity and heat take of a step, beside half the sum of waves: ``C sum A^2 D / (2 rho V)``.
+
+    ``waves`` is ``sum A^2 D`` with ``D`` of `fastest`, ``C = 2``; 0 for boundary elements.
+    """
     return select(volume > 0.0, 0.5 * _DIFFUSION * waves / (density * volume), 0.0)
 
 
@@ -219,7 +234,7 @@ def friction(
     w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add friction and heat through the faces between cells to ``R``, and what they take of the step to ``speed``."""
+    """Add the viscous fluxes between cells, ``R += sum_f A F_v``, and to ``speed`` what they take of the step."""
     total = zeros(nv)
     waves = 0.0
     rough = 1.0 / gas.constant
@@ -259,10 +274,11 @@ def boundary_friction(
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], states: Const[tuple[FaceState, ...]],
     nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
+    """Take the viscous flux from that out of a boundary face, ``f -= F_v``, with the state ``b`` there, ``w`` inside.
 
-    No heat passes a wall without a temperature, but what it is said to give, or a plane of symmetry, and of the stress
-    at this only its normal part. In such a plane ``b`` is the image of ``w``, as far beyond it.
+    The gradient is that of the cell, `corrected` to ``b``. No heat passes a wall without a temperature, but what it is
+    said to give, or a plane of symmetry, and of the stress at this only its normal part. In such a plane ``b`` is the
+    image of ``w``, as far beyond it.
     """
     n = zeros(d)
     u = zeros(d)
@@ -326,7 +342,7 @@ def mirror_waves(
     face: Read, b: Read, w: Read, volume: Read, speed: Inc,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
-    """Add what friction and heat take of a step through a plane of symmetry, as `friction` does for other faces."""
+    """Add what viscosity and heat take of a step through a symmetry plane, ``C A^2 D / (2 rho V)``; `step_share`."""
     light = 1.0 / w[0]
     warm = w[1 + d] * light / gas.constant
     mu, mut, spread = carriers(w, b, light, light, warm, warm, gas.viscosity, closure, nv, d)
@@ -339,7 +355,13 @@ def turbulence(
     w: Read, slope: Read, distance: Read, volume: Read, res: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
-    """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
+    r"""Add what a model of turbulence produces, destroys and diffuses by gradients in a cell to the residual.
+
+    .. math:: R \mathrel{+}= V \Big[\rho (P - D) + \frac{c_{b2}}{\sigma} \rho |\nabla \tilde\nu|^2
+              - \frac{1}{\sigma} (\nu + \tilde\nu) \nabla \rho \cdot \nabla \tilde\nu\Big]
+
+    (ICCFD7-1902, sec. 2.3.)
+    """
     nut = w[2 + d]
     nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)

@@ -153,7 +153,7 @@ class CompressibleGeometry:
         mirrors: npt.NDArray[np.integer[Any]] | None = None,
         axis: Array | None = None,
     ) -> CompressibleGeometry:
-        """Return what loops over the sides of some control volumes need.
+        """Return what loops over the sides of some control volumes need; faces that turn have ``n . (omega x x)``.
 
         Parameters
         ----------
@@ -237,7 +237,11 @@ def _inner_weights(across: Across) -> Family:
 
 
 def least_squares(way: Array, cell: npt.NDArray[np.integer[Any]], cells: int) -> Array:
-    """Return the weights of least squares of the ways to the neighbours of cells with numbers below ``cells``."""
+    """Return the weights ``g_j = M^{-1} d_j / |d_j|^2`` of least squares, ``M = sum_j d_j d_j^T / |d_j|^2``.
+
+    ``d_j`` are the ways to the neighbours of cells with numbers below ``cells``: the gradient is
+    ``sum_j g_j (q_j - q)``.
+    """
     d, cell = way.shape[1], cell.astype(np.intp)
     columns = np.ascontiguousarray(way.T)
     near = columns / sum(column * column for column in columns)
@@ -330,7 +334,9 @@ class Across:
 
     @cached_property
     def thinness(self) -> Array:
-        """0 for thick cells, 1 for thin ones, and something between for those between, ``(cells,)``.
+        """0 for thick cells, 1 for thin ones, between them ``(l_max / l_min - THICK) / (THIN - THICK)``, ``(cells,)``.
+
+        ``l`` are the lengths of the cell-to-face vectors.
 
         It is 0 for simplices, see the module.
         """

@@ -59,7 +59,7 @@ class FusedFaces:
         return second - first + self.shifts[self.image]
 
     def areas(self, ways: Array) -> Array:
-        """Return the area vectors, of faces that cancel a small one along the way: every face has a normal."""
+        """Return the area vectors, of faces that cancel ``LEAST |A| v / |v|`` along the way: each has a normal."""
         flat = np.flatnonzero(np.linalg.norm(self.area, axis=1) <= _LEAST * self.wetted)
         if not flat.size:
             return self.area
@@ -102,7 +102,7 @@ class FusedPatches:
 
 
 def fused_faces(volumes: ControlVolumes, group: Index, wetted: Array) -> FusedFaces:
-    """Return the faces between groups. Collective.
+    """Return the faces between groups, with ``A = sum A_f``, ``x = sum |A_f| x_f / sum |A_f|``. Collective.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def fused_faces(volumes: ControlVolumes, group: Index, wetted: Array) -> FusedFa
 
 
 def fused_patches(volumes: ControlVolumes, group: Index, wetted: Array, patch: Index) -> FusedPatches:
-    """Return the boundary elements of groups: one for each patch.
+    """Return the boundary elements of groups, one for each patch: ``A = sum A_f``, ``x = sum |A_f| x_f / sum |A_f|``.
 
     Where a group has faces of a patch that look away from each other, such as both sides of a plate, they are parted by
     the axis that is nearest to their normals, so that no boundary element loses its area.

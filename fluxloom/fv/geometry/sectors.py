@@ -69,13 +69,16 @@ class Sector:
         return found
 
     def direction(self) -> Array:
-        """Return the axis as a unit vector, ``(3,)``."""
+        """Return the axis as a unit vector, ``e / |e|``, ``(3,)``."""
         axis = np.asarray(self.axis, dtype=np.float64)
         return axis / np.linalg.norm(axis)
 
 
 def turn(axis: Array, angle: float, dimension: int) -> Array:
-    """Return the matrix ``(d, d)`` that turns by an angle about a unit vector ``(3,)`` (Rodrigues)."""
+    """Return the matrix ``(d, d)`` that turns by an angle ``a`` about a unit vector ``e``, ``(3,)`` (Rodrigues).
+
+    ``T = I + sin(a) K + 2 sin^2(a / 2) K^2`` with ``K v = e x v``.
+    """
     cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     whole = np.eye(3) + np.sin(angle) * cross + 2.0 * np.sin(0.5 * angle) ** 2 * (cross @ cross)
     return whole[:dimension, :dimension]

@@ -107,7 +107,7 @@ def extruded_along(volumes: ControlVolumes, mirrors: Index, comm: Comm) -> Array
 def reference_length(
     volumes: ControlVolumes, walls: Collection[str], symmetric: Collection[str], context: Context
 ) -> float:
-    r"""Return a length of a flow that has no other: how far its walls reach. Collective.
+    r"""Return a length of a flow that has no other, ``l = sqrt(12 lambda)``: how far its walls reach. Collective.
 
     It is :math:`\sqrt{12 \lambda}` with the largest principal moment :math:`\lambda` of the walls about their
     centre, per unit of area: the length of a straight line. In three dimensions it is the second largest one: of a

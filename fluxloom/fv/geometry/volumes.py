@@ -198,12 +198,14 @@ class ControlVolumes:
 
     @property
     def normals(self) -> Array:
-        """Unit normals, ``(faces, d)``."""
+        """Unit normals, ``n = A / |A|``, ``(faces, d)``."""
         return self.areas / self.area[:, None]
 
 
 def warps_of(volumes: ControlVolumes) -> tuple[Index, Array]:
     """Return which faces are warped, and what their triangles have, ``(m, 27)``, less of it where cells are thin.
+
+    The part ``min(1, max(0, 2 - h / (AWAY delta)))`` is kept, ``h`` how far a face leaves its plane.
 
     Where a face leaves its plane by half the distance of its elements along the normal, or more, what is linear in them
     says nothing of its corners, as in layers of thin cells on a twisted wall: there it fades, to nothing at the whole.

@@ -30,6 +30,9 @@ _FLAT = 1e-9
 def wall_curvature(comm: Comm, places: Array, normals: Array) -> Array:
     """Return the derivatives of the normal along a wall, ``(n, d, d)``, by least squares. Collective.
 
+    ``K = P (sum w dn dx^T) (sum w dx dx^T)^+ P``, made symmetric, with ``P = I - n n^T``, ``dx = P (x_j - x)`` and the
+    weights ``w = 1 / |dx|^2`` of the nearest faces.
+
     Parameters
     ----------
     comm

@@ -39,10 +39,10 @@ _MINOR, _MAIN = 1e-2, 16.0
 def minor(square, reach):
     """Return which squares of changes are so small beside the range of values around a cell that they do not decide.
 
-    ``square`` is that of the change at a face, ``reach`` that of the range. A change of a quarter of the range, as a
-    steady slope has it twice, is limited strictly; else values at faces may be beyond the extremes by 5 % of the range
-    at most. Without this round-off decides: at a wall, where all neighbours are on one side, a change along it as small
-    as 1e-16 chooses what is left of the slope across.
+    ``MINOR max(0, reach - MAIN square)``: ``square`` is that of the change at a face, ``reach`` that of the range. A
+    change of a quarter of the range, as a steady gradient has it twice, is limited strictly; else values at faces may
+    be beyond the extremes by 5 % of the range at most. Without this round-off decides: at a wall, where all neighbours
+    are on one side, a change along it as small as 1e-16 chooses what is left of the gradient across.
     """
     return _MINOR * max(0.0, reach - _MAIN * square)
 
@@ -59,7 +59,7 @@ def bounded_parts(change, low, high, eps2):
 
 @func
 def bounded(share, change, low, high, eps2):
-    """Return a share, or that of Barth and Jespersen where it is less."""
+    """Return a limiter value, or that of Barth and Jespersen where it is less, ``min(phi, (c m + e) / (c^2 + e))``."""
     most, square = bounded_parts(change, low, high, eps2)
     return select(square > most, min(share, most / square), share)
 
@@ -78,7 +78,7 @@ def smooth_parts(change, low, high, eps2):
 
 @func
 def smooth_share(share, change, low, high, eps2):
-    """Return a share, or that of Venkatakrishnan, `smooth_parts`, where it is less."""
+    """Return a limiter value, or that of Venkatakrishnan, ``a / b`` of `smooth_parts`, where it is less."""
     top, below = smooth_parts(change, low, high, eps2)
     return min(share, select(below > 0.0, top / below, 1.0))
 
@@ -118,7 +118,7 @@ class BarthJespersen(Limiter, name="barth-jespersen"):
 
     @func
     def __call__(self, change, low, high, eps2):
-        """Return numerator and denominator."""
+        """Return numerator and denominator of ``phi = (c m + e) / (c^2 + e)``, at most 1."""
         return bounded_parts(change, low, high, eps2)
 
 
@@ -157,5 +157,5 @@ class Venkatakrishnan(Limiter, name="venkatakrishnan"):
 
     @func
     def __call__(self, change, low, high, eps2):
-        """Return numerator and denominator."""
+        """Return numerator and denominator of ``phi = (m^2 + 2 c m + e) / (m^2 + 2 c^2 + c m + e)``."""
         return smooth_parts(change, low, high, eps2)

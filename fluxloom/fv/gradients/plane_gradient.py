@@ -5,6 +5,11 @@ r"""The gradient of a velocity that cells of a plane mesh have, by least squares
 with the ways ``v_j`` to the neighbours across faces. Linear velocities have their gradient everywhere: a cell whose
 neighbours lie on a line, as in a corner, has the mean of those of its neighbours that know theirs; if none does, the
 gradient along the line.
+
+References
+----------
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
 """
 
 from __future__ import annotations
@@ -69,7 +74,7 @@ def solve_gradient(sums: RW, g: Write):
 
 @kernel
 def lend_gradient(w: Read, g: Read, sums: Inc, *, least: float):
-    """Give each side of a face the gradient of the other, where it is known and there is fluid on both."""
+    """Give each side of a face the gradient of the other, ``sums_i += k_j g_j``, where it is known, ``k_j = 1``."""
     wet = select(min(w[0][0], w[1][0]) > least, 1.0, 0.0)
     for k in range(5):
         sums[0][k] += wet * g[1][4] * g[1][k]
@@ -78,7 +83,7 @@ def lend_gradient(w: Read, g: Read, sums: Inc, *, least: float):
 
 @kernel
 def complete_gradient(sums: RW, g: RW):
-    """Take the mean of what neighbours know where a gradient is not known. Clear the sums."""
+    """Take the mean of what neighbours know, ``sum k_j g_j / sum k_j``, where a gradient is unknown. Clear the sums."""
     for k in range(4):
         g[k] = select(g[4] < 0.5 and sums[4] > 0.5, sums[k] / max(sums[4], 1.0), g[k])
     for k in range(7):

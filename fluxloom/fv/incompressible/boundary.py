@@ -126,7 +126,7 @@ class Outlet(Boundary):
 
     @func
     def __call__(self, given, inside, normal, through):
-        """Return that of the cell behind."""
+        """Return that of the cell behind, ``u_b = u``."""
         return inside
 
 
@@ -158,7 +158,7 @@ class Symmetry(Boundary):
 
     @func
     def __call__(self, given, inside, normal, through):
-        """Return what is along the face."""
+        """Return what is along the face, ``u_b = u - (u . n) n``."""
         return inside - through * normal
 
 

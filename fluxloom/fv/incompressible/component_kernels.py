@@ -1,4 +1,8 @@
-"""Pointwise kernels of flows whose components are kept apart, a scalar field each."""
+"""Pointwise kernels of flows whose components are kept apart, a scalar field each.
+
+F. X. Trias et al., J. Comput. Phys. 258, 2014, section 4 (the fractional step); X. Alvarez et al., Comput. Fluids 173,
+2018 (its sub-steps by component).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ __all__ = ["bound", "boundary_components", "gather_tensor"]
 
 @func
 def _there(x):
-    """Return a number, 0 where there is none."""
+    """Return a number, ``value = x``, 0 where there is none."""
     value = 0.0
     if x is not None:
         value = x[0]
@@ -24,7 +28,7 @@ def gather_tensor(
     g00: Read, g01: Read, g02: Read | None, g10: Read, g11: Read, g12: Read | None, g20: Read | None, g21: Read | None,
     g22: Read | None, tensor: Write,
 ):  # fmt: skip
-    """``g_ik`` at place ``3 i + k``; of two dimensions the rest is zero."""
+    """The velocity gradient, ``g_ik = du_i/dx_k`` at place ``3 i + k``; of two dimensions the rest is zero."""
     tensor[0] = g00[0]
     tensor[1] = g01[0]
     tensor[2] = _there(g02)
@@ -38,7 +42,10 @@ def gather_tensor(
 
 @func
 def _beside(formulas, kind, given, inside, normal, through):
-    """A component at a boundary element; see `fluxloom.fv.incompressible.kernels.boundary_values`."""
+    """A component at a boundary element, ``u_b = formula(given, u, n, u . n)``.
+
+    See `fluxloom.fv.incompressible.kernels.boundary_values`.
+    """
     value = given
     for k in range(len(formulas)):
         if kind == k:
@@ -51,7 +58,7 @@ def boundary_components(
     kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read | None, u: Write, v: Write, w: Write | None, *,
     formulas: Const[tuple[Boundary, ...]],
 ):  # fmt: skip
-    """Velocity of a boundary element; ``iu``, ``iv``, ``iw`` are that of the cell behind."""
+    """Velocity of a boundary element, ``u_b = formula(given, u, n, u . n)``; ``iu, iv, iw`` are ``u`` inside."""
     through = iu[0] * normal[0] + iv[0] * normal[1]
     if iw is not None and w is not None:
         through += iw[0] * normal[2]
@@ -62,7 +69,7 @@ def boundary_components(
 
 @kernel
 def bound(share: Read, x: Read, y: Read, z: Read | None, extra: Write):
-    """``b |q|`` of a vector."""
+    """Part of the size of a vector, ``b |q| = b sqrt(x^2 + y^2 + z^2)``."""
     square = x[0] * x[0] + y[0] * y[0]
     if z is not None:
         square += z[0] * z[0]

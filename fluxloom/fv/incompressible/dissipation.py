@@ -1,4 +1,7 @@
-"""Kernel of the kinetic energy that viscosity takes from a flow."""
+"""Kernel of the kinetic energy that viscosity takes from a flow.
+
+F. X. Trias et al., J. Comput. Phys. 258, 2014, section 2 (the diffusive operator ``D``).
+"""
 
 from __future__ import annotations
 

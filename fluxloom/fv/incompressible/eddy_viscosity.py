@@ -86,7 +86,10 @@ def symmetric(g, s):
 
 @func
 def cofactors(g, m):
-    """Write the cofactors ``m_ij`` of ``g`` and return their squares' sum, the second invariant ``Q`` of ``g g^T``."""
+    """Write the cofactors ``m_ij`` of ``g`` and return ``Q = sum m_ij^2``, the second invariant of ``g g^T``.
+
+    ``m_ij = g_{i+1,j+1} g_{i+2,j+2} - g_{i+1,j+2} g_{i+2,j+1}``, indices modulo 3.
+    """
     total = 0.0
     for i in range(3):
         a = 3 * ((i + 1) % 3)
@@ -101,7 +104,7 @@ def cofactors(g, m):
 
 @func
 def determinant(g, m):
-    """Return ``det g`` from the cofactors ``m`` of its first row."""
+    """Return ``det g = sum_j g_0j m_0j`` from the cofactors ``m`` of its first row."""
     return g[0] * m[0] + g[1] * m[1] + g[2] * m[2]
 
 
@@ -153,7 +156,7 @@ class EddyViscosity(Strategy, what="LES model", group="fluxloom.eddy_viscosities
 
 @kernel
 def eddy_viscosity(gradient: Read, area: Read, nut: Write, *, model: Const[EddyViscosity]):
-    """The eddy viscosity of a model."""
+    """The eddy viscosity of a model, ``nu_t = (C Delta)^2 D(g)``."""
     nut[0] = model(gradient, area[0])
 
 

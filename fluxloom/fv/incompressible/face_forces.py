@@ -78,7 +78,7 @@ def across_walls(force: Read, part: Read, rest: Write, *, d: Const[int]):
 
 @kernel
 def outlet_level(height: Read, force: Read, base: Read, given: Read, level: Write, *, d: Const[int]):
-    """Pressure along outflows: that of the column of fluid under a uniform force, and what is given there."""
+    """Pressure along outflows: the column of fluid under a uniform force, ``p_b = height . f + base + given``."""
     total = base[0] + given[0]
     for k in range(d):
         total += height[k] * force[k]
@@ -93,9 +93,10 @@ def push_outlets(given: Read, spacing: Read, beside: RW):
 
 @kernel
 def outlet_push(side: Read, normal: Read, level: Read, acting: Read, load: RW, total: Inc, *, d: Const[int]):
-    """Force of the pressure on a boundary element of an outflow, ``dt p_b n A``; ``side`` is ``(A, delta)``.
+    """Force of the pressure on a boundary element of an outflow, ``F = dt p_b n A``; ``side`` is ``(A, delta)``.
 
-    ``load`` gets the force and the pressure too, see `fluxloom.fv.incompressible.wall_forces.wall_force`.
+    ``acting`` is ``dt``. ``load`` gets the force and ``dt p_b`` too, see
+    `fluxloom.fv.incompressible.wall_forces.wall_force`.
     """
     for j in range(len(side)):
         load[d + d] += acting[0] * level[0]
@@ -107,7 +108,7 @@ def outlet_push(side: Read, normal: Read, level: Read, acting: Read, load: RW, t
 
 @kernel
 def slope_at_walls(unbalanced: Read, force: Read, dt: Read, slope: Write, *, d: Const[int]):
-    """Slope of ``phi`` from a cell to a wall: what a force does not balance, and ``dt f``."""
+    """Slope of ``phi`` from a cell to a wall: what a force does not balance, and the force, ``unbalanced + dt f``."""
     for k in range(d):
         slope[k] = unbalanced[k] + dt[0] * force[k]
 
@@ -162,7 +163,7 @@ def outward_areas(matrices: FlowMatrices) -> Family:
 
 
 def face_to_cells(matrices: FlowMatrices) -> Family:
-    """Return ``R_k``, cells by faces: ``R G_s`` is the gradient of the pressure in the cells."""
+    """Return ``R_k``, cells by faces, ``R f = sum (delta / 2) A n f / Omega``: ``R G_s`` is that of the cells."""
     operators, cv = matrices.operators, matrices.volumes
     sides = operators.sides
     values = (operators.outward_areas * sides.sign[:, None]) * cv.spacing[sides.face][:, None]

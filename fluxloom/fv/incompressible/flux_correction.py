@@ -28,7 +28,7 @@ _NOTHING = 1.0e-300
 
 @func
 def part(room, wanted):
-    """What part of a sum of fluxes fits into the room that there is."""
+    """What part of a sum of fluxes fits into the room that there is, ``min(1, room / wanted)``."""
     return min(1.0, room / wanted) if wanted > _NOTHING else 1.0
 
 
@@ -36,7 +36,11 @@ def part(room, wanted):
 def allowances(
     flux: Read, low: Read, low_own: Read, before: Read, before_own: Read, inverse: Read, dt: Read, allowed: Write
 ):
-    """``R+`` and ``R-``: what part of all that comes, and of all that goes, leaves a value within its range."""
+    """``R+`` and ``R-``: what part of all that comes, and of all that goes, leaves a value within its range (Zalesak).
+
+    ``R+ = min(1, (c_max - c_L) / (dt / m sum max(f, 0)))``, ``R- = min(1, (c_L - c_min) / (-dt / m sum min(f, 0)))``,
+    with the extremes of low and old values, ``low`` and ``before``, of a cell or point and its neighbours.
+    """
     gain = 0.0
     loss = 0.0
     top = max(low_own[0], before_own[0])
@@ -53,7 +57,7 @@ def allowances(
 
 @kernel
 def corrected(flux: Read, allowed: Read, allowed_own: Read, low: Read, inverse: Read, dt: Read, c: Write):
-    """``c = low + dt / m sum alpha f``; ``alpha`` is the lesser of what both sides allow."""
+    """``c = low + dt / m sum alpha f``: ``alpha = min(R+_i, R-_j)`` for ``f > 0``, else ``min(R-_i, R+_j)``."""
     total = 0.0
     for j in range(len(flux)):
         share = min(allowed_own[0], allowed[j][1]) if flux[j] > 0.0 else min(allowed_own[1], allowed[j][0])
@@ -63,6 +67,6 @@ def corrected(flux: Read, allowed: Read, allowed_own: Read, low: Read, inverse: 
 
 @kernel
 def unlimited(allowed: Write):
-    """All of it, where the value is given anyway."""
+    """All of it, ``R+ = R- = 1``, where the value is given anyway."""
     allowed[0] = 1.0
     allowed[1] = 1.0

@@ -20,7 +20,7 @@ __all__ = ["fastest", "passing", "push_behind", "rising"]
 
 @kernel
 def passing(given: Read, area: Read, sums: Inc, *, d: Const[int]):
-    """``u . A`` and ``|u| A`` of a boundary element with the outward area vector ``A``."""
+    """What passes a boundary element with the outward area vector ``A``, ``sums += (u . A, |u| |A|)``."""
     through = 0.0
     square = 0.0
     size = 0.0
@@ -34,7 +34,7 @@ def passing(given: Read, area: Read, sums: Inc, *, d: Const[int]):
 
 @kernel
 def fastest(given: Read, speed: Max, *, d: Const[int]):
-    """The largest speed that was given so far."""
+    """The largest speed that was given so far, ``max |u_b|``: ``speed = max(speed, sqrt(u . u))``."""
     square = 0.0
     for k in range(d):
         square += given[k] * given[k]
@@ -52,6 +52,6 @@ def rising(given: Read, normal: Read, u: Read, rise: Write, *, d: Const[int]):
 
 @kernel
 def push_behind(rise: Read, normal: Read, share: Read, u: Inc, *, d: Const[int]):
-    """What that does to the cell behind; ``share`` is ``A delta / Omega``."""
+    """What that does to the cell behind, ``u += share rise n``; ``share`` is ``A delta / Omega``."""
     for k in range(d):
         u[k] += share[0] * rise[0] * normal[k]

@@ -104,7 +104,7 @@ def boundary_values(
     kind: Read, normal: Read, given: Read, inside: Read, u: Write, *, formulas: Const[tuple[Boundary, ...]],
     d: Const[int],
 ):  # fmt: skip
-    """Velocity of a boundary element; ``inside`` is that of the cell behind."""
+    """Velocity of a boundary element, ``u_b = formula(given, u, n, u . n)``; ``inside`` is ``u`` in the cell behind."""
     through = 0.0
     for k in range(d):
         through += inside[k] * normal[k]
@@ -122,7 +122,7 @@ def time_limit(out: Read, us: Read, nus: Read, raised: Read, volume: Read, step:
     """Largest stable step of a cell, ``min(c1 2 Omega / sum |u_s| A, c2 Omega / sum nu_s A / delta)``.
 
     And the largest imbalance of a cell, ``|sum u_s A|``. ``out``: signed area outward, and ``A / delta``, of each face.
-    ``nu_s`` is the mean of both viscosities: of what damps beside the first, half counts.
+    ``nu_s = (nus + raised) / 2``: of what damps beside the viscosity, half counts.
     """
     flux = 1.0e-30
     diffusion = 1.0e-30

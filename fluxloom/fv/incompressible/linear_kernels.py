@@ -1,6 +1,7 @@
 """Kernels of what `.linear_operators` adds to a fractional step; ``c`` components in ``d`` dimensions.
 
-A gradient has ``dq_i / dx_k`` at place ``d i + k``.
+A gradient has ``dq_i / dx_k`` at place ``d i + k``. Symbols and sources are those of `.linear_operators`: ``k = n - v /
+(n . v)`` and ``s = x_f - (x_i + x_j) / 2`` say by how much a face is oblique, ``C`` are its second moments.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = [
 
 @kernel
 def gradients(weight: Read, q: Read, g: Write, *, c: Const[int], d: Const[int]):
-    """One row of ``g = G q``."""
+    """One row of ``g = G q``: ``g_ik = sum_j G_jk q_ji``."""
     total = zeros(c * d)
     for j in range(len(weight)):
         for i in range(c):
@@ -31,7 +32,7 @@ def gradients(weight: Read, q: Read, g: Write, *, c: Const[int], d: Const[int]):
 
 @kernel
 def face_gradient(weight: Read, steep: Read, g: Write, *, d: Const[int]):
-    """One row of the gradient of what has the derivatives ``steep`` at faces."""
+    """One row of the gradient of what has the derivatives ``steep`` at faces, ``g = sum_j G_j t_j``."""
     total = zeros(d)
     for j in range(len(steep)):
         for k in range(d):
@@ -42,7 +43,7 @@ def face_gradient(weight: Read, steep: Read, g: Write, *, d: Const[int]):
 
 @kernel
 def borrow(weight: Read, g: Read, lent: Write, *, c: Const[int], d: Const[int]):
-    """One row of what the gradients of neighbours give to one that is not settled."""
+    """One row of what the gradients of neighbours give to one that is not settled, ``lent = sum_j W_j g_j``."""
     total = zeros(c * d)
     for j in range(len(weight)):
         for i in range(c):
@@ -62,7 +63,7 @@ def add_borrowed(lent: Read, g: RW, *, n: Const[int]):
 
 @kernel
 def mean_gradients(weight: Read, g: Read, mean: Write, *, n: Const[int]):
-    """One row of the mean over a cell and its neighbours."""
+    """One row of the mean over a cell and its neighbours, ``mean = sum_j w_j g_j``."""
     total = zeros(n)
     for j in range(len(weight)):
         for m in range(n):
@@ -169,7 +170,7 @@ def warped_fluxes(u: Read, half: Read, g: Read, oblique: Read, warp: Read, flux:
 
 @kernel
 def warped_scalar_flux(half: Read, g: Read, swept: Read, flux: RW, *, d: Const[int]):
-    """What a warped face adds to `scalar_corrections`: ``swept . grad q``, see `warped_fluxes`."""
+    """What a warped face adds to `scalar_corrections`: ``flux += swept . grad q``, see `warped_fluxes`."""
     total = 0.0
     for j in range(len(half)):
         for m in range(d):
@@ -186,7 +187,10 @@ def raised_viscosity(nus: Read, extra: Read, raised: Write):
 @kernel
 def scalar_corrections(half: Read, g: Read, gu: Read, us: Read, alpha: Read, extra: Read, oblique: Read, moment: Read,
                        normal: Read, flux: Write, *, d: Const[int]):  # fmt: skip
-    """What is missing in the flux of a scalar out of the first cell, see `flux_corrections`."""
+    """What is missing in the flux of a scalar out of the first cell, ``q . grad theta``; see `flux_corrections`.
+
+    ``q = u_s A s + A C (n . grad u) - (alpha + extra) A k + extra A n``, gradients are the means of both elements.
+    """
     mean = zeros(d)
     fluid = zeros(d * d)
     for j in range(len(half)):
@@ -307,9 +311,10 @@ def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, 
 @kernel
 def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope: Read, load: RW, pressure: Inc,
                  momentum: Inc, *, d: Const[int]):  # fmt: skip
-    """What a warped boundary element adds to the force on it, ``T . grad p``, and to the momentum, see `warped_fluxes`.
+    """What a warped boundary element adds to the force on it, ``T . grad p``, and to the momentum, ``swept . grad u``.
 
-    `warp` is ``(p, T_k., N_k.., ...)``: ``p`` is 1 where something passes, else 0.
+    ``swept_m = p (T_km u_k + N_knm du_k / dx_n)`` as in `warped_fluxes`; `warp` is ``(p, T_k., N_k.., ...)``: ``p`` is
+    1 where something passes, else 0.
     """
     for j in range(len(side)):
         q = zeros(d)
@@ -334,7 +339,7 @@ def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope:
 @kernel
 def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Read, entering: RW, sums: Inc, *,
                         d: Const[int]):  # fmt: skip
-    """What `fluxloom.fv.incompressible.scalar_transport.scalar_flux` lacks, see `oblique_force`."""
+    """What `fluxloom.fv.incompressible.scalar_transport.scalar_flux` lacks: ``+alpha A k . g``, ``-u_s A s . g``."""
     for j in range(len(side)):
         for m in range(d):
             diffused = alpha[j] * side[j][0] * oblique[m] * g[j][m]

@@ -84,6 +84,8 @@ def obliqueness(volumes: ControlVolumes) -> float:
 
     The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of
     the face as a part of ``|v|``, or what a face is warped as a part of ``A |v|``; no more than `ORTHOGONAL` is none.
+
+    ``max(|v x n| / |v|, |s_t| / |v|, |T| / (A |v|))``, with ``s_t`` the part of ``s`` in the plane of the face.
     """
     if not len(volumes.faces):
         return 0.0
@@ -158,7 +160,7 @@ class LinearOperators:
 
     @cached_property
     def tangents(self) -> Array:
-        """``k``, ``(faces, d)``; zero behind boundary elements that are not known."""
+        """``k = n - v / (n . v)``, ``(faces, d)``; zero behind boundary elements that are not known."""
         normals = self.volumes.normals
         found = normals - self.ways / np.einsum("ij,ij->i", self.ways, normals)[:, None]
         found[~self._all(self.known, True)] = 0.0
@@ -166,7 +168,7 @@ class LinearOperators:
 
     @cached_property
     def skews(self) -> Array:
-        """``s``, ``(faces, d)``; at a boundary from the boundary element."""
+        """``s = x_f - (x_i + x_j) / 2``, ``(faces, d)``; at a boundary ``x_f - x_b`` from the boundary element."""
         cv = self.volumes
         inner = np.arange(len(cv.faces)) < cv.interior
         return np.where(inner, 1.0, 0.0)[:, None] * (cv.arms - 0.5 * self.ways) + np.where(inner, 0.0, 1.0)[:, None] * (
@@ -174,7 +176,9 @@ class LinearOperators:
         )
 
     def shares(self) -> Array:
-        """Return ``b``, ``(faces,)``: a viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
+        """Return ``b = DAMPED v . n / (|v| A)``, ``(faces,)``.
+
+        A viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
 
         It acts on what the difference of two elements has beside ``v . g``, nothing of linear fields. Without it values
         that are carried to the middle of skewed faces grow.
@@ -184,7 +188,7 @@ class LinearOperators:
         return np.where(np.arange(len(cv.faces)) < cv.interior, found, 0.0)
 
     def moments(self, passed: Mask) -> Array:
-        """Return ``A C``, ``(faces, d, d)``, zero at boundary faces through which nothing passes.
+        """Return ``A C = int (x - x_f) (x - x_f)^T dA``, ``(faces, d, d)``, zero at the boundary where nothing passes.
 
         Parameters
         ----------
@@ -304,7 +308,7 @@ class LinearOperators:
 
     @property
     def side_gradients(self) -> Array:
-        """Gradient in a cell of a difference of one across a side of it, outward, ``(sides, d)``. Collective.
+        """Gradient in a cell of a difference of one across a side, ``M^{-1} w_j v_j``, ``(sides, d)``. Collective.
 
         Where some is `borrowed`, the unknown sides count too, with what is across from there.
         """
@@ -318,7 +322,7 @@ class LinearOperators:
         return np.einsum("nij,nj->ni", white[cell], turned)
 
     def gradients(self) -> Family:
-        """Return the gradient of what cells and boundary elements have, cells by elements; see `borrowed` for more."""
+        """Return ``g = sum_j g_j (q_j - q)`` of cells and boundary elements, cells by elements; see `borrowed` too."""
         values = self.side_gradients
         return self._sides.rows(values, -self._sides.sum(values))
 
@@ -365,14 +369,14 @@ class LinearOperators:
         return found
 
     def means(self) -> Family:
-        """Return the mean over a cell and those across its faces, by volume, cells by cells."""
+        """Return the mean over a cell and those across its faces, ``sum Omega_j q_j / sum Omega_j``, cells by cells."""
         cv, sides = self.volumes, self._sides
         size, own = self._sizes, cv.volumes[: sides.cells]
         whole = own + sides.sum(size)
         return sides.rows(size / whole[sides.cell], own / whole, kept=~sides.outside)
 
     def images(self) -> tuple[Index, Family]:
-        """Return the cells at planes of symmetry, and what their images count in `means`, cells by elements: (w, n)."""
+        """Return cells at planes of symmetry, and ``(w, n)`` of images, ``w = Omega / sum Omega`` in `means`."""
         cv, sides, there = self.volumes, self._sides, self._mirrored
         whole = cv.volumes[: sides.cells] + sides.sum(self._sizes)
         share = self._sizes / whole[sides.cell]

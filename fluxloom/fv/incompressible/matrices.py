@@ -81,7 +81,7 @@ class FlowMatrices:
 
     @property
     def damping(self) -> Array:
-        """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
+        """``alpha = max(DAMPING, FLAT wide)`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
 
         The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective
         where the operators are corrected.
@@ -119,7 +119,10 @@ class FlowMatrices:
         return found
 
     def poisson_rows(self) -> Family:
-        """Return ``-alpha L``, symmetric and positive (semi)definite, cells by cells: the diagonal first in a row."""
+        """Return ``-alpha L``, ``sum alpha A / delta (p_i - p_j)``, symmetric, positive semidefinite, cells by cells.
+
+        The diagonal is first in a row.
+        """
         sides = self.operators.sides
         spread = (self.damping * self.operators.spread)[sides.face]
         own = sides.sum(np.where(~sides.outside | self._open_sides, spread, 0.0))
@@ -149,7 +152,10 @@ class FlowMatrices:
         return self.pressure_operators.carried(self.flat)
 
     def pressure_slope(self) -> Family:
-        """Return ``alpha G_s``, faces by cells; nothing at a boundary but for outflows, where the pressure is zero."""
+        """Return ``alpha G_s``, ``alpha (p_j - p_i) / delta``, faces by cells.
+
+        Nothing at a boundary but for outflows, where the pressure is zero.
+        """
         cv, spread = self.volumes, self.damping / self.volumes.spacing
         inner = np.arange(len(cv.faces)) < cv.interior
         first = spread.copy()

@@ -81,17 +81,17 @@ class Operators:
 
     @property
     def normal_gradient(self) -> csr_array:
-        """``G_s``, ``(faces, elements)``."""
+        """``G_s``, ``(p_second - p_first) / delta``, ``(faces, elements)``."""
         spread = 1.0 / self.volumes.spacing
         return self.two_sided(-spread, spread).matrix(self.volumes.elements)
 
     @property
     def mean(self) -> csr_array:
-        """``P_s``, ``(faces, elements)``: the value at a face."""
+        """``P_s``, ``(q_first + q_second) / 2``, at the boundary the value there, ``(faces, elements)``."""
         return self.two_sided(*self._shares).matrix(self.volumes.elements)
 
     def normal_components(self) -> Family:
-        """Return ``Gamma_k``, faces by elements."""
+        """Return ``Gamma_k = n_k P_s``, faces by elements."""
         normals = self.volumes.normals
         first, second = self._shares
         return self.two_sided(first[:, None] * normals, second[:, None] * normals)
@@ -127,17 +127,17 @@ class Operators:
 
     @cached_property
     def outward_areas(self) -> Array:
-        """Area vectors out of the cell, ``(sides, d)``, times the share in the mean of what is across: a half or 1."""
+        """Area vectors out of the cell, ``(sides, d)``, times the share of what is across: ``A n / 2`` or ``A n``."""
         share = np.where(self.sides.outside, 1.0, 0.5) * self.sides.sign
         return self.volumes.areas[self.sides.face] * share[:, None]
 
     @cached_property
     def own_areas(self) -> Array:
-        """Sum of half the area vectors to other cells, ``(cells, d)``."""
+        """Sum of half the area vectors to other cells, ``sum A n / 2``, ``(cells, d)``."""
         return self.sides.sum(self.outward_areas * ~self.sides.outside[:, None])
 
     def open(self, own: Array) -> npt.NDArray[np.bool_]:
-        """Return which of the sums of areas ``(cells, d)`` are more than round-off."""
+        """Return which sums of areas, ``(cells, d)``, are more than round-off: ``max_k |own_k| > CLOSED sum A``."""
         size = self.sides.sum(self.volumes.area[self.sides.face])
         return np.abs(own).max(axis=1) > _CLOSED * size
 
@@ -158,7 +158,7 @@ class Operators:
         return self.per_volume(self.cell_divergences())
 
     def per_volume(self, rows: Family) -> Family:
-        """Return rows of cells divided by their volumes."""
+        """Return rows of cells divided by their volumes, ``Omega^{-1} M``."""
         volume = np.repeat(self.volumes.volumes[: self.sides.cells], np.diff(rows.offsets))
         return rows._replace(values=rows.values / volume[:, None])
 

@@ -76,13 +76,13 @@ class AdamsBashforth(ProjectionScheme, StaggeredTimeScheme, name="adams-bashfort
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """One stage."""
+        """One stage, ``c = 0``."""
         return (0.0,)
 
     extrapolates = True
 
     def stages(self, ratio: float) -> tuple[tuple[float, float, float], ...]:
-        """Return one."""
+        """Return one, ``u* = u + dt ((1 + r) H - r H_before)``, ``r`` is the ratio."""
         return ((1.0, 1.0 + ratio, -ratio),)
 
     @property
@@ -97,7 +97,7 @@ class RungeKutta(ProjectionScheme, name="runge-kutta"):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Three."""
+        """Three, ``u = u_s + c (u_0 - u_s)``: Shu and Osher's."""
         return 0.0, 0.75, 1.0 / 3.0
 
     longer = 3.0
@@ -128,7 +128,7 @@ class Wray(StaggeredTimeScheme, name="runge-kutta"):
             raise SolverError(f"projection: {self.projection!r} is none{hint} ({', '.join(_PROJECTIONS)})")
 
     def stages(self, ratio: float) -> tuple[tuple[float, float, float], ...]:
-        """Return three, whatever the step before."""
+        """Return three, ``u* = u + dt (now H + before H_before)``, whatever the step before."""
         return tuple((now + before, now, before) for now, before in zip(_NOW, _BEFORE, strict=True))
 
     @property

@@ -63,7 +63,7 @@ class _Flux(ScalarBoundary):
 
     @func
     def __call__(self, given, inside, spacing, alpha):
-        """Return ``theta_c + q delta / alpha``."""
+        """Return ``theta_c + q delta / alpha``; that of the cell where nothing can diffuse, ``alpha = 0``."""
         conducts = 1.0 if alpha > 0.0 else 0.0
         return inside + given * spacing * conducts / (alpha if alpha > 0.0 else 1.0)
 
@@ -102,7 +102,7 @@ class Adiabatic(ScalarBoundary):
 
     @func
     def __call__(self, given, inside, spacing, alpha):
-        """Return that of the cell behind."""
+        """Return that of the cell behind, ``theta_b = theta_c``."""
         return inside
 
 

@@ -14,6 +14,12 @@ bounds has more, with ``e = c_e - c`` of the values in the middle of the step, i
 of which, with what two points lack on oblique meshes, `fluxloom.fv.incompressible.flux_correction` takes a part.
 Differences ``c_j - c_i`` keep the bounds although the pressure is solved to a tolerance; what the sum of the
 scalar changes by is the scalar times the divergence that is left.
+
+References
+----------
+D. Kuzmin, R. Loehner, S. Turek (eds.): *Flux-corrected transport*. Springer, 2012, chapter "Algebraic flux correction"
+(``d_ij``, the step of low order).
+S. T. Zalesak: *Fully multidimensional flux-corrected transport algorithms for fluids*. J. Comput. Phys. 31, 1979.
 """
 
 from __future__ import annotations
@@ -27,13 +33,13 @@ __all__ = ["bounded_limit", "bounded_transport", "cell_fluxes", "low_order", "ob
 
 @func
 def damping(link, convection, diffusion):
-    """``d_ij``; ``link`` is 1 between cells, 0 at the boundary."""
+    """Return ``d_ij = max(0, |C_ij| + D_ij)``, at the boundary ``max(0, C_ij + D_ij)``; ``link`` is 1 between cells."""
     return max(0.0, (fabs(convection) if link > 0.0 else convection) + diffusion)
 
 
 @kernel
 def bounded_transport(weight: Read, us: Read, nus: Read, pair: Write):
-    """``C_ij``, ``D_ij`` and no `oblique_part` of one entry."""
+    """One entry of ``C_ij = sum E_C u_s`` and ``D_ij = sum E_D nu_s``, and no `oblique_part`."""
     convection = 0.0
     diffusion = 0.0
     for j in range(len(us)):
@@ -46,7 +52,10 @@ def bounded_transport(weight: Read, us: Read, nus: Read, pair: Write):
 
 @kernel
 def oblique_part(weight: Read, flux: Read, pair: RW):
-    """What two points lack of the flux out of a cell (`fluxloom.solvers.incompressible.scalar_corrections`)."""
+    """What two points lack of the flux out of a cell, ``sum +-f``.
+
+    See `fluxloom.solvers.incompressible.scalar_corrections`.
+    """
     for j in range(len(flux)):
         pair[2] += select(weight[j][0] > 0.0, flux[j][0], -flux[j][0])
 
@@ -56,7 +65,10 @@ def low_order(
     pair: Read, link: Read, c: Read, own: Read, inverse: Read, source: Read, dt: Read, low: Write, before: Write,
     worst: Max,
 ):  # fmt: skip
-    """A step of low order, and what it is made from; ``worst`` is ``dt`` over the longest one that is bounded."""
+    """A step of low order, ``c_L = c + dt / Omega sum_j (d_ij - C_ij - D_ij) (c_j - c) + dt s``, and ``c`` before it.
+
+    ``worst`` is ``dt / Omega sum_j (d_ij - C_ij - D_ij)``: ``dt`` over the longest one that is bounded.
+    """
     total = 0.0
     away = 0.0
     for j in range(len(pair)):
@@ -71,7 +83,10 @@ def low_order(
 
 @kernel
 def cell_fluxes(pair: Read, link: Read, c: Read, own: Read, ahead: Read, ahead_own: Read, flux: Write):
-    """``f_ij`` of a row, into the cell; across the boundary what two points lack."""
+    """Fluxes of a row, into the cell: ``f_ij = d_ij (c_i - c_j) - C_ij (e_i + e_j) - D_ij (e_j - e_i)``.
+
+    Less `oblique_part`, with ``e = c_e - c``; across the boundary there is what two points lack alone.
+    """
     for j in range(len(pair)):
         mine = ahead_own[0] - own[0]
         other = ahead[j][0] - c[j]
@@ -83,7 +98,7 @@ def cell_fluxes(pair: Read, link: Read, c: Read, own: Read, ahead: Read, ahead_o
 
 @kernel
 def bounded_limit(out: Read, us: Read, alpha: Read, volume: Read, step: Min):
-    """The longest step that is bounded, ``Omega / sum (|u_s| A / 2 + alpha A / delta)``; ``out`` as in `time_limit`."""
+    """The longest bounded step, ``0.9 Omega / sum (|u_s| A / 2 + alpha A / delta)``; ``out`` as in `time_limit`."""
     away = 1.0e-30
     for j in range(len(out)):
         away += 0.5 * fabs(us[j] * out[j][0]) + alpha[j] * out[j][1]

@@ -34,7 +34,7 @@ def scalar_boundary(
     kind: Read, given: Read, side: Read, alpha: Read, inside: Read, theta: Write, *,
     formulas: Const[tuple[ScalarBoundary, ...]],
 ):  # fmt: skip
-    """Value of a boundary element, which has one face: the given one, or by the formula of its kind.
+    """Value of a boundary element with its one face: given, or ``theta_b = formula(given, theta_c, delta, alpha)``.
 
     ``side`` is ``(A, delta)``.
     """

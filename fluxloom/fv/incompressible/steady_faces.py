@@ -1,4 +1,8 @@
-"""Kernels of what velocities of faces carry on beside means of cells (`fluxloom.solvers.incompressible.steady`)."""
+"""Kernels of what velocities of faces carry on beside means of cells (`fluxloom.solvers.incompressible.steady`).
+
+B. Yu, W.-Q. Tao, J.-J. Wei, Y. Kawaguchi, T. Tagawa, H. Ozoe: *Discussion on momentum interpolation method for
+collocated grids of incompressible flow*. Numer. Heat Transfer B 42, 2002.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,10 @@ __all__ = ["carried", "fading", "set_apart"]
 
 @kernel
 def fading(out: Read, us: Read, nus: Read, volume: Read, rate: Write):
-    """``1 / tau`` of a cell; ``out``: signed area outward, and ``A / delta``, of each face."""
+    """One over the time in which ``m`` fades in a cell, ``1 / tau = (sum |u_s| A / 2 + sum nu_s A / delta) / Omega``.
+
+    ``out``: signed area outward, and ``A / delta``, of each face.
+    """
     total = 0.0
     for j in range(len(out)):
         total += 0.5 * fabs(us[j] * out[j][0]) + nus[j] * out[j][1]
@@ -20,7 +27,7 @@ def fading(out: Read, us: Read, nus: Read, volume: Read, rate: Write):
 
 @kernel
 def carried(rate: Read, apart: Read, dt: Read, kept: Write, *, part: float):
-    """``(1 - dt / tau) m``, of the faster of both cells."""
+    """What is carried on, ``max(0, 1 - part dt / tau) m``, with the greater ``1 / tau`` of both cells."""
     most = 0.0
     for j in range(len(rate)):
         most = max(most, rate[j])

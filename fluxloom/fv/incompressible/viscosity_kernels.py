@@ -21,7 +21,7 @@ __all__ = ["layered_viscosity", "stress_work", "transposed_stress", "turning_str
 
 @kernel
 def layered_viscosity(weight: Read, nu: Read, nus: Write):
-    """The viscosity of a face from those of its two elements."""
+    """The viscosity of a face from its two elements, ``1 / (w_1 / nu_1 + w_2 / nu_2)`` (Patankar, sec. 4.2-3)."""
     total = 0.0
     for j in range(len(weight)):
         total += weight[j] / nu[j][0]

@@ -50,7 +50,7 @@ def scalar_slope(g: Read, phi: Read, slope: Write, *, d: Const[int]):
 
 @kernel
 def add_outlets(g: Read, level: Read, acting: Read, slope: RW, *, d: Const[int]):
-    """What the pressure along outflows adds to a row of a gradient, ``acting G level``."""
+    """What the pressure along outflows adds to a row of a gradient, ``slope += acting G level``."""
     for j in range(len(g)):
         for k in range(d):
             slope[k] += acting[0] * g[j][k] * level[j][0]
@@ -93,7 +93,7 @@ def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us:
 
 @kernel
 def turning_friction(curvature: Read, side: Read, nus: Read, u: Read, load: RW, friction: Inc, *, d: Const[int]):
-    """``nu A K u``: the part of the transposed gradient on a curved wall (`fluxloom.fv.geometry.wall_curvature`)."""
+    """Part of the transposed gradient on a curved wall, ``F += nu A K u`` (`fluxloom.fv.geometry.wall_curvature`)."""
     for j in range(len(side)):
         for k in range(d):
             total = 0.0
@@ -108,7 +108,8 @@ def turning_friction(curvature: Read, side: Read, nus: Read, u: Read, load: RW, 
 def load_sums(load: Read, u: Read, site: Read, sums: Inc, *, d: Const[int], x: float, y: float, z: float):
     """Sums over boundary elements: moments of both parts of ``load`` about ``(x, y, z)``, what leaves, and means.
 
-    ``site`` is ``(place, A)``; the sums are the two moments, ``u_s A``, ``phi_b A``, ``u_b^2 A / 2`` and ``A``.
+    ``sum (x - x_0) x F_p``, ``sum (x - x_0) x F_nu``, ``sum u_s A``, ``sum phi_b A``, ``sum u_b^2 A / 2``, ``sum A``;
+    ``site`` is ``(place, A)``.
     """
     arm = zeros(3)
     push = zeros(3)
@@ -153,7 +154,7 @@ def pressure_slopes(matrices: FlowMatrices) -> Family:
 
 
 def outlet_slopes(matrices: FlowMatrices) -> Family:
-    """Return what a pressure at outflows adds to `pressure_slopes`, cells by elements."""
+    """Return what a pressure at outflows adds to `pressure_slopes`, ``A n p_b / Omega``, cells by elements."""
     cv, sides = matrices.volumes, matrices.operators.sides
     values = _carried(matrices, sides.cell, cv.areas[sides.face] * (sides.sign / cv.volumes[sides.cell])[:, None])
     return sides.rows(values, values, np.zeros(sides.cells, dtype=bool), sides.outside)

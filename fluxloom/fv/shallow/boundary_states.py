@@ -1,4 +1,9 @@
-"""The water beyond a face of the boundary, of which the flux through it is made: a formula for each kind."""
+"""The water beyond a face of the boundary, of which the flux through it is made: a formula for each kind.
+
+With ``c = sqrt(g H)``, waves that leave keep ``R = u_n + 2 c``, those that come in ``u_n - 2 c``.
+
+E. F. Toro: *Shock-capturing methods for free-surface shallow flows*. Wiley, 2001 (the invariants).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ class Mirrored(WaterState):
 
     @func
     def __call__(self, h, z, un, level, still, g):
-        """Return the state of the inside, turned round."""
+        """Return the state of the inside, turned round: ``H_b = H``, ``u_b = -u_n``."""
         return h, -un
 
 
@@ -52,7 +57,7 @@ class SameWater(WaterState):
 
     @func
     def __call__(self, h, z, un, level, still, g):
-        """Return the state of the inside."""
+        """Return the state of the inside: ``H_b = H``, ``u_b = u_n``."""
         return h, un
 
 
@@ -62,7 +67,7 @@ class GivenLevel(WaterState):
 
     @func
     def __call__(self, h, z, un, level, still, g):
-        """Return the depth of the level, and the velocity of the invariant that leaves."""
+        """Return ``H_b = max(0, level - z_b)``, and ``u_b = max(R - 2 c_b, -c_b)`` of the invariant that leaves."""
         depth = max(0.0, level - z)
         cb = sqrt(g * depth)
         return depth, max(un + 2.0 * (sqrt(g * h) - cb), -cb)
@@ -74,7 +79,10 @@ class IncidentWave(WaterState):
 
     @func
     def __call__(self, h, z, un, level, still, g):
-        """Return what both invariants make."""
+        """Return what both invariants make: ``c_b = (R - Q) / 4``, ``H_b = c_b^2 / g``, ``u_b = (R + Q) / 2``.
+
+        ``R = u_n + 2 c`` of the inside, ``Q = 2 c_still - 4 c_level`` of the wave that comes in.
+        """
         wave = sqrt(g * max(0.0, level - z))
         rest = sqrt(g * max(0.0, still - z))
         leaving = un + 2.0 * sqrt(g * h)
@@ -96,7 +104,11 @@ class GivenDischarge(WaterState):
 
     @func
     def __call__(self, h, z, un, level, still, g):
-        """Return depth and outward velocity that carry the discharge."""
+        """Return depth and outward velocity that carry the discharge ``q``, ``H_b = c^2 / g`` and ``u_b = -q / H_b``.
+
+        ``2 c^3 - R c^2 = g q``, at least ``c = max((g q)^(1/3), R / 3)``, Froude number 1; where water leaves
+        ``u_b = R - 2 c``.
+        """
         leaving = un + 2.0 * sqrt(g * h)
         critical = cbrt(g * max(0.0, level))
         c = max(0.0, 0.5 * leaving) + cbrt(0.5 * g * max(0.0, level))

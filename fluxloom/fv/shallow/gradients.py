@@ -6,6 +6,8 @@ with the cell itself, or its last corner, and has no weight.
 References
 ----------
 T. J. Barth, D. C. Jespersen: *The design and application of upwind schemes on unstructured meshes*. AIAA 89-0366.
+D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruction on unstructured meshes*. AIAA
+2003-3986.
 Y. Xing, X. Zhang, C.-W. Shu: *Positivity-preserving high order well-balanced discontinuous Galerkin methods for the
 shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec. 3).
 """
@@ -29,7 +31,7 @@ _TINY = 1.0e-30
 
 @func
 def set_shape(x, centre, area, shape, middle, legs):
-    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid, 0 of no side."""
+    """Write ``(1 / A, 2 A / P)`` of a cell, and the middles of its sides from the centroid, 0 of no side."""
     around = 0.0
     for j in range(legs):
         k = (j + 1) % legs
@@ -45,14 +47,14 @@ def set_shape(x, centre, area, shape, middle, legs):
 
 @kernel
 def cell_shape(x: Read, centre: Read, area: Read, shape: Write, middle: Write, *, legs: Const[int]):
-    """See `set_shape`."""
+    """Write ``(1 / A, 2 A / P)`` of a cell with the perimeter ``P``, and the middles of its sides; see `set_shape`."""
     set_shape(x, centre, area, shape, middle, legs)
 
 
 
 @kernel
 def unit_normals(normal: Read, face: Write):
-    """Unit normal and length of a face."""
+    """Unit normal and length of a face, ``(n / |n|, |n|)``."""
     length = sqrt(normal[0] * normal[0] + normal[1] * normal[1])
     face[0] = normal[0] / length
     face[1] = normal[1] / length
@@ -61,7 +63,7 @@ def unit_normals(normal: Read, face: Write):
 
 @kernel
 def arms(middle: Read, centre: Read, arm: Write):
-    """From the centroids of both cells to the middle of their face."""
+    """Cell-to-face vectors of both cells, ``x_f - x_l`` and ``x_f - x_r``, from centroids to the middle of the face."""
     arm[0] = middle[0] - centre[0][0]
     arm[1] = middle[1] - centre[0][1]
     arm[2] = middle[0] - centre[1][0]
@@ -70,7 +72,7 @@ def arms(middle: Read, centre: Read, arm: Write):
 
 @kernel
 def boundary_arms(middle: Read, centre: Read, arm: Write):
-    """From the centroid of the cell to the middle of its boundary face."""
+    """Cell-to-face vector, ``x_f - x``, from the centroid of the cell to the middle of its boundary face."""
     arm[0] = middle[0] - centre[0]
     arm[1] = middle[1] - centre[1]
 
@@ -79,7 +81,8 @@ def boundary_arms(middle: Read, centre: Read, arm: Write):
 def crossings(face: Read, arm: Read, centre: Read, middle: Read, point: Inc, *, legs: Const[int]):
     """Move the point of the side, from its middle, to where the line between both centroids crosses it.
 
-    There a linear field is between its values in both cells, whatever their shapes.
+    ``point = (v . n) / (dx . n) dx`` from the centroid, with the cell-to-face vector ``v`` and the way ``dx`` between
+    the centroids. There a linear field is between its values in both cells, whatever their shapes.
     """
     dx = centre[1][0] - centre[0][0]
     dy = centre[1][1] - centre[0][1]
@@ -103,9 +106,10 @@ def crossings(face: Read, arm: Read, centre: Read, middle: Read, point: Inc, *, 
 
 @func
 def set_weights(centre, around, weights, legs):
-    """Weights ``w_j`` of the slope ``sum w_j (q_j - q)`` that fits best, each difference weighted with 1/distance^2.
+    """Weights ``w_j`` of the gradient ``sum w_j (q_j - q)`` that fits best, ``w_j = M^+ d_j / |d_j|^2``.
 
-    Neighbours on one line give the slope along it alone.
+    ``M = sum_j d_j d_j^T / |d_j|^2`` with the ways ``d_j`` to the neighbours: each difference is weighted with
+    1/distance^2. Neighbours on one line give the gradient along it alone.
     """
     xx = 0.0
     xy = 0.0
@@ -144,13 +148,17 @@ def set_weights(centre, around, weights, legs):
 
 @kernel
 def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int]):
-    """See `set_weights`."""
+    """Weights of gradients, ``w_j = M^+ d_j / |d_j|^2``; see `set_weights`."""
     set_weights(centre, around, weights, legs)
 
 
 @func
 def surface_share(ex, ey, low, high, middle, point, legs):
-    """What is kept of the slope of the surface, see `set_slopes`."""
+    """What is kept of the gradient of the surface, ``min_j phi(grad e . x_j, low, high)``.
+
+    At most ``(high - low) / max_j |grad e . m_j|``. ``x_j`` are the points and ``m_j`` the middles of the sides from
+    the centroid, ``phi`` that of Barth and Jespersen.
+    """
     share = 1.0
     steepest = 0.0
     for j in range(legs):
@@ -162,7 +170,11 @@ def surface_share(ex, ey, low, high, middle, point, legs):
 
 @func
 def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
-    """What is kept of the slopes of the velocity, along its own changes; ``reach`` is the square of the largest."""
+    """What is kept of the gradients of the velocity, along its own changes ``c_j = grad u . x_j``; see `surface_share`.
+
+    ``min_j phi(|c_j|^2, 0, max_i c_j . (u_i - u))``, at most ``sqrt(reach) / max_j |grad u . m_j|``; ``reach`` is
+    ``max_i |u_i - u|^2``.
+    """
     share = 1.0
     fastest = 0.0
     for j in range(legs):
@@ -181,13 +193,15 @@ def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
 
 @func
 def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
-    """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
+    """Gradients of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
-    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.gradients.limiters`), where the
-    lines to the neighbours cross the sides: linear fields are not limited. In the middles of sides both change by no
-    more than the range round the cell. The depth follows from the surface and the slope of the bed, both reduced as far
-    as no depth at a side is negative. Dry neighbours above the surface, and the velocity of dry ones, do not count:
-    then the surface of water at rest has no slope at any shore. Dry cells have no slopes.
+    ``grad e = s phi_e sum w_j (e_j - e)``, ``grad h = s (phi_e sum w_j (e_j - e) - sum w_j (z_j - z))``,
+    ``grad u = s phi_u sum w_j (u_j - u)``: surface and velocity are limited, the velocity along its own changes
+    (`fluxloom.fv.gradients.limiters`), where the lines to the neighbours cross the sides: linear fields are not
+    limited. In the middles of sides both change by no more than the range round the cell. The depth follows from the
+    surface and the slope of the bed, both reduced by ``s`` as far as no depth at a side is negative (Xing, Zhang and
+    Shu 2010, sec. 3). Dry neighbours above the surface, and the velocity of dry ones, do not count: then the surface of
+    water at rest has no gradient at any shore. Dry cells have no gradients.
     """
     h = u[0]
     f = desingularised(h, eps)
@@ -244,5 +258,5 @@ def shallow_slopes(
     u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, point: Read, slope: Write,
     *, legs: Const[int], eps: float,
 ):  # fmt: skip
-    """See `set_slopes`."""
+    """Gradients of surface, depth and velocity, ``sum w_j (q_j - q)``, limited; see `set_slopes`."""
     set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps)

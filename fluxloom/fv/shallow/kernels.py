@@ -84,7 +84,10 @@ def desingularised(h, eps):
 
 @func
 def hll(hl, ul, hr, ur, g):
-    """Flux through a face between depths and normal velocities of both sides (HLL).
+    r"""Flux through a face between depths and normal velocities of both sides, of Harten, Lax and van Leer.
+
+    .. math:: F = \frac{s_r F_l - s_l F_r + s_l s_r (U_r - U_l)}{s_r - s_l}, \quad F = (h u, h u^2 + \tfrac12 g h^2),
+              \quad s_l \le 0 \le s_r
 
     Returns the mass flux, the flux of normal momentum less ``g hl^2 / 2``, and the same less ``g hr^2 / 2``.
     Speeds: Toro 2001, eq. 10.21 to 10.22, from the state between two rarefactions, ``u* = (ul + ur)/2 + cl - cr``,
@@ -113,8 +116,9 @@ def hll(hl, ul, hr, ur, g):
 def face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g):
     """Flux between two reconstructed states ``(depth, surface, velocity)`` over their beds, a unit of length.
 
-    Returns mass, momentum along x and y less the pressure of the first side, and what the second side has more
-    of pressure. Momentum along the face is carried by the mass (Toro 2001, sec. 10.6).
+    Hydrostatic reconstruction: ``h*_i = max(0, h_i - (z* - z_i))`` with the higher bed ``z* = max(z_l, z_r)`` (Audusse
+    et al. 2004), then `hll`. Returns mass, momentum along x and y less the pressure of the first side, and what the
+    second side has more of pressure. Momentum along the face is carried by the mass (Toro 2001, sec. 10.6).
     """
     zl = el - hl
     zr = er - hr
@@ -132,7 +136,10 @@ def face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g):
 
 @func
 def step_rate(clock, stage, cfl, longest, span):
-    """One over the step, for the fluxes of a stage: the step that `predict` will choose at most, or that it chose."""
+    """One over the step, ``1 / dt``, for the fluxes of a stage: the step that `predict` will choose at most, or chose.
+
+    ``dt = min(cfl scale, longest, span - t)``; in the second stage that of the clock.
+    """
     dt = clock[0] - clock[1]
     if stage == 0:
         t = -clock[0]
@@ -144,8 +151,8 @@ def step_rate(clock, stage, cfl, longest, span):
 def most_out(u, shape, nx, ny, rate, eps):
     """Mass that may leave a cell through a side, a unit of length and time, so that its depth does not get negative.
 
-    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + w - |v| / 2)``, or ``H min(max(0, v . n), w)`` where ``w`` is
-    less than ``|v| / 2``. Round a cell ``sum l max(0, v . n) <= P |v| / 2``: what leaves is at most ``A H / dt``.
+    With ``w = A / (P dt)`` it is ``H (max(0, u . n) + w - |u| / 2)``, or ``H min(max(0, u . n), w)`` where
+    ``w < |u| / 2``. Round a cell ``sum l max(0, u . n) <= P |u| / 2``: what leaves is at most ``A H / dt``.
     """
     f = desingularised(u[0], eps)
     half = 0.5 * f * sqrt(u[1] * u[1] + u[2] * u[2])
@@ -156,7 +163,10 @@ def most_out(u, shape, nx, ny, rate, eps):
 
 @func
 def held_back(u, shape, mass, fx, fy, al, bl, ar, br, nx, ny, rate, eps):
-    """Bound a flux of mass by `most_out` of the cell that gives it; what is held back keeps its velocity."""
+    """Bound a flux of mass by `most_out` of the cell that gives it, ``F = min(max(F, -out_r), out_l)``.
+
+    What is held back keeps its velocity: the flux of momentum changes by ``dF u``.
+    """
     found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
     less = found - mass
     return found, fx + less * select(less < 0.0, al, ar), fy + less * select(less < 0.0, bl, br)
@@ -167,7 +177,10 @@ def flux_flat(
     u: Read, zb: Read, face: Read, shape: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
 ):  # fmt: skip
-    """Flux through an interior face, values constant in the cells (first order)."""
+    """Flux through an interior face, values constant in the cells (first order): ``R_l += l F``, ``R_r -= l F``.
+
+    With `face_flux` of ``(H, H + z_b, u)`` of both cells, bounded by `held_back`.
+    """
     nx = face[0]
     ny = face[1]
     fl = desingularised(u[0][0], eps)
@@ -192,7 +205,10 @@ def flux_flat(
 
 @func
 def at_face(u, zb, slope, dx, dy, eps):
-    """Return depth, surface, velocity, and ``(h + H)(e - E) / 2`` at a point of a cell, given from its centroid."""
+    """Return depth, surface, velocity, and ``(h + H)(e - E) / 2`` at a point of a cell, given from its centroid.
+
+    ``h = max(0, H + grad h . x)``, ``e = E + grad e . x``, ``u + grad u . x``.
+    """
     f = desingularised(u[0], eps)
     rise = slope[0] * dx + slope[1] * dy
     h = max(0.0, u[0] + slope[2] * dx + slope[3] * dy)
@@ -206,7 +222,11 @@ def flux_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
 ):  # fmt: skip
-    """Flux through an interior face, values linear in the cells (second order); ``arm`` leads from both centroids."""
+    """Flux through an interior face, values linear in the cells, ``R_l += l (F + g (h + H)(e - E) n / 2)``.
+
+    Second order: the same is taken from the second cell, with its own ``h``, ``e`` (Audusse and Bristeau 2005, sec.
+    4.2); ``arm`` leads from both centroids.
+    """
     nx = face[0]
     ny = face[1]
     hl, el, al, bl, pl = at_face(u[0], zb[0], slope[0], arm[0], arm[1], eps)
@@ -227,7 +247,10 @@ def flux_linear(
 
 @func
 def sample(series, begin, samples, spacing, t):
-    """Value of a series, given at equal intervals, at a time since the first; the last value holds for ever."""
+    """Value of a series, given at equal intervals, at a time since the first: ``s_k + (t / dt - k) (s_{k+1} - s_k)``.
+
+    The last value holds for ever.
+    """
     place = min(max(t / spacing, 0.0), samples - 1.0)
     k = min(int(place), samples - 2)
     first = series[begin + k]
@@ -236,7 +259,10 @@ def sample(series, begin, samples, spacing, t):
 
 @func
 def outside(kind, h, z, un, level, still, states, g):
-    """Return depth and outward velocity beyond a boundary face, and those that the flux takes for the inside."""
+    """Return depth and outward velocity beyond a boundary face, and those that the flux takes for the inside.
+
+    ``(H_b, u_b) = states[kind](H, z_b, u_n, level, still, g)``; what is imposed counts on both sides.
+    """
     depth = h
     speed = un
     near = h
@@ -252,7 +278,11 @@ def outside(kind, h, z, un, level, still, states, g):
 
 @func
 def boundary_flux(h, e, a, b, nx, ny, kind, level, still, states, g):
-    """Mass and momentum less the pressure of the cell, out of a boundary face, a unit of length."""
+    """Mass and momentum less ``g H^2 / 2`` of the cell, out of a boundary face, a unit of length: `hll` of both states.
+
+    ``(m, q n_x - m u_t n_y, q n_y + m u_t n_x)`` with the mass flux ``m``, that of normal momentum ``q``, and the
+    velocity ``u_t`` along the face.
+    """
     un = a * nx + b * ny
     z = e - h
     depth, speed, near, along = outside(kind, h, z, un, level, still, states, g)
@@ -264,9 +294,9 @@ def boundary_flux(h, e, a, b, nx, ny, kind, level, still, states, g):
 
 @func
 def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacing):
-    """Return the kind of a boundary face now, and its level.
+    """Return the kind of a boundary face now, and its level: that of the series, ``s(t)``, and that of water at rest.
 
-    ``-clock[stage]`` is the time of the stage since ``start``, when the series begin.
+    ``t = -clock[stage]`` is the time of the stage since ``start``, when the series begin.
     """
     t = -clock[stage]
     now = select(start + t > ends[2 * row], WALL, kind)
@@ -280,7 +310,7 @@ def boundary_flat(
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
     samples: Const[int], stage: Const[int], states: Const[tuple[WaterState, ...]],
 ):  # fmt: skip
-    """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
+    """Flux through a boundary face, first order, ``R += l F``; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
     f = desingularised(u[0], eps)
     a = f * u[1]
@@ -305,9 +335,10 @@ def boundary_linear(
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
     samples: Const[int], stage: Const[int], states: Const[tuple[WaterState, ...]],
 ):  # fmt: skip
-    """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
+    """Flux through a boundary face, second order at walls, ``R += l (F + g (h + H)(e - E) n / 2)``.
 
-    At open faces the values of the cell are taken: nothing limits a slope towards the outside.
+    The mass is noted a second time, for the balance. At open faces the values of the cell are taken: nothing limits a
+    gradient towards the outside.
     """
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
     near = 0.0
@@ -335,8 +366,8 @@ def pour(
 ):  # fmt: skip
     """Add rain, m/s, and the stress of the wind over the density of the water, m^2/s^2, each a series of a cell.
 
-    Rain has no momentum, and is noted a second time, for the balance. On water below ``100 eps`` the stress falls with
-    the depth.
+    ``R_H -= A rain(t)``, ``R_u -= A min(H / (100 eps), 1) tau(t)``: on water below ``100 eps`` the stress falls with
+    the depth. Rain has no momentum, and is noted a second time, for the balance.
     """
     t = -clock[stage]
     area = 1.0 / shape[0]
@@ -350,13 +381,16 @@ def pour(
 
 @func
 def still(a):
-    """Zero for a velocity that is far below rounding: ahead of a wave they fall without end, into slow tiny numbers."""
+    """Zero for a velocity with ``u^2 < 1e-36``: ahead of a wave they fall without end, into slow tiny numbers."""
     return select(a * a < _STILL * _STILL, 0.0, a)
 
 
 @func
 def settled(depth, hu, hv, eps):
-    """Return depth and velocity of a new state: no negative depth, thin water slowed."""
+    """Return depth and velocity of a new state, ``f(H) Hu`` by `desingularised`: no negative depth, thin water slowed.
+
+    ``u = f(H) Hu``, ``H = 0`` for ``H < 1e-12 eps``, ``u = 0`` for ``H < 1e-3 eps``.
+    """
     depth = select(depth < _NOTHING * eps, 0.0, depth)  # so written that NaN stays NaN
     f = select(depth < _FILM * eps, 0.0, desingularised(depth, eps))
     return depth, still(f * hu), still(f * hv)
@@ -464,7 +498,7 @@ def correct(
 
 @kernel
 def time_scale(u: Read, shape: Read, ahead: Min, *, g: float, eps: float):
-    """The time scale of the present state, as `correct` finds it."""
+    """The time scale of the present state, ``2 A / (P (|u| + sqrt(g H)))``, as `correct` finds it."""
     f = desingularised(u[0], eps)
     a = f * u[1]
     b = f * u[2]
@@ -475,13 +509,13 @@ def time_scale(u: Read, shape: Read, ahead: Min, *, g: float, eps: float):
 
 @kernel
 def highest(u: Read, zb: Read, top: RW, *, eps: float):
-    """Highest surface so far, where there was water."""
+    """Highest surface so far, where there was water: ``top = max(top, H + z_b)``."""
     top[0] = max(top[0], select(u[0] > eps, u[0] + zb[0], DRY))
 
 
 @kernel
 def survey(u: Read, zb: Read, shape: Read, before: RW, sums: Inc, most: Max, *, eps: float):
-    """Volume, squared change of the depth since the last survey, cells with NaN; highest surface and speed."""
+    """Volume ``sum A H``, ``sum A (H - H_before)^2``, cells with NaN; highest surface ``H + z_b`` and speed ``|u|``."""
     area = 1.0 / shape[0]
     change = u[0] - before[0]
     sums[0] += area * u[0]
@@ -497,7 +531,7 @@ def survey(u: Read, zb: Read, shape: Read, before: RW, sums: Inc, most: Max, *, 
 def drawn_in(
     u: Read, face: Read, kind: Read, drawn: Inc, *, g: float, eps: float, states: Const[tuple[WaterState, ...]]
 ):  # fmt: skip
-    """Volume that comes in through an outflow, a unit of time, at a Froude number above a thousandth."""
+    """Volume that comes in through an outflow, a unit of time, ``-l H u_n`` where ``u_n < -0.001 sqrt(g H)``."""
     speed = desingularised(u[0], eps) * (u[1] * face[0] + u[2] * face[1])
     inward = -face[2] * u[0] * speed if speed < -1.0e-3 * sqrt(g * u[0]) else 0.0
     for k in range(len(states)):
@@ -507,7 +541,7 @@ def drawn_in(
 
 @kernel
 def sum_passed(load: RW, u: Read, zb: Read, face: Read, chosen: Read, sums: Inc):
-    """Add what leaves through chosen faces, their length, and this times depth and surface behind them. Clear loads."""
+    """Add what leaves through chosen faces, ``sum l``, ``sum l H`` and ``sum l (H + z_b)`` behind them. Clear loads."""
     if chosen[0] == 1:
         sums[0] += load[3]
         sums[1] += face[2]
@@ -519,7 +553,7 @@ def sum_passed(load: RW, u: Read, zb: Read, face: Read, chosen: Read, sums: Inc)
 
 @kernel
 def primitive(u: Read, zb: Read, w: Write, *, eps: float):
-    """Depth, surface and velocity of a cell, which is 0 where it is dry."""
+    """Depth, surface and velocity of a cell, ``(H, H + z_b, Hu / H)``; the velocity is 0 where it is dry."""
     wet = u[0] > eps
     depth = u[0] if wet else 1.0
     w[0] = u[0]
@@ -530,7 +564,7 @@ def primitive(u: Read, zb: Read, w: Write, *, eps: float):
 
 @kernel
 def sample_water(u: Read, zb: Read, found: Write, *, eps: float):
-    """Depth, surface and velocity of a cell."""
+    """Depth, surface and velocity of a cell, ``(H, H + z_b, f(H) Hu)`` by `desingularised`."""
     f = desingularised(u[0], eps)
     found[0] = u[0]
     found[1] = u[0] + zb[0]

@@ -121,7 +121,7 @@ class StaggeredGrid:
 
     @property
     def inverse(self) -> tuple[float, ...]:
-        """One over the width of cells along each axis; of the stretched one the mean."""
+        """One over the width of cells along each axis, ``n / (x_n - x_0)``; of the stretched one that of the mean."""
         return tuple(n / float(f[-1] - f[0]) for n, f in zip(self.counts, self.faces, strict=True))
 
     @property
@@ -130,11 +130,11 @@ class StaggeredGrid:
         return prod(float(f[-1] - f[0]) for f in self.faces)
 
     def widths(self, axis: int) -> Array:
-        """Return the widths of cells along an axis."""
+        """Return the widths of cells along an axis, ``x_{i+1} - x_i``."""
         return np.diff(self.faces[axis])
 
     def centres(self, axis: int) -> Array:
-        """Return the middles of cells along an axis."""
+        """Return the middles of cells along an axis, ``(x_i + x_{i+1}) / 2``."""
         return 0.5 * (self.faces[axis][1:] + self.faces[axis][:-1])
 
     def stored(self, axis: int, values: Array) -> Array:
@@ -159,7 +159,7 @@ class StaggeredGrid:
         return np.ascontiguousarray(np.broadcast_to(lines.reshape(*lead, 2), (*self.full_shape, 2)))
 
     def volumes(self) -> Array:
-        """Return the volume of each stored place, zero beyond the sides."""
+        """Return the volume of each stored place, ``dx * dy * dz``, zero beyond the sides."""
         found = np.zeros(self.full_shape)
         cell = np.ones(self.shape)
         for k in range(self.dimension):

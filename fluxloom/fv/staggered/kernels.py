@@ -48,7 +48,7 @@ class Spacing:
 
     @func
     def along(self, m, leg, k, b):
-        """Return component ``k`` of the metric at a leg, along the axis ``b``."""
+        """Return component ``k`` of the metric at a leg, along the axis ``b``: ``1 / dx_b``."""
         value = self.x if b == 0 else (self.y if b == 1 else self.z)
         if b == self.axis:
             value = m[leg][k]
@@ -57,13 +57,16 @@ class Spacing:
 
 @func
 def convect(carrier, low, high):
-    """Flux of a component: what carries it times the mean of two neighbours."""
+    """Flux of a component: what carries it times the mean of two neighbours, ``carrier (low + high) / 2``."""
     return 0.5 * carrier * (low + high)
 
 
 @func
 def rate(u, m, a, d, spacing, pair, nu):
-    """Convection and friction of component ``a`` at its face; see the module for the formula."""
+    """Convection and diffusion of component ``a`` at its face, ``sum_b d_b(nu d_b u_a - mean(u_b) mean(u_a))``.
+
+    See the module; ``pair[a][b]`` is the leg of component ``b`` beyond both faces.
+    """
     total = 0.0
     below = spacing.along(m, 2 + 2 * a, 0, a)
     weight = 0.5
@@ -105,7 +108,7 @@ def momentum(
 
 @func
 def leaving(u, m, d, spacing):
-    """Return what leaves a cell over its volume."""
+    """Return what leaves a cell over its volume, ``sum_a (u_a(x + dx_a) - u_a(x)) / dx_a``."""
     total = 0.0
     for a in range(d):
         total += spacing.along(m, 0, 0, a) * (u[1 + a][a] - u[0][a])
@@ -114,7 +117,7 @@ def leaving(u, m, d, spacing):
 
 @kernel
 def divergence(star: Read, m: Read, out: Write, *, d: Const[int], spacing: Const[Spacing]):
-    """What leaves a cell over its volume."""
+    """What leaves a cell over its volume, ``sum_a (u*_a(x + dx_a) - u*_a(x)) / dx_a``."""
     out[0] = leaving(star, m, d, spacing)
 
 
@@ -123,7 +126,7 @@ def divergence_and_flow(
     star: Read, m: Read, fluid: Read, out: Write, flow: Inc, *, d: Const[int], spacing: Const[Spacing],
     kept: Const[int],
 ):  # fmt: skip
-    """What leaves a cell over its volume; and the sum of the component ``kept`` times the volume, over faces of cells.
+    """What leaves a cell over its volume, `leaving`; ``flow += V u_a`` of the component ``kept``, over faces of cells.
 
     ``fluid`` is the volume of a cell, zero outside; a component counts half of each of the two cells at its face.
     """
@@ -145,7 +148,7 @@ def correct(
     star: Read, q: Read, m: Read, inside: Read, flow: Read, u: Write, *, d: Const[int], spacing: Const[Spacing],
     kept: Const[int], mean: float, volume: float, part: float,
 ):  # fmt: skip
-    """The velocity of a stage: see `corrected`."""
+    """The velocity of a stage, ``u = u* - part grad q``: see `corrected`."""
     for a in range(d):
         u[a] = corrected(star, q, m, inside, flow, a, spacing, kept, mean, volume, part)
 
@@ -155,7 +158,7 @@ def correct_and_look(
     star: Read, q: Read, m: Read, inside: Read, flow: Read, u: RW, fluid: Read, change: Inc, *, d: Const[int],
     spacing: Const[Spacing], kept: Const[int], mean: float, volume: float, part: float,
 ):  # fmt: skip
-    """The velocity of a stage, and the sum of ``|u - u_before|^2`` times the volume."""
+    """The velocity of a stage, ``u = u* - part grad q``, and ``sum V |u - u_before|^2``."""
     for a in range(d):
         value = corrected(star, q, m, inside, flow, a, spacing, kept, mean, volume, part)
         step = value - u[a]
@@ -187,7 +190,7 @@ def advance_outflow(
 
 @kernel
 def scale_outflow(star: RW, side: Read, total: Read, *, d: Const[int], inflow: float, area: float):
-    """Add the same to all faces of outflow, so that what comes in goes out."""
+    """Add the same to all faces of outflow, ``(inflow - total) / area`` outward, so that what comes in goes out."""
     for a in range(d):
         if side[0] == a:
             sign = 1.0 if side[2] > 0.0 else -1.0
@@ -196,7 +199,7 @@ def scale_outflow(star: RW, side: Read, total: Read, *, d: Const[int], inflow: f
 
 @kernel
 def let_in(value: Read, side: Read, star: RW, inflow: Inc, *, d: Const[int]):
-    """The velocity through faces of sides where it is given, and what comes in, ``(sum u A, sum |u| A)``.
+    """The velocity through faces of sides where it is given, ``u* = u``, and what comes in, ``(sum u A, sum |u| A)``.
 
     ``side`` has the axis of the face, and its area with the sign of what comes in.
     """
@@ -222,7 +225,7 @@ def advance_outflow_in_time(
 
 @kernel
 def scale_outflow_in_time(star: RW, side: Read, total: Read, inflow: Read, *, d: Const[int], area: float):
-    """`scale_outflow` where what comes in changes."""
+    """`scale_outflow`, ``(inflow - total) / area``, where what comes in changes."""
     for a in range(d):
         if side[0] == a:
             sign = 1.0 if side[2] > 0.0 else -1.0
@@ -231,20 +234,20 @@ def scale_outflow_in_time(star: RW, side: Read, total: Read, inflow: Read, *, d:
 
 @kernel
 def side_speed(value: Read, most: Max, *, d: Const[int]):
-    """The largest velocity along a side so far; ``value`` is twice that."""
+    """The largest velocity along a side so far, ``max(|u_a|)``, where ``value = 2 u_a``."""
     for a in range(d):
         most[a] = max(most[a], 0.5 * fabs(value[a]))
 
 
 @kernel
 def put_component(value: Read, force: RW, *, component: Const[int]):
-    """One component of a force, at its faces."""
+    """One component of a force, ``f_a = value``, at its faces."""
     force[component] = value[0]
 
 
 @kernel
 def add_force(force: Read, inside: Read, star: RW, old: RW, *, d: Const[int], now: float):
-    """A force that differs from place to place, behind `momentum`: a part of the rates of a stage."""
+    """A force that differs from place to place, behind `momentum`: ``u* += now f``, ``H += f``."""
     for a in range(d):
         star[a] += now * force[a] if inside[a] > 0 else 0.0
         old[a] += force[a] if inside[a] > 0 else 0.0
@@ -255,7 +258,7 @@ def sample(
     u: Read, m: Read, fluid: Read, energy: Inc, bulk: Inc, speed: Max, source: Max, *, d: Const[int],
     spacing: Const[Spacing],
 ):  # fmt: skip
-    """Kinetic energy, sum of velocities times volumes, ``max sum |u_a| / dx_a``, and the most that leaves a cell."""
+    """Kinetic energy ``sum V u^2 / 2``, ``sum V u``, ``max sum |u_a| / dx_a``, and the most that leaves a cell."""
     fast = 0.0
     for a in range(d):
         cell = spacing.along(m, 0, 0, a)
@@ -274,7 +277,10 @@ def add_impulse(q: Read, p: RW, *, part: float):
 
 @kernel
 def centred(u: Read, centre: Write, spread: Write, *, d: Const[int]):
-    """Velocity in the middle of cells, and what its squares at the two faces have in the mean beyond its own square."""
+    """Velocity in the middle of cells, ``(u_0 + u_1) / 2``, and ``(u_1 - u_0)^2 / 4``.
+
+    The second is what the squares at the two faces have in the mean beyond the square of the first.
+    """
     for a in range(d):
         centre[a] = 0.5 * (u[0][a] + u[1 + a][a])
         spread[a] = 0.25 * (u[1 + a][a] - u[0][a]) * (u[1 + a][a] - u[0][a])
@@ -285,10 +291,11 @@ def side_force(
     u: Read, q: Read, friction: Read, push: Read, half: Read, force: Read, load: Write, total: Inc, *, d: Const[int],
     scale: float,
 ):  # fmt: skip
-    """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure.
+    """Force on a side, of unit density: friction ``nu A (u_1 - u_0) / h``, legs 0 beyond and 1 inside, and pressure.
 
-    The pressure on the side is that of the cell and what `fluxloom.fv.staggered.sides.side_weights` says, with the
-    velocity at the next face inside (leg 2). ``load`` has both parts of the force, and the pressure.
+    ``F_n = +-A (scale q + h / 2 f_e + (u_e / 2)^2 + nu u_e / h)`` of the pressure: that of the cell and what
+    `fluxloom.fv.staggered.sides.side_weights` says, with the velocity ``u_e`` at the next face inside (leg 2). ``load``
+    has both parts of the force, and the pressure.
     """
     load[d + d] = 0.0
     for a in range(d):

@@ -225,7 +225,7 @@ def fixed_velocity(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], velo
 
 
 def inflow_of(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> float:
-    """Return the volume that comes in through sides with a given velocity, in unit time.
+    """Return the volume that comes in through sides with a given velocity, in unit time, ``-sum u . n A``.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def side_weights(grid: StaggeredGrid, name: str, viscosity: float, boundary: Bou
 
 
 def corner_weights(grid: StaggeredGrid, name: str, viscosity: float) -> list[SideWeights]:
-    """Return what a side takes of the friction on the sides that it meets, one for each of these.
+    """Return what a side takes of the friction on the sides that it meets, ``-nu A / h``, one for each of these.
 
     That on the last half of a cell, which counts with the next face (`side_weights`), is borne by this side, as nothing
     else holds the fluid there.

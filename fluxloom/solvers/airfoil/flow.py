@@ -59,14 +59,14 @@ class AirfoilConstants:
 
     @property
     def far_field(self) -> tuple[float, float, float, float]:
-        """Free-stream state for unit density and pressure."""
+        """Free stream for unit density and pressure, ``(1, M sqrt(gamma), 0, 1 / (gamma - 1) + gamma M^2 / 2)``."""
         u = sqrt(self.gamma) * self.mach
         return 1.0, u, 0.0, 1.0 / (self.gamma - 1.0) + 0.5 * u * u
 
 
 @kernel
 def save_soln(q: Read, qold: Write):
-    """Keep the state at the start of an iteration."""
+    """Keep the state at the start of an iteration, ``q_old = q``."""
     for k in range(4):
         qold[k] = q[k]
 
@@ -101,7 +101,11 @@ def pressure(q, gm1):
 
 @kernel
 def res_calc(x: Read, q: Read, adt: Read, res: Inc, *, gm1: float, eps: float):
-    """Central flux with scalar dissipation ``mu (q1 - q2)``, ``mu = eps (adt1 + adt2) / 2``."""
+    """Central flux with scalar dissipation, ``F = (F_1 + F_2) / 2 + mu (q_1 - q_2)``, ``mu = eps (adt_1 + adt_2) / 2``.
+
+    ``F_i = (V rho, V rho u + p dy, V rho v - p dx, V (rho E + p))`` with ``V = u dy - v dx``; ``R_1 += F``,
+    ``R_2 -= F``.
+    """
     dx = x[0][0] - x[1][0]
     dy = x[0][1] - x[1][1]
     ri = 1.0 / q[0][0]
@@ -127,7 +131,10 @@ def res_calc(x: Read, q: Read, adt: Read, res: Inc, *, gm1: float, eps: float):
 
 @kernel
 def bres_calc(x: Read, q: Read, adt: Read, res: Inc, bound: Read, far: Read, *, gm1: float, eps: float):
-    """Boundary flux: pressure on the wall, the flux of `res_calc` against the free stream elsewhere."""
+    """Boundary flux: ``R += p (0, dy, -dx, 0)`` on the wall, elsewhere that of `res_calc` with ``q_2 = q_inf``.
+
+    There ``mu = eps adt``.
+    """
     dx = x[0][0] - x[1][0]
     dy = x[0][1] - x[1][1]
     ri = 1.0 / q[0]
@@ -160,7 +167,7 @@ def update(qold: Read, q: Write, res: RW, adt: Read, rms: Inc):
 
 @kernel
 def primitive(q: Read, w: Write, *, gm1: float):
-    """Density, velocity and pressure of a state."""
+    """Density, velocity and pressure of a state, ``(rho, rho u / rho, (gamma - 1) (rho E - rho |u|^2 / 2))``."""
     w[0] = q[0]
     w[1] = q[1] / q[0]
     w[2] = q[2] / q[0]
@@ -169,7 +176,7 @@ def primitive(q: Read, w: Write, *, gm1: float):
 
 @kernel
 def shape(x: Read, where: Write):
-    """The mean of the corners of a cell, and its area."""
+    """The mean of the corners of a cell, ``sum x_k / 4``, and its area, ``|(x_2 - x_0) x (x_3 - x_1)| / 2``."""
     for k in range(2):
         where[k] = 0.25 * (x[0][k] + x[1][k] + x[2][k] + x[3][k])
     where[2] = 0.5 * fabs((x[2][0] - x[0][0]) * (x[3][1] - x[1][1]) - (x[3][0] - x[1][0]) * (x[2][1] - x[0][1]))
@@ -299,7 +306,10 @@ class Airfoil:
             )  # fmt: skip
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number."""
+        """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number.
+
+        ``p = (gamma - 1) (rho E - rho |u|^2 / 2)``, ``M = |u| sqrt(rho / (gamma p))``.
+        """
         q = self.q.read()
         rho = q[:, 0]
         velocity = q[:, 1:3] / rho[:, None]

@@ -111,7 +111,7 @@ class AirfoilForces:
         self.chain()
 
     def collect(self) -> WallForce:
-        """Return what `take` asked for last.
+        """Return what `take` asked for last, ``F = sum (p - p_outside) n A``, and ``sum p A / sum A``.
 
         Raises
         ------

@@ -23,7 +23,7 @@ Index = npt.NDArray[np.int64]
 
 @kernel
 def corners_of(x: Read, corners: Write):
-    """Corners of a cell, one after the other."""
+    """Corners of a cell, one after the other: ``corners[2 k + i] = x_k,i``."""
     for k in range(4):
         corners[2 * k] = x[k][0]
         corners[2 * k + 1] = x[k][1]
@@ -31,7 +31,7 @@ def corners_of(x: Read, corners: Write):
 
 @kernel
 def sample_cell(q: Read, found: Write, *, gamma: float, gm1: float):
-    """Density, velocity, pressure and Mach number of a cell."""
+    """Density, velocity, pressure and Mach number of a cell, ``M = sqrt(|u|^2 rho / (gamma p))``."""
     u = q[1] / q[0]
     v = q[2] / q[0]
     p = pressure(q, gm1)

@@ -375,7 +375,7 @@ class AlgebraicStep:
         return np.stack([u.read() for u in now], axis=1)[self.flow.spaces.inside]
 
     def pressure(self) -> Array:
-        """Return the kinematic pressure of the owned cells, ``(cells,)``; of mean zero where only that is settled."""
+        """Return the kinematic pressure of the owned cells, ``(cells,)``; where only it is settled ``p - mean(p)``."""
         found = self.p.read()
         if not self.flow.floating:
             return found

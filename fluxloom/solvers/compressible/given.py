@@ -33,7 +33,7 @@ _ACROSS = 1e-6
 
 
 def stage_times(stages: Stages) -> list[float]:
-    """Return the time at which each stage of a scheme begins, as a part of the step."""
+    """Return the time at which each stage of a scheme begins, as a part of the step: ``t_{k+1} = b_k t_k + c_k``."""
     times = [0.0]
     for _, b, c in stages[:-1]:
         times.append(b * times[-1] + c)

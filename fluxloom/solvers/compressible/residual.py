@@ -191,7 +191,7 @@ class FarFieldVortices:
         return [step for name, vortex in self._vortices.items() for step in self._of(name, vortex, w)]
 
     def circulations(self) -> dict[str, float]:
-        """Return ``Gamma`` of each far field with a vortex, m^2/s, in the last states whose residual was found.
+        """Return ``Gamma = L / (rho U)`` of each far field with a vortex, m^2/s, in the last states with a residual.
 
         It is above 0 where the lift is. Collective.
         """

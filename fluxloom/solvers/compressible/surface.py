@@ -100,6 +100,9 @@ class PatchValues:
 def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchValues:
     """Return what the present state does at the faces of one or several patches. Collective.
 
+    ``p = f . n``, ``tau = f - p n``, ``q = e - f . u``, ``y+ = y sqrt(rho |tau|) / mu``, conductivity ``gamma R_g mu /
+    ((gamma - 1) Pr)``; see the module.
+
     Raises
     ------
     SolverError
@@ -155,7 +158,11 @@ _SUMS = 13
 def surface_sums(
     flux: Read, face: Read, place: Read, sums: Inc, *, d: Const[int], p: float, x: float, y: float, z: float
 ):  # fmt: skip
-    """Add the force on a boundary face, its moment about ``(x, y, z)``, and what passes the face; see the module."""
+    """Add the force on a boundary face, ``F = (f - p_inf n) A``, its moment about ``(x, y, z)``, and what passes.
+
+    ``sums``: the normal and the tangential part of ``F``, ``(x - x_0) x F``, ``m A``, ``|m| A``, ``e A`` with the
+    fluxes of mass and energy, ``A``; see the module.
+    """
     area = face[d]
     n = zeros(3)
     f = zeros(3)
@@ -183,7 +190,10 @@ def surface_sums(
 
 @kernel
 def surface_means(w: Read, face: Read, sums: Inc, *, d: Const[int], gamma: float, constant: float):
-    """Add ``p A``, ``p_0 A`` with the total pressure, and ``T A`` of the state ``w`` at a boundary face."""
+    """Add ``p A``, ``p_0 A`` with the total pressure, and ``T A`` of the state ``w`` at a boundary face.
+
+    ``p_0 = p (1 + (gamma - 1) / 2 M^2)^(gamma / (gamma - 1))``, ``T = p / (rho R_g)``.
+    """
     square = 0.0
     for k in range(d):
         square += w[1 + k] * w[1 + k]
@@ -292,12 +302,15 @@ class AerodynamicReference:
 
     @property
     def directions(self) -> tuple[Array, Array]:
-        """Unit vectors of drag and lift, ``(d,)``."""
+        """Unit vectors of drag and lift, ``v / |v|``, ``(d,)``."""
         way, lift = self.along
         return way / np.linalg.norm(way), lift / np.linalg.norm(lift)
 
     def of(self, force: SurfaceForce) -> Coefficients:
-        """Return the coefficients of a force."""
+        """Return coefficients of a force, ``c_d = F . e_d / (q A)``, ``c_l = F . e_l / (q A)``, ``c_m = M / (q A l)``.
+
+        ``q = rho U^2 / 2``.
+        """
         drag, lift = self.directions
         scale = 1.0 / (self.stream.dynamic_pressure(self.gas) * self.area)
         pitch = force.moment[1] if self.axis == 2 else -force.moment[2]

@@ -71,6 +71,8 @@ def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components:
 def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: float, context: Context) -> Array:
     """Return squares of how large the components of states ``(owned, nv)`` are, ``(nv,)``: for limiters. Collective.
 
+    ``mean(rho)^2``, ``mean(|u|^2 + gamma p / rho)``, ``mean(p)^2``.
+
     Of density and pressure the mean, of velocities that of flow and sound together, which times a length is that of the
     variable of a model of turbulence.
     """

@@ -330,7 +330,7 @@ class EdgeFlow:
             values.write(now)
 
     def rounding(self) -> float:
-        """Return what rounding of the velocity leaves of the right-hand side of the pressure. Collective."""
+        """Return what rounding leaves of the right-hand side of the pressure, ``epsilon sqrt(sum s^2)``. Collective."""
         self.loops.terms()
         return float(np.finfo(np.float64).eps) * float(self.loops.squares.value) ** 0.5
 

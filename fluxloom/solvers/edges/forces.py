@@ -50,7 +50,7 @@ class ForceShares:
 def force_shares(
     patches: Mapping[str, PatchPoints], boundaries: Mapping[str, EdgePatch], chosen: Collection[str], size: int
 ) -> ForceShares:
-    """Return what some of the patches bear.
+    """Return what some of the patches bear, ``F = p A_k + w_k (R - p sum_j A_j)`` of the force ``R`` of a point.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _RIM = 1e-9
 
 @kernel
 def sample_edges(weight: Read, u: Read, p: Read, found: Write, *, d: Const[int]):
-    """``sum N_I u_I`` and ``sum N_I p_I`` at a place within a simplex."""
+    """Velocity and pressure at a place within a simplex, ``u = sum N_I u_I`` and ``p = sum N_I p_I``."""
     total = zeros(d + 1)
     for j in range(d + 1):
         for k in range(d):

@@ -123,7 +123,7 @@ class BoundedTransport:
             )
 
     def longest(self) -> float:
-        """Return the longest step that makes no new extremum; `prepare` has run. Collective."""
+        """Return the longest step that makes no new extremum, ``1 / max rate``; `prepare` has run. Collective."""
         rate = float(self._fastest.value)
         return 1.0 / rate if rate > 0.0 else float("inf")
 
@@ -471,7 +471,7 @@ class EdgeTransport(SolvedDirectly):
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
 
     def stable_step(self, courant: float = 0.8) -> float:
-        """Return a step that is stable, s: ``courant`` of the reach of the method over a bound of the eigenvalues.
+        """Return a stable step, s, ``courant reach / rate``: the reach of the method over a bound of the eigenvalues.
 
         Of a bounded scalar ``courant``, at most 1, of the longest step without a new extremum. Infinite at rest without
         diffusion.

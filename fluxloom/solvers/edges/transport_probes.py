@@ -18,7 +18,7 @@ __all__ = ["TransportProbes"]
 
 @kernel
 def sample_scalar(weight: Read, c: Read, found: Write, *, d: Const[int]):
-    """``sum N_I c_I`` at a place within a simplex."""
+    """The scalar at a place within a simplex, ``c = sum N_I c_I``."""
     total = 0.0
     for j in range(d + 1):
         total += weight[j] * c[j]

@@ -215,7 +215,7 @@ def _lift(given: Buoyancy) -> npt.NDArray[np.float64]:
 
 
 def potential_part(flow: CorrectedFlow, force: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the part of a uniform force ``(d,)`` that acts through the faces of a flow, ``(d,)``. Collective.
+    """Return the part of a uniform force that acts through faces of a flow, ``P f = X X^T f``, ``(d,)``. Collective.
 
     All that is across the directions in which the mesh is periodic, where a wall or an outflow feels it; else nothing.
     """

@@ -97,7 +97,7 @@ class FaceForce(Protocol):
 
 
 def oblique_faces(linear: LinearOperators) -> Array:
-    """Return ``(A k, A s, A)`` of each face."""
+    """Return ``(A k, A s, A)`` of each face, ``k = n - v / (n . v)``, ``s = x_f - (x_i + x_j) / 2``."""
     area = linear.volumes.area[:, None]
     return np.concatenate([area * linear.tangents, area * linear.skews, area], axis=1)
 

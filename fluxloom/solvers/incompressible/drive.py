@@ -56,7 +56,10 @@ class MeanVelocity:
         self.force: npt.NDArray[np.float64] = np.zeros(flow.dimension)
 
     def before(self, dt: float) -> None:
-        """Set the force of a step of length ``dt``; to be called before each step."""
+        """Set the force of a step of length ``dt``, ``f = D + (U - mean(u)) / dt``; to be called before each step.
+
+        ``D = f - (mean(u) - mean(u_before)) / dt`` is what the last step lost.
+        """
         mean = self.flow.state().momentum / self._volume
         if self._before is not None:
             self._drag = self.force - (mean - self._before) / self.flow.dt

@@ -459,9 +459,9 @@ class Incompressible:
         self._check_next = True
 
     def rounding(self) -> float:
-        """Return what rounding leaves of the right-hand side of the pressure where it is 0. Collective.
+        """Return what rounding leaves of the right-hand side of the pressure, ``epsilon * |A| * |u|``. Collective.
 
-        ``epsilon |A| |u|`` with the areas around the cells and the root mean square of the velocity.
+        ``|A|`` are the areas around the cells, ``|u|`` the root mean square of the velocity.
         """
         self.survey()
         return float(np.finfo(np.float64).eps) * self._terms * (2.0 * float(self._energy.value)) ** 0.5
@@ -553,7 +553,10 @@ class Incompressible:
         return status
 
     def stable_step(self, c1: float = 0.35, c2: float = 0.2) -> float:
-        """Return the largest stable step, see `fluxloom.fv.incompressible.kernels.time_limit`."""
+        """Return the largest stable step, ``min(c1 2 Omega / sum |u_s| A, c2 Omega / sum nu_s A / delta)``.
+
+        See `fluxloom.fv.incompressible.kernels.time_limit`.
+        """
         if (c1, c2) != (self._cfl.constants["c1"], self._cfl.constants["c2"]):
             for loop in self._limits:
                 loop.set(c1=c1, c2=c2)
@@ -577,5 +580,5 @@ class Incompressible:
         return self.u.read()[self.spaces.inside]
 
     def pressure(self) -> Array:
-        """Return the kinematic pressure of the owned cells, ``(cells,)``, of the last step."""
+        """Return the kinematic pressure of the owned cells, ``p = phi / dt``, ``(cells,)``, of the last step."""
         return self.phi.read() / self.impulse

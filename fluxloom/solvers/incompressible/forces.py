@@ -337,7 +337,7 @@ class Forces:
         return float(buoyancy.acting.value) * (np.ones(1) if rows == 1 else np.asarray(buoyancy.through.value))
 
     def collect(self) -> Force:
-        """Return what `take` asked for last.
+        """Return what `take` asked for last, ``F = sum p_b n A - sum nu A (u_b - u_c) / delta``, ``2 F . e / (U^2 A)``.
 
         Raises
         ------
@@ -398,7 +398,7 @@ class Forces:
 
 
 def force_directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
-    """Return unit vectors of drag and lift."""
+    """Return unit vectors of drag and lift, ``v / |v|``."""
     for what, number in (("speed", reference.speed), ("area", reference.area)):
         if not np.isfinite(number) or number <= 0:
             raise SolverError(f"forces: reference: {what}: a positive number is wanted, not {number!r}")

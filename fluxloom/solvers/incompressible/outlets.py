@@ -55,7 +55,7 @@ class Outlets:
         self._groups = _touching(self.centres, reach, patch)
 
     def heights(self, direction: Array) -> Array:
-        """Return how far all faces are along a direction, ``(all,)``, of mean zero in each group; zeros: nothing is."""
+        """Return how far faces are along a direction, ``z = x . e - mean``, ``(all,)``, by group; zeros: nothing is."""
         found = self.centres @ direction
         size = np.abs(found).max(initial=0.0) + np.ptp(self.centres, axis=0).max(initial=0.0) if found.size else 0.0
         for group in self._groups:
@@ -69,7 +69,7 @@ class Outlets:
         return values[self._mine]
 
     def column(self, heights: Array, here: Array) -> Array:
-        """Return the integral over the height of what acts along it, on this rank's faces. Collective.
+        """Return the integral over the height of what acts there, ``p = int f dz``, on this rank's faces. Collective.
 
         Parameters
         ----------

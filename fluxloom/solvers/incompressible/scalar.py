@@ -317,7 +317,7 @@ class FlowScalar:
         return ScalarContent(total, square, float(self._low.value), float(self._high.value))
 
     def flux(self, patch: str) -> ScalarFlux:
-        """Return what enters through a patch now, by the terms that the operators use.
+        """Return what enters a patch now, ``sum alpha A (theta_b - theta_c) / delta`` and ``-sum u_s A theta_b``.
 
         Raises
         ------

@@ -113,7 +113,7 @@ def surplus(comm: Comm, net: float, scale: float, outflow: bool) -> float:
 
 
 def balanced(net: float, scale: float) -> bool:
-    """Return whether given velocities with ``integral u . n dA`` and ``integral |u| dA`` let as much in as out."""
+    """Return whether given velocities let as much in as out, ``|int u . n dA| <= BALANCED int |u| dA``."""
     return abs(net) <= _BALANCED * scale
 
 

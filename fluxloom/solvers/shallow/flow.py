@@ -546,7 +546,7 @@ class ShallowWater:
 
     # --------------------------------------------------------------------------------------- results
     def survey(self) -> Survey:
-        """Sum up the present state."""
+        """Sum up the present state: ``V = sum A H``, ``defect = (V - V_0 - inflow) / V_0``, change, extremes."""
         self._sums.value = np.zeros(3)
         self._most.value = np.array([DRY, 0.0])
         self._survey()
@@ -569,14 +569,14 @@ class ShallowWater:
         return self.depth() + self.zb.read()
 
     def velocity(self) -> FloatArray:
-        """Return the velocities of the cells, ``(n, 2)``; zero where it is dry."""
+        """Return the velocities of the cells, ``Hu / H``, ``(n, 2)``; zero where it is dry."""
         u = self.u.read().astype(np.float64)
         depth = np.maximum(u[:, 0], 0.0)
         wet = depth > self.thin
         return np.where(wet[:, None], u[:, 1:] / np.where(wet, depth, 1.0)[:, None], 0.0)
 
     def highest_surface(self) -> FloatArray:
-        """Return the highest surface that each cell has had; NaN where it was always dry."""
+        """Return the highest surface that each cell has had, ``max_t (H + z_b)``; NaN where it was always dry."""
         if not self.peak:
             raise SolverError("the highest surface was not kept; build the solver with peak=True")
         top = self.top.read().astype(np.float64)

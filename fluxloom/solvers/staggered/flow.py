@@ -277,7 +277,7 @@ class Staggered(SolvedDirectly):
         return self.fields.mean_of_faces().reshape(-1, self.dimension)
 
     def pressure(self) -> Array:
-        """Return the kinematic pressure of cells, ``(cells,)``, its mean zero; that of the last stage."""
+        """Return the kinematic pressure of cells, ``p = q / part - mean``, ``(cells,)``; that of the last stage."""
         potential, scale = self.impulse()
         values = scale * potential.read()[self.grid.interior]
         weights = self.fields.fluid.read()[self.grid.interior]
@@ -309,7 +309,7 @@ class Staggered(SolvedDirectly):
         return self._pressure.seconds
 
     def acting_force(self) -> Array:
-        """Return the acceleration in the last stage, ``(d,)``: what was given, or keeps the mean velocity."""
+        """Return the acceleration in the last stage, ``(d,)``: given, or ``(U - mean(u*)) / part``, for the mean."""
         force = self.force.copy()
         if self._kept >= 0 and self._part:
             lacking = self.mean_velocity[self._kept] - float(self.fields.flow.value) / self.grid.volume
@@ -317,7 +317,7 @@ class Staggered(SolvedDirectly):
         return force
 
     def impulse(self) -> tuple[Dat, float]:
-        """Return the potential of the pressure, and by what it is to be multiplied."""
+        """Return the potential ``q`` of the pressure ``p = s q``, and the number ``s``."""
         once = self.scheme.once
         scale = self._before if once else self._part
         return (self.fields.impulse if once else self.fields.q), (1.0 / scale if scale else 1.0)

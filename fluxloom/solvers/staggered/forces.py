@@ -135,7 +135,7 @@ class StaggeredForces:
         self.chain()
 
     def collect(self) -> SideForce:
-        """Return what `take` asked for last."""
+        """Return what `take` asked for last, means as ``sum p A / sum A``."""
         d, found = self.flow.dimension, Global.read_all([self._total, self._sums])
         total, sums = (np.array(values, dtype=np.float64) for values in found)
         flow, mean, square, area = sums[6:].tolist()

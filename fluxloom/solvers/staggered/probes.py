@@ -26,7 +26,7 @@ Index = npt.NDArray[np.int64]
 
 @kernel
 def weighted_sum(weight: Read, phi: Read, total: Inc):
-    """``sum V phi`` over cells."""
+    """Integral over cells, ``total += V phi``."""
     total[0] += weight[0] * phi[0]
 
 

@@ -58,7 +58,7 @@ class Particles:
         return 0.5 * self.diameter / units.dx
 
     def contact(self, units: Units) -> Contact:
-        """Return a repulsion that is some times the weight of a particle in the fluid."""
+        """Return a repulsion of some times the weight of a particle in the fluid, ``F = PUSH |m - m_fluid| |g|``."""
         free = free_body(self._radius(units), self.density, self.gravity, units)
         weight = abs(free.mass - free.displaced) * float(np.linalg.norm(free.gravity))
         return Contact(_PUSH * weight, _GAP)

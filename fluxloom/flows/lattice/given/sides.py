@@ -203,7 +203,7 @@ class VelocityInTime(InTime):
 
 
 def density_at(given: Pressure, units: Units, key: str) -> float | InTime:
-    """Return the density that a pressure means: a number, or values in space and time."""
+    """Return the density that a pressure means, ``rho = 1 + 3 p / U^2``: a number, or values in space and time."""
     value = value_of(given, f"{key}.pressure")
     if not (value.in_space or value.in_time):
         return 1.0 + units.excess(float(value.at(np.zeros((1, units.dimension)), 0.0, f"{key}.pressure")[0]))

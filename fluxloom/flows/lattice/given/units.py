@@ -104,35 +104,35 @@ class Units:
 
     @property
     def speed(self) -> float:
-        """A cell a step."""
+        """A cell a step, ``U = dx / dt``."""
         return self.dx / self.dt
 
     @property
     def force(self) -> float:
-        """The force of one on the lattice; in the plane a unit of depth."""
+        """The force of one on the lattice, ``rho dx^(d+1) / dt^2``; in the plane a unit of depth."""
         return self.density * self.dx ** (self.dimension + 1) / self.dt**2
 
     @property
     def lattice_viscosity(self) -> float:
-        """In cells squared a step."""
+        """In cells squared a step, ``nu dt / dx^2``."""
         return self.viscosity * self.dt / self.dx**2
 
     @property
     def relaxation(self) -> float:
-        """Relaxation time of the stresses, in steps."""
+        """Relaxation time of the stresses, in steps, ``tau = 3 nu + 1/2``."""
         return 3.0 * self.lattice_viscosity + 0.5
 
     @property
     def mach(self) -> float:
-        """Mach number of the reference velocity."""
+        """Mach number of the reference velocity, ``u / (U c_s)``."""
         return self.velocity / self.speed / SOUND
 
     def place(self, point: Sequence[float]) -> tuple[float, ...]:
-        """Return a point as the lattice has it: slowest axis first, the centre of the first cell at zero."""
+        """Return a point as the lattice has it, slowest axis first, ``(x - low) / dx - 1/2``: cells begin at 0."""
         return tuple((x - low) / self.dx - 0.5 for x, low in zip(point, self.lower, strict=True))[::-1]
 
     def points(self, places: Array) -> tuple[Array, ...]:
-        """Return x, y and z of places ``(n, d)`` on the lattice."""
+        """Return x, y and z of places ``(n, d)`` on the lattice, ``(i + 1/2) dx + low``."""
         return tuple((places[:, -1 - k] + 0.5) * self.dx + low for k, low in enumerate(self.lower))
 
     def __str__(self) -> str:
@@ -144,9 +144,9 @@ class Units:
         )
 
     def vector(self, values: Sequence[float], scale: float) -> tuple[float, ...]:
-        """Return components divided by a scale, slowest axis first; zeros for none."""
+        """Return components divided by a scale, ``q / scale``, slowest axis first; zeros for none."""
         return tuple(value / scale for value in values)[::-1] or (0.0,) * self.dimension
 
     def excess(self, pressure: Any) -> Any:
-        """Return the density less one for a kinematic pressure."""
+        """Return the density less one for a kinematic pressure, ``rho - 1 = 3 p / U^2``."""
         return 3.0 * pressure / self.speed**2
