@@ -231,6 +231,7 @@ class LatticeBoundaryTable(WallVelocityTable):
         A layer along the side.
     """
 
+    renamed = MappingProxyType({"absorbing": "scheme.absorbing"})
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
     pressure: Given = 0.0
     scheme: ChosenScheme = None
@@ -249,21 +250,6 @@ class LatticeBoundaryTable(WallVelocityTable):
             allowed = ", ".join(family.choices.names()) if family else "none"
             raise ValueError(f'scheme {strategy_name(self.scheme)!r}: type = "{self.type}" takes {allowed}')
         return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, given: Any) -> Any:
-        """Read ``scheme = ""``, and put ``absorbing`` where it belongs: into the scheme."""
-        if not isinstance(given, dict):
-            return given
-        usual = (("scheme", ""), ("absorbing", True))
-        table = {key: value for key, value in given.items() if (key, value) not in usual}
-        if "absorbing" in table:
-            scheme = table.get("scheme", "anti-bounce-back")
-            if table.get("type") != "pressure" or scheme != "anti-bounce-back":
-                raise ValueError('absorbing is of type = "pressure" with scheme = "anti-bounce-back"; leave it out')
-            table["scheme"] = {"type": scheme, "absorbing": table.pop("absorbing")}
-        return table
 
 
 class LatticeInitialTable(StartVelocityTable):
