@@ -1,6 +1,15 @@
 #define REAL double
 #define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)
 #define FL_LOST(pivot, whole) (FL_BAD(pivot) || ((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL)4.440892098500626e-16 * rows * ((whole) < 0 ? -(whole) : (whole)))
+#define AHEAD 4
+#define RHS 1
+#define BORDER 0
+#define BLOCK 64
+#define LOCAL 0
+#define ROWS rows
+#define LOW(i) (i > 0 ? a[c_at + i * c_row] : (REAL)0)
+#define MAIN(i) ((b[c_at + i * c_row]) * (i == 0 ? doubled : (REAL)1))
+#define HIGH(i) (i < rows - 1 ? c[c_at + i * c_row] : (REAL)0)
 
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void fl_thomas(
     __global const double *y,

@@ -101,10 +101,11 @@ def code(form: Form, *bodies: Body, words: int = 1, names: Mapping[str, object] 
     names
         What the names in a source file stand for.
     """
-    helpers = defined(names) + (
-        f"#define REAL {form.real}\n#define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)\n"
-        f"#define FL_LOST(pivot, whole) (FL_BAD(pivot) || {lost(form)})\n"
-    )
+    every = {
+        "REAL": form.real, "FL_BAD(pivot)": "((pivot) == 0 || (pivot) - (pivot) != 0)",
+        "FL_LOST(pivot, whole)": f"(FL_BAD(pivot) || {lost(form)})",
+    }  # fmt: skip
+    helpers = defined({**every, **names})
     functions = tuple(body.function(form) for body in bodies)
     return Code(functions, tuple(body.block * body.groups for body in bodies), helpers, words)
 
