@@ -218,7 +218,7 @@ _STORE_PAIRS = """
 
 
 def load(what: str, **common: object) -> str:
-    """Return what fetches `COEFFICIENTS`, `VALUES` or both of the rows of an item; ``row``: the number of its row ``j``."""
+    """Return what fetches `COEFFICIENTS`, `VALUES` or both of the rows of an item; ``row``: the number of row ``j``."""
     return fill(_LOAD % what, **common)
 
 
