@@ -36,7 +36,7 @@
         for (int64_t e = 0; e < longest_here; e++) {
             REAL root[LANES], first[LANES], own[LANES], gain[LANES];
             for (int l = 0; l < LANES; l++) {
-                const int on = e < count[l];
+                const int on = LANES == 1 || e < count[l];
                 root[l] = roots[entries[l] + (on ? e : 0)] + offset[l];
                 own[l] = !on || e < kept[job[l]]; /* a lane whose job has ended keeps its values */
                 gain[l] = on ? gains[entries[l] + e] : 0;
