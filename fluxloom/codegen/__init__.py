@@ -2,5 +2,5 @@
 
 Read `language` (the specification, the printer, the dialects) first, then `packs` (vectors of elements, for
 processors), `items` (work items, for GPUs), `grids` (lattices), `unit` (a whole text). `tiled`, `exchange` and
-`primitive` write what is no plain loop.
+`primitive` (with `bodies`, pieces of what it surrounds) write what is no plain loop.
 """

@@ -6,4 +6,5 @@
 #define FL_MEMBER ((int)threadIdx.x)
 #define FL_ITEM ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
 #define FL_UNROLL _Pragma("unroll")
+#define FL_SIMD
 #define FL_ATOMIC_MAX(place, value) atomicMax((int *)(place), value)

@@ -3,7 +3,8 @@
 A body is text of the C family. In the languages of kernels it uses ``FL_SHARED``, ``FL_BARRIER()``, ``FL_GROUP``,
 ``FL_MEMBER`` and ``FL_ITEM`` (number of the group, of the item in it, of the item), and ``FL_GLOBAL`` before the type
 of a pointer to a parameter's values; in C it is a plain function that may have OpenMP pragmas, and ``FL_THREAD`` is the
-number of the thread. Parameters have their names in every language.
+number of the thread. A body for groups of any size is a plain function too: there a group is one member, number 0.
+``FL_SIMD`` stands before loops over lanes. Parameters have their names in every language.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fluxloom.codegen.language.frame import head, opening
 from fluxloom.codegen.language.spec import Entry, LaunchSpec, Slot
 from fluxloom.codegen.unit import Unit
 
-__all__ = ["Function", "Parameter", "primitive_unit"]
+__all__ = ["Function", "Parameter", "primitive_unit", "source_of"]
 
 _WORDS = {"c": "primitive.c", "cuda": "primitive.cu", "opencl": "primitive.cl"}
 
@@ -69,6 +70,11 @@ class Function:
     registers: int = 0
 
 
+def source_of(package: str, name: str) -> str:
+    """Return a source file of a package, without line breaks at its ends: a body, or text before the functions."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8").strip("\n")
+
+
 def primitive_unit(functions: Sequence[Function], dialect: str, helpers: str = "", *, contract: bool = True) -> Unit:
     """Return the source of some functions as one translation unit.
 
@@ -82,7 +88,7 @@ def primitive_unit(functions: Sequence[Function], dialect: str, helpers: str = "
         Whether the compiler may contract ``a * b + c``; some languages say so in the source.
     """
     language = DIALECTS[dialect]
-    words = resources.files("fluxloom.codegen").joinpath(_WORDS[dialect]).read_text()
+    words = source_of("fluxloom.codegen", _WORDS[dialect])
     texts = [_text(function, language) for function in functions]
     source = "\n".join([head(language, contract), words, helpers, *texts])
     return Unit(source, tuple(_entry(f, language) for f in functions))

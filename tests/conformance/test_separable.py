@@ -146,7 +146,7 @@ def test_nvcc_compiles(tmp_path: Path) -> None:
                                       ("thread", "double", 9, True), ("partition", "float", 5, False)):  # fmt: skip
         shape = choose_shape(rows, ring, real, mapping)
         sources.append(tmp_path / f"{mapping}_{real}.cu")
-        sources[-1].write_text(primitive_unit(functions(shape, True), "cuda", helpers(shape)).text)
+        sources[-1].write_text(primitive_unit(functions(shape, True), "cuda", helpers(shape, True)).text)
     command = [nvcc, f"-arch={ARCHITECTURE}", "-std=c++17", "-cubin", "--threads", "2", *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

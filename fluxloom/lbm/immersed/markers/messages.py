@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import Template
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.bodies import over
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Buffer
 from fluxloom.dsl.context import Context
@@ -17,22 +17,6 @@ from fluxloom.dsl.run.primitive import Operand, Primitive, Steps
 __all__ = ["Copies", "copy_functions"]
 
 _BLOCK = 128
-
-_ITEM = Template("""
-    const int64_t i = FL_ITEM;
-    if (i < count) {
-        const int64_t cell = cells[i];
-$copies
-    }
-""")
-
-_PARALLEL = Template("""
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t cell = cells[i];
-$copies
-    }
-""")
 
 
 def copy_functions(real: str, fields: int, *, items: bool) -> tuple[Function, Function]:
@@ -49,10 +33,10 @@ def copy_functions(real: str, fields: int, *, items: bool) -> tuple[Function, Fu
     """
     each = range(fields)
     numbers = ("count", "threads", *(f"{name}{k}" for k in each for name in ("parts", "step")))
-    first, body = tuple(Parameter("int64_t", n) for n in numbers), _ITEM if items else _PARALLEL
+    first = tuple(Parameter("int64_t", n) for n in numbers)
 
     def function(symbol: str, back: bool) -> Function:
-        lines = []
+        lines = ["const int64_t cell = cells[i];"]
         for k in each:
             begin = "".join(f"parts{j} * count + " for j in range(k))
             field, message = f"field{k}[a * step{k} + cell]", f"message[{begin}a * count + i]"
@@ -61,7 +45,8 @@ def copy_functions(real: str, fields: int, *, items: bool) -> tuple[Function, Fu
         values = [Parameter(f"{real} *", f"field{k}", written=back) for k in each]
         values.append(Parameter(f"{real} *", "message", written=not back))
         cells = Parameter("int32_t *", "cells")
-        return Function(symbol, (*first, cells, *values), body.substitute(copies="\n".join(lines)), _BLOCK)
+        body = over({"i": "count"}, "\n".join(lines), items=items, shared="count > 1")
+        return Function(symbol, (*first, cells, *values), body, _BLOCK)
 
     return function("collect", False), function("distribute", True)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from string import Template
 
+from fluxloom.codegen.bodies import over
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
@@ -84,11 +85,6 @@ _SPREAD = Template("""
     }
 """)
 
-_ITEM = Template("    const int64_t m = FL_ITEM;\n    if (m < count) {\n$body\n    }")
-
-_PARALLEL = Template("#pragma omp parallel for num_threads(threads) schedule(static)\n"
-                     "    for (int64_t m = 0; m < count; m++) {\n$body\n    }")  # fmt: skip
-
 _OWNERS = Template("#pragma omp parallel for num_threads(threads) schedule(static, 1)\n"
                    "    for (int64_t owner = 0; owner < threads; owner++)\n"
                    "    for (int64_t m = 0; m < count; m++) {\n$body\n    }")  # fmt: skip
@@ -147,10 +143,10 @@ def scatter_functions(
     second = _SPREAD.substitute(words, add=add, mine=mine)
     return (
         Function("interpolate", (*numbers, *places, *read, Parameter(f"{real} *", "sample", written=True)),
-                 (_ITEM if items else _PARALLEL).substitute(body=first), _BLOCK),
+                 over({"m": "count"}, first, items=items, shared="count > 1"), _BLOCK),
         Function("spread", (*numbers, *places, Parameter(f"{real} *", "pull"),
                             Parameter(f"{real} *", "force", written=True)),
-                 (_ITEM if items else _OWNERS).substitute(body=second), _BLOCK),
+                 over({"m": "count"}, second, items=True) if items else _OWNERS.substitute(body=second), _BLOCK),
     )  # fmt: skip
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.bodies import group_sum, over
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.device.base import Call, Enqueued
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.arrays import DeviceArray
 from fluxloom.dsl.declare.transports import Transport
 from fluxloom.dsl.run.primitive import Primitive
-from fluxloom.linalg.direct.texts import group_sum, over
 from fluxloom.linalg.direct.transforms.ranks import gathered
 
 __all__ = ["DividedMean"]
@@ -25,21 +25,6 @@ __all__ = ["DividedMean"]
 _BLOCK = 256
 _SLOT = 2
 """Values that a message has room for: 8 bytes at least."""
-
-_SUM = """
-    REAL sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += weights[i] * values[i * step];
-    sums[place] = sum;
-"""
-_SUM_ITEM = (
-    f"""
-    FL_SHARED REAL part[{_BLOCK}];
-    REAL sum = 0;
-    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += weights[i] * values[i * step];
-"""
-    + group_sum(_BLOCK)
-    + "    if (FL_MEMBER == 0) sums[place] = part[0];"
-)
 
 _TAKE = f"""REAL total = 0;
         for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
@@ -115,8 +100,9 @@ def _functions(real: str, items: bool) -> list[Function]:
         values("values", True), values("sums"), values("mean", True), *line, Parameter("int64_t", "ranks"),
         Parameter("double", "gain"),
     )  # fmt: skip
-    block, text = _BLOCK if items else 1, _SUM_ITEM if items else _SUM
+    block = _BLOCK if items else 1
+    text = group_sum("weights[i] * values[i * step]", "n", block, real)
     return [
-        Function("fl_line_sum", total, text.replace("REAL", real), block),
+        Function("fl_line_sum", total, text + "    if (FL_MEMBER == 0) sums[place] = part[0];", block),
         Function("fl_line_take", take, over({"i": "n"}, _TAKE, items=items).replace("REAL", real), block),
     ]

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.bodies import group_sum, over
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.dtypes import scalar
 from fluxloom.device.base import Call, Device
 from fluxloom.device.buffer import View
 from fluxloom.dsl.declare.arrays import DeviceArray
 from fluxloom.dsl.run.primitive import Operand, Primitive
-from fluxloom.linalg.direct.texts import group_sum, over
 from fluxloom.linalg.direct.transforms.mover import Mover, Place
 
 __all__ = ["Passes", "line_of", "pass_functions"]
@@ -64,24 +64,13 @@ _DIVIDE_ITEM = """
     }
 """
 
-_FIT = """
-    real sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += w[i] * y[y_first + i * y_step];
-    for (int64_t i = 0; i < n; i++) x[x_first + i * x_step] = y[y_first + i * y_step] - sum;
-    mean[0] = sum * (real)gain;
-"""
-_FIT_ITEM = (
-    f"""
-    FL_SHARED real part[{_BLOCK}];
-    real sum = 0;
-    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += w[i] * y[y_first + i * y_step];
-"""
-    + group_sum(_BLOCK)
-    + f"""
-    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) x[x_first + i * x_step] = y[y_first + i * y_step] - part[0];
+
+def _fit(block: int) -> str:
+    """Return the body of ``fit``, for a group of so many items."""
+    return group_sum("w[i] * y[y_first + i * y_step]", "n", block, "real") + f"""
+    for (int64_t i = FL_MEMBER; i < n; i += {block}) x[x_first + i * x_step] = y[y_first + i * y_step] - part[0];
     if (FL_MEMBER == 0) mean[0] = part[0] * (real)gain;
 """
-)
 
 
 def _numbers(*names: str) -> tuple[Parameter, ...]:
@@ -99,10 +88,11 @@ def pass_functions(real: str, *, items: bool) -> list[Function]:
     mean = Parameter(pointer, "mean", written=True)
     tables = [Parameter(pointer, name) for name in ("l0", "l1", "l2")]
     box, gain = _numbers("n0", "n1", "n2"), Parameter("double", "gain")
+    block = _BLOCK if items else 1
     bodies = {
         "side": over({"i": "n0", "j": "n1"}, _SIDE, items=items),
         "divide": _DIVIDE_ITEM if items else _DIVIDE,
-        "fit": _FIT_ITEM if items else _FIT,
+        "fit": _fit(block),
     }
     given: dict[str, tuple[Parameter, ...]] = {
         "side": (
@@ -117,7 +107,6 @@ def pass_functions(real: str, *, items: bool) -> list[Function]:
             y, x, Parameter(pointer, "w"), mean, *_numbers("n", "y_first", "y_step", "x_first", "x_step"), gain,
         ),
     }  # fmt: skip
-    block = _BLOCK if items else 1
     return [Function(name, given[name], bodies[name], block) for name in given]
 
 

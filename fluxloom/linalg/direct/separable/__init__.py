@@ -1,7 +1,7 @@
 """Separable elliptic equations in two directions by block cyclic reduction, on one device or on two.
 
 Read `equation` (what is discretised) and `solver` first, then `program` (a solve as data: `roots`, `jobs`, `batches`),
-`native` (as functions; their text is in `text`, `text_c`, `text_items`), `hybrid` (two devices), `modes` (a third
+`native` (as functions; `text` puts them together from the files ``*.c``), `hybrid` (two devices), `modes` (a third
 direction).
 """
 

@@ -70,7 +70,8 @@ class Machine:
         problem, columns = program.problem, program.columns
         self.shape: Shape = choose_shape(problem.x.length, problem.x.periodic, kind.c, mapping, chunk)
         self._threads = 1 if device.items else int(threads or getattr(device, "threads", 1))
-        self._primitive = Primitive(device, functions(self.shape, device.items), "separable", helpers(self.shape))
+        text = functions(self.shape, device.items), "separable", helpers(self.shape, device.items)
+        self._primitive = Primitive(device, *text)
         self._step = columns * self.shape.rows
         jobs = max((stage.size for stage in program.stages if not isinstance(stage, Sums)), default=1)
         words = self.shape.words(jobs * self.planes, self._threads, device.items)

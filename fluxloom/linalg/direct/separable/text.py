@@ -1,7 +1,8 @@
 """Functions of a solve for a device: what they are given, and which text each kind of device gets.
 
 Values lie in memory as ``u[plane][column][row]``, a column's rows side by side; a *plane* is one of many problems that
-differ in a number that is added to the diagonal, ``shift[plane]``.
+differ in a number that is added to the diagonal, ``shift[plane]``. The bodies of the larger functions are the files
+``chain_*.c`` and ``sums*.c``; they use the words of `helpers` and the parameters of `functions`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.codegen.bodies import group_sum, over
+from fluxloom.codegen.primitive import Function, Parameter, source_of
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.linalg.direct.separable import text_c, text_items
-from fluxloom.linalg.direct.texts import group_sum, over
 from fluxloom.linalg.direct.tridiagonal.kernels_text import up_to_power
 
 __all__ = ["MAPPINGS", "Mapping", "Shape", "choose_shape", "functions", "helpers"]
@@ -21,6 +21,7 @@ __all__ = ["MAPPINGS", "Mapping", "Shape", "choose_shape", "functions", "helpers
 Mapping = Literal["thread", "block", "partition"]
 MAPPINGS: tuple[Mapping, ...] = ("thread", "block", "partition")
 
+_ROOM = "fluxloom.linalg.direct.separable"
 _LANES_BYTES = 64
 _PIECE = 256
 _GROUP = 128
@@ -106,14 +107,16 @@ def choose_shape(rows: int, periodic: bool, real: str, mapping: str, chunk: int 
     raise SolverError(f"mapping {mapping!r} is none of {', '.join(MAPPINGS)}{did_you_mean(mapping, MAPPINGS)}")
 
 
-def helpers(shape: Shape) -> str:
-    """Return the words that the functions use."""
+def helpers(shape: Shape, items: bool) -> str:
+    """Return the words that the functions use: for a device of work items, or for plain C."""
     words = {
         "REAL": shape.real, "ROWS": shape.rows, "PERIODIC": int(shape.periodic), "BLOCK": shape.block,
-        "ITEMS": shape.items, "CHUNK": shape.chunk, "LANES": shape.lanes, "PIECE": _PIECE, "SLICES": SLICES,
-        "WIDTH": WIDTH, "SUMMING": SUMMING,
+        "ITEMS": shape.items, "CHUNK": shape.chunk, "SLICES": SLICES, "WIDTH": WIDTH, "SUMMING": SUMMING,
+        **({"LANES": 1, "STEP": "systems", "HELD": "pack", "PIECE": 1} if items else
+           {"LANES": shape.lanes, "STEP": "LANES", "HELD": "(int64_t)FL_THREAD * 4 * ROWS * LANES", "PIECE": _PIECE}),
     }  # fmt: skip
-    return "\n".join([*(f"#define {name} {value}" for name, value in words.items()), ""])
+    job = source_of(_ROOM, "chain_job.c") if items else ""
+    return "\n".join([*(f"#define {name} {value}" for name, value in words.items()), job, ""])
 
 
 def functions(shape: Shape, items: bool) -> list[Function]:
@@ -122,14 +125,18 @@ def functions(shape: Shape, items: bool) -> list[Function]:
     column = {"plane": "planes", "column": "count", "i": "ROWS"}
     each = {name: over(column, text, items=items, shared="planes * count > 1") for name, text in _VALUES.items()}
     each["subtract"] = over({"k": "count * ROWS"}, "u[plane * plane_step + k] -= mean[0];", items=items)
+    lanes, sums = (source_of(_ROOM, f"{name}.c") for name in ("chain_lanes", "sums"))
+    chain = _PACKS + over({"pack": "packs"}, lanes, items=items, shared="packs > 1")
+    sums = _PIECES + over({"part": "parts"}, sums, items=items, shared="parts > 1")
     if not items:
-        bodies = {"chain": text_c.CHAIN, "sums": text_c.SUMS, "mean": text_c.MEAN, **each}
+        bodies = {"chain": chain, "sums": sums, "mean": _MEAN, **each}
         return [Function(name, given[name], body) for name, body in bodies.items()]
-    chain = {"partition": text_items.PARTITION, "block": text_items.BLOCK, "thread": text_items.THREAD}[shape.mapping]
+    if shape.mapping != "thread":
+        chain = source_of(_ROOM, f"chain_{shape.mapping}.c")
+    bodies = {"chain": chain, "sums": sums, "deep_sums": source_of(_ROOM, "sums_deep.c"), **_MEANS, **each}
     blocks = {"chain": shape.block, "deep_sums": SLICES * WIDTH, "column_sums": SUMMING, "mean": SUMMING}
     return [
-        Function(name, given[_LIKE.get(name, name)], body, blocks.get(name, _GROUP))
-        for name, body in {"chain": chain, **_ITEM_BODIES, **each}.items()
+        Function(name, given[_LIKE.get(name, name)], body, blocks.get(name, _GROUP)) for name, body in bodies.items()
     ]
 
 
@@ -160,35 +167,8 @@ def _parameters(real: str, items: bool) -> dict[str, tuple[Parameter, ...]]:
     }
 
 
-_SUM = """
-    const int64_t which = FL_ITEM / ROWS % sums, plane = FL_ITEM / ROWS / sums, i = FL_ITEM % ROWS;
-    if (plane >= planes) return;
-    FL_GLOBAL REAL *const table = u + plane * plane_step + i;
-    const int64_t target = (int64_t)targets[which] * ROWS;
-    REAL sum = keep ? table[target] : 0;
-    for (int64_t e = begin[which]; e < begin[which + 1]; e++) sum += weights[e] * table[(int64_t)columns[e] * ROWS];
-    table[target] = sum;
-"""
-_DEEP_SUM = """
-    FL_SHARED REAL part[SLICES * WIDTH];
-    const int member = FL_MEMBER, slice = member / WIDTH;
-    const int64_t pieces = (ROWS + WIDTH - 1) / WIDTH, which = FL_GROUP / pieces % sums;
-    const int64_t plane = FL_GROUP / pieces / sums, i = FL_GROUP % pieces * WIDTH + member % WIDTH;
-    const int live = i < ROWS && plane < planes;
-    FL_GLOBAL REAL *const table = u + (live ? plane * plane_step + i : 0);
-    const int64_t target = (int64_t)targets[which] * ROWS;
-    REAL sum = 0;
-    if (live)
-        for (int64_t e = begin[which] + slice; e < begin[which + 1]; e += SLICES)
-            sum += weights[e] * table[(int64_t)columns[e] * ROWS];
-    part[member] = sum;
-    FL_BARRIER();
-    for (int span = SLICES / 2; span > 0; span >>= 1) {
-        if (slice < span) part[member] += part[member + span * WIDTH];
-        FL_BARRIER();
-    }
-    if (live && slice == 0) table[target] = (keep ? table[target] : 0) + part[member];
-"""
+_PACKS = "    const int64_t systems = jobs * planes, packs = (systems + LANES - 1) / LANES;\n"
+_PIECES = "    const int64_t pieces = (ROWS + PIECE - 1) / PIECE, parts = sums * planes * pieces;\n"
 _FAR = "f[first + plane * f_plane + column * f_column + i * f_row]"
 _NEAR = "u[start + plane * plane_step + column * ROWS + i]"
 _VALUES = {
@@ -201,24 +181,20 @@ _VALUES = {
 }
 """What is done for every value of every column."""
 
-_COLUMN_SUMS = (
-    """
-    FL_SHARED REAL part[SUMMING];
-    const int64_t column = FL_GROUP;
-    REAL sum = 0;
-    for (int64_t i = FL_MEMBER; i < ROWS; i += SUMMING)
-        sum += row_weights[i] * u[plane * plane_step + column * ROWS + i];
+_MEANS = {
+    "column_sums": "    const int64_t column = FL_GROUP;"
+    + group_sum("row_weights[i] * u[plane * plane_step + column * ROWS + i]", "ROWS", "SUMMING", "REAL")
+    + "    if (FL_MEMBER == 0) partial[column] = column_weights[column] * part[0];",
+    "mean": group_sum("partial[i]", "count", "SUMMING", "REAL") + "    if (FL_MEMBER == 0) mean[0] = part[0];",
+}
+"""The mean of a plane by groups of items: a group a column, then one for all of them."""
+
+_MEAN = """
+    REAL total = 0;
+    for (int64_t j = 0; j < count; j++) {
+        REAL sum = 0;
+        for (int64_t i = 0; i < ROWS; i++) sum += row_weights[i] * u[plane * plane_step + j * ROWS + i];
+        total += column_weights[j] * sum;
+    }
+    partial[0] = mean[0] = total;
 """
-    + group_sum("SUMMING")
-    + "    if (FL_MEMBER == 0) partial[column] = column_weights[column] * part[0];"
-)
-_MEAN = (
-    """
-    FL_SHARED REAL part[SUMMING];
-    REAL sum = 0;
-    for (int64_t k = FL_MEMBER; k < count; k += SUMMING) sum += partial[k];
-"""
-    + group_sum("SUMMING")
-    + "    if (FL_MEMBER == 0) mean[0] = part[0];"
-)
-_ITEM_BODIES = {"sums": _SUM, "deep_sums": _DEEP_SUM, "column_sums": _COLUMN_SUMS, "mean": _MEAN}

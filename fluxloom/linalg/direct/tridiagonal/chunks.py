@@ -17,7 +17,15 @@ from dataclasses import dataclass, replace
 from fluxloom.linalg.direct.tridiagonal.form import Code, Form, Lines
 from fluxloom.linalg.direct.tridiagonal.kernels_text import Body, code, diagonals, fill, report, system
 from fluxloom.linalg.direct.tridiagonal.partition import Partition
-from fluxloom.linalg.direct.tridiagonal.partition_text import FETCH, TURN_IN, TURN_OUT
+from fluxloom.linalg.direct.tridiagonal.partition_text import (
+    COEFFICIENTS,
+    FETCH,
+    STORE,
+    TURN_IN,
+    TURN_OUT,
+    VALUES,
+    load,
+)
 
 __all__ = ["Chunks"]
 
@@ -78,26 +86,11 @@ _ROWS = """
     REAL A[$K], B[$K], C[$K], Y[$rhs][$K];
 """
 
-_DIRECT = """
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int64_t i = from + (j < m ? j : m - 1);
-        A[j] = $a; B[j] = $b; C[j] = $c;
-        FL_UNROLL for (int r = 0; r < $rhs; r++) Y[r][j] = factor * y[y_at + i * row_step + r * rhs_step];
-    }
-"""
-
 _SEGMENT = """
     const int64_t first_part = group * $block, next_part = first_part + $block < $count ? first_part + $block : $count;
     const int64_t start = first_part * $quotient + (first_part < $rest ? first_part : $rest);
     const int values = (int)(next_part * $quotient + (next_part < $rest ? next_part : $rest) - start);
     const int inside = (int)(from - start);
-"""
-
-_TABLES = """
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int64_t i = from + (j < m ? j : m - 1);
-        A[j] = $a; B[j] = $b; C[j] = $c;
-    }
 """
 
 _CONDENSE = """
@@ -154,15 +147,6 @@ _SUBSTITUTE = """
     }
 """
 
-_STORE = """
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int64_t i = from + j;
-        if (own && j < m) {
-            FL_UNROLL for (int r = 0; r < $rhs; r++) x[x_at + i * row_step + r * rhs_step] = Y[r][j];
-        }
-    }
-"""
-
 
 def condense(form: Form, lines: Lines, parts: Parts) -> Body:
     """Return the kernel that leaves two rows of every part, in the unknowns at its ends and those beside them.
@@ -190,7 +174,7 @@ def substitute(form: Form, lines: Lines, parts: Parts) -> Body:
     if parts.staged:
         text += "".join(fill(TURN_OUT, **_turn(common), **_side(r)) for r in range(form.rhs))
     else:
-        text += fill(_STORE, **common)
+        text += fill(STORE, **common, own_row="own && j < m")
     return _body(parts, lines, common, text)
 
 
@@ -202,7 +186,7 @@ def _common(form: Form, lines: Lines, parts: Parts) -> dict[str, object]:
         "K": chunk, "short": max(0, chunk - 2), "rhs": form.rhs, "count": parts.count, "quotient": quotient,
         "rest": rest, "block": parts.block(lines), "groups": -(-parts.count // parts.block(lines)), "a": a, "b": b,
         "c": c, "gap": chunk if chunk % 2 == 0 else chunk * 1024, "row_step": ends.row_step,
-        "sys_step": ends.inner_step, "plane": ends.rhs_step,
+        "sys_step": ends.inner_step, "plane": ends.rhs_step, "row": "from + (j < m ? j : m - 1)",
     }  # fmt: skip
 
 
@@ -236,7 +220,7 @@ def _opening(form: Form, lines: Lines, parts: Parts, common: dict[str, object]) 
         text, number = fill(_SIDE_BY_SIDE, **common), "piece == part ? FL_ITEM - part * inner * outer : inner * outer"
     text += system(form, lines, number) + fill(_ROWS, **common)
     if not parts.staged:
-        return text + fill(_DIRECT, **common)
+        return text + load(f"{COEFFICIENTS}\n        {VALUES}", **common)
     text += fill(_SEGMENT, **common)
     turns = [{**_turn(common), **_side(r), "source": "y", "factor": "factor * "} for r in range(form.rhs)]
     if form.coefficients == "each":
@@ -244,7 +228,7 @@ def _opening(form: Form, lines: Lines, parts: Parts, common: dict[str, object]) 
         turns += [{**table, "source": v, "cell": f"{v.upper()}[v]", "own": f"{v.upper()}[j]"} for v in "abc"]
     text += "".join(fill(FETCH, **turn) for turn in turns)
     if form.coefficients != "each":
-        text += fill(_TABLES, **common)
+        text += load(COEFFICIENTS, **common)
     text += "".join(fill(TURN_IN, **turn) for turn in turns)
     if form.coefficients != "each":
         return text

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fluxloom.codegen.primitive import source_of
 from fluxloom.linalg.direct.tridiagonal.form import Code, Form, Lines
 from fluxloom.linalg.direct.tridiagonal.kernels_text import (
     LOCAL_BYTES,
+    ROOM,
     Body,
     bordered,
     code,
-    diagonals,
-    fill,
+    named_diagonals,
     report,
     system,
     up_to_power,
@@ -39,140 +40,6 @@ _ITEMS, _GROUP = 256, 128
 
 _DEFAULT_SWITCH = 64
 """Rows at which PCR takes over: those that two warps hold."""
-
-_LOAD = """
-    FL_UNROLL for (int v = 0; v < $each; v++) {
-        const int row = w + v * $width;
-        if (row < $m) {
-            const int64_t i = row;
-            const int at = $own;
-            REAL below = $a, above = $c;
-            $border
-            box[at] = below;
-            box[$size + at] = $b;
-            box[2 * $size + at] = above;
-            FL_UNROLL for (int r = 0; r < $rhs; r++)
-                box[(3 + r) * $size + at] = factor * y[y_at + i * row_step + r * rhs_step];
-        }
-    }
-    FL_BARRIER();
-"""
-
-_BORDER = """REAL far = 0;
-            if (row == 0) { far += below; below = 0; }
-            if (row == $m - 1) { far += above; above = 0; }
-            box[(3 + $rhs) * $size + at] = far;"""
-
-_REDUCE = """
-    int stride = 1;
-    for (; $m / stride > $switch; stride *= 2) {
-        for (int j = w; j < $m / (2 * stride); j += $width) {
-            const int row = (j + 1) * 2 * stride - 1, at = $own;
-            const int m = $before, p = $after, has = row + stride < $m;
-            const REAL k = box[at] / box[$size + m], g = has ? box[2 * $size + at] / box[$size + p] : (REAL)0;
-            box[$size + at] -= k * box[2 * $size + m] + (has ? g * box[p] : (REAL)0);
-            FL_UNROLL for (int r = 0; r < $all; r++)
-                box[(3 + r) * $size + at] -=
-                    k * box[(3 + r) * $size + m] + (has ? g * box[(3 + r) * $size + p] : (REAL)0);
-            box[at] = -k * box[m];
-            box[2 * $size + at] = has ? -g * box[2 * $size + p] : (REAL)0;
-        }
-        FL_BARRIER();
-    }
-"""
-
-_PARALLEL = """
-    const int left = $m / stride;
-    for (int k = 1; k < left; k *= 2) {
-        REAL na[$some], nb[$some], nc[$some], ny[$all][$some];
-        FL_UNROLL for (int v = 0; v < $some; v++) {
-            const int j = w + v * $width;
-            if (j < left) {
-                const int row = (j + 1) * stride - 1, far = k * stride, at = $own;
-                const int m = $far_before, p = $far_after;
-                const REAL al = j >= k ? -box[at] / box[$size + m] : (REAL)0;
-                const REAL be = j + k < left ? -box[2 * $size + at] / box[$size + p] : (REAL)0;
-                na[v] = j >= k ? al * box[m] : (REAL)0;
-                nc[v] = j + k < left ? be * box[2 * $size + p] : (REAL)0;
-                nb[v] = box[$size + at] + (j >= k ? al * box[2 * $size + m] : (REAL)0)
-                    + (j + k < left ? be * box[p] : (REAL)0);
-                FL_UNROLL for (int r = 0; r < $all; r++)
-                    ny[r][v] = box[(3 + r) * $size + at] + (j >= k ? al * box[(3 + r) * $size + m] : (REAL)0)
-                        + (j + k < left ? be * box[(3 + r) * $size + p] : (REAL)0);
-            }
-        }
-        FL_BARRIER();
-        FL_UNROLL for (int v = 0; v < $some; v++) {
-            const int j = w + v * $width;
-            if (j < left) {
-                const int row = (j + 1) * stride - 1, at = $own;
-                box[at] = na[v]; box[$size + at] = nb[v]; box[2 * $size + at] = nc[v];
-                FL_UNROLL for (int r = 0; r < $all; r++) box[(3 + r) * $size + at] = ny[r][v];
-            }
-        }
-        FL_BARRIER();
-    }
-    for (int j = w; j < left; j += $width) {
-        const int row = (j + 1) * stride - 1, at = $own;
-        const REAL pivot = box[$size + at];
-        bad |= FL_BAD(pivot);
-        FL_UNROLL for (int r = 0; r < $all; r++) box[(3 + r) * $size + at] /= pivot;
-    }
-    FL_BARRIER();
-"""
-
-_BACK = """
-    for (stride /= 2; stride > 0; stride /= 2) {
-        for (int j = w; (2 * j + 1) * stride - 1 < $m; j += $width) {
-            const int row = (2 * j + 1) * stride - 1, at = $own;
-            const int m = $before, p = $after, has = row + stride < $m;
-            const REAL pivot = box[$size + at];
-            bad |= FL_BAD(pivot);
-            FL_UNROLL for (int r = 0; r < $all; r++) {
-                REAL found = box[(3 + r) * $size + at];
-                if (row >= stride) found -= box[at] * box[(3 + r) * $size + m];
-                if (has) found -= box[2 * $size + at] * box[(3 + r) * $size + p];
-                box[(3 + r) * $size + at] = found / pivot;
-            }
-        }
-        FL_BARRIER();
-    }
-"""
-
-_CORNER = """
-    REAL ends[$rhs];
-    {
-        const int64_t i = $m;
-        const int first = $first, last = $last;
-        const REAL below = $a, above = $c;
-        const REAL whole = $b;
-        const REAL pivot = whole - below * box[(3 + $rhs) * $size + last] - above * box[(3 + $rhs) * $size + first];
-        bad |= FL_LOST(pivot, doubled == 1 ? whole : (REAL)0);
-        FL_UNROLL for (int r = 0; r < $rhs; r++) {
-            ends[r] = factor * y[y_at + i * row_step + r * rhs_step];
-            ends[r] -= below * box[(3 + r) * $size + last] + above * box[(3 + r) * $size + first];
-            ends[r] /= pivot;
-        }
-    }
-    FL_BARRIER(); /* the last row may lie in the same memory as the solution */
-    if (there && w == 0) {
-        FL_UNROLL for (int r = 0; r < $rhs; r++) x[x_at + $m * row_step + r * rhs_step] = ends[r];
-    }
-"""
-
-_STORE = """
-    FL_UNROLL for (int v = 0; v < $each; v++) {
-        const int row = w + v * $width, at = $own;
-        if (there && row < $m) {
-            FL_UNROLL for (int r = 0; r < $rhs; r++) {
-                const REAL found = box[(3 + r) * $size + at]$border;
-                bad |= found - found != 0;
-                x[x_at + row * row_step + r * rhs_step] = found;
-            }
-        }
-    }
-"""
-
 
 @dataclass(frozen=True)
 class CyclicReduction:
@@ -189,40 +56,24 @@ class CyclicReduction:
     name: str = "cr_pcr"
     switch: int = 0
 
-    def body(self, form: Form, lines: Lines) -> Body:
-        """Return the kernel without its parameters."""
-        border, each = bordered(form, lines), form.rhs + bordered(form, lines)
-        m, side = lines.rows - border, self._side(form, lines)
-        width, pitch = self._width(form, lines), self._pitch(form, lines)
+    def code(self, form: Form, lines: Lines) -> Code:
+        """Return the kernel; nothing leaves the chip."""
+        border = bordered(form, lines)
+        m, side, width = lines.rows - border, self._side(form, lines), self._width(form, lines)
         switch = {"cr": 1, "pcr": m}.get(self.name, self.switch or _DEFAULT_SWITCH)
-        gap = 5 if form.real == "float" else 4
-
-        def at(row: str) -> str:
-            return f"(line * {pitch} + ({row}) + (({row}) >> {gap}))"
-
-        a, b, c = diagonals(form, lines, "i")
-        common = {
-            "m": m, "width": width, "each": -(-m // width), "some": -(-min(m, switch) // width),
-            "switch": switch, "rhs": form.rhs, "all": each, "size": side * pitch, "a": a, "b": b, "c": c,
-            "own": at("row"), "before": at("row >= stride ? row - stride : 0"),
-            "after": at(f"row + stride < {m} ? row + stride : 0"),
-            "far_before": at("j >= k ? row - far : 0"), "far_after": at("j + k < left ? row + far : 0"),
-            "first": at("0"), "last": at(str(m - 1)),
+        size, every = side * self._pitch(form, lines), form.rhs + border
+        names = {
+            "M": m, "WIDTH": width, "EACH": -(-m // width), "SOME": -(-min(m, switch) // width), "SWITCH": switch,
+            "RHS": form.rhs, "ALL": every, "BORDER": int(border), "SIZE": size, "PITCH": self._pitch(form, lines),
+            "GAP": self._gap(form),
         }  # fmt: skip
         inside = "FL_MEMBER % {0}, w = FL_MEMBER / {0}" if lines.interleaved else "FL_MEMBER / {1}, w = FL_MEMBER % {1}"
         text = f"    const int line = {inside.format(side, width)};\n"
         text += system(form, lines, f"FL_GROUP * {side} + line")
-        text += fill(_LOAD, **common, border=fill(_BORDER, **common) if border else "")
-        text += "".join(fill(piece, **common) for piece in (_REDUCE, _PARALLEL, _BACK))
-        text += fill(_CORNER, **common) if border else ""
-        far = f" - ends[r] * box[(3 + {form.rhs}) * {side * pitch} + at]" if border else ""
-        text += fill(_STORE, **common, border=far) + report()
-        shared = f"    FL_SHARED REAL box[{(3 + each) * side * pitch}];\n"
-        return Body(f"fl_{self.name}", shared, text, side * width, -(-lines.systems // side))
-
-    def code(self, form: Form, lines: Lines) -> Code:
-        """Return the kernel; nothing leaves the chip."""
-        return code(form, self.body(form, lines))
+        text += source_of(ROOM, "cyclic_group.c") + "\n" + report()
+        shared = f"    FL_SHARED REAL box[{(3 + every) * size}];\n"
+        body = Body(f"fl_{self.name}", shared, text, side * width, -(-lines.systems // side))
+        return code(form, body, names={**names, **named_diagonals(form, lines)})
 
     def refuses(self, form: Form, lines: Lines) -> str:
         """Return why lines do not fit on a chip, or an empty string."""
@@ -250,8 +101,11 @@ class CyclicReduction:
         return side
 
     @staticmethod
-    def _pitch(form: Form, lines: Lines) -> int:
-        return lines.rows + (lines.rows >> (5 if form.real == "float" else 4)) + 1
+    def _gap(form: Form) -> int:
+        return 5 if form.real == "float" else 4
+
+    def _pitch(self, form: Form, lines: Lines) -> int:
+        return lines.rows + (lines.rows >> self._gap(form)) + 1
 
     @staticmethod
     def _row_bytes(form: Form, lines: Lines) -> int:

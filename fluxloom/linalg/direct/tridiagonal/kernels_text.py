@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
+from types import MappingProxyType
 
 from fluxloom.codegen.primitive import Function
 from fluxloom.linalg.direct.tridiagonal.form import Code, Form, Lines, parameters
 
 __all__ = [
-    "LOCAL_BYTES", "TINY", "Body", "bordered", "code", "diagonals", "fill", "lost", "report", "system", "up_to_power",
+    "LOCAL_BYTES", "ROOM", "TINY", "Body", "bordered", "code", "defined", "diagonals", "fill", "lost",
+    "named_diagonals", "report", "system", "up_to_power",
 ]  # fmt: skip
+
+ROOM = "fluxloom.linalg.direct.tridiagonal"
+"""Where the source files are."""
 
 LOCAL_BYTES = 49152
 """Bytes of memory that the items of a group can share without asking for more, on every device that we know."""
 
 _NARROW = 1 << 31
+_NO_NAMES: Mapping[str, object] = MappingProxyType({})
 
 TINY = {"double": 2.0**-51, "float": 2.0**-22}
 """Part of a diagonal value, times the number of rows, that is left where a periodic matrix is singular."""
@@ -65,6 +72,11 @@ def fill(text: str, **values: object) -> str:
     return Template(text).substitute({name: str(value) for name, value in values.items()})
 
 
+def defined(names: Mapping[str, object]) -> str:
+    """Return the definitions of names in a source file."""
+    return "".join(f"#define {name} {value}\n" for name, value in names.items())
+
+
 def up_to_power(n: int) -> int:
     """Return the smallest power of two that is not less than ``n``."""
     return 1 << max(0, n - 1).bit_length()
@@ -79,12 +91,21 @@ def bordered(form: Form, lines: Lines) -> bool:
     return form.periodic and lines.rows > 1
 
 
-def code(form: Form, *bodies: Body, words: int = 1) -> Code:
-    """Return kernels that are called in order; ``words``: of working memory, where anything leaves the chip."""
-    helpers = (
-        f"#define REAL {form.real}\n#define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)\n"
-        f"#define FL_LOST(pivot, whole) (FL_BAD(pivot) || {lost(form)})\n"
-    )
+def code(form: Form, *bodies: Body, words: int = 1, names: Mapping[str, object] = _NO_NAMES) -> Code:
+    """Return kernels that are called in order.
+
+    Parameters
+    ----------
+    words
+        Values of working memory, where anything leaves the chip.
+    names
+        What the names in a source file stand for.
+    """
+    every = {
+        "REAL": form.real, "FL_BAD(pivot)": "((pivot) == 0 || (pivot) - (pivot) != 0)",
+        "FL_LOST(pivot, whole)": f"(FL_BAD(pivot) || {lost(form)})",
+    }  # fmt: skip
+    helpers = defined({**every, **names})
     functions = tuple(body.function(form) for body in bodies)
     return Code(functions, tuple(body.block * body.groups for body in bodies), helpers, words)
 
@@ -126,6 +147,11 @@ def system(form: Form, lines: Lines, number: str) -> str:
         "int bad = 0;",
     ]
     return "".join(f"    {line}\n" for line in given if line)
+
+
+def named_diagonals(form: Form, lines: Lines) -> dict[str, object]:
+    """Return `diagonals` as source files name them."""
+    return dict(zip(("LOW(i)", "MAIN(i)", "HIGH(i)"), diagonals(form, lines, "i"), strict=True))
 
 
 def diagonals(form: Form, lines: Lines, row: str) -> tuple[str, str, str]:

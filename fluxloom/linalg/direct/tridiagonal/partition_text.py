@@ -6,7 +6,7 @@ from fluxloom.linalg.direct.tridiagonal.form import Form, Lines
 from fluxloom.linalg.direct.tridiagonal.kernels_text import LOCAL_BYTES, diagonals, fill, report, system
 from fluxloom.linalg.direct.tridiagonal.partition_shape import Shape
 
-__all__ = ["FETCH", "TURN_IN", "TURN_OUT", "shared_words", "statements"]
+__all__ = ["COEFFICIENTS", "FETCH", "STORE", "TURN_IN", "TURN_OUT", "VALUES", "load", "shared_words", "statements"]
 
 _ROWS = """
     /* Rows of this item: begin - pad + j, j = 0 ... K - 1. With pad the first one repeats the last row before. */
@@ -110,18 +110,16 @@ _BACK = """
     }
 """
 
+_ROW = "from + j > 0 ? from + j : 0"
+"""Row ``j`` of an item; there may be one before the first of the line, which is not read."""
+
+COEFFICIENTS = "A[j] = $a; B[j] = $b; C[j] = $c;"
+VALUES = "FL_UNROLL for (int r = 0; r < $rhs; r++) Y[r][j] = factor * y[y_at + i * row_step + r * rhs_step];"
 
 _LOAD = """
     FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int64_t i = from + j > 0 ? from + j : 0;
-        A[j] = $a; B[j] = $b; C[j] = $c;
-    }
-"""
-
-_LOAD_Y = """
-    FL_UNROLL for (int j = 0; j < $K; j++) {
-        const int64_t i = from + j > 0 ? from + j : 0;
-        FL_UNROLL for (int r = 0; r < $rhs; r++) Y[r][j] = factor * y[y_at + i * row_step + r * rhs_step];
+        const int64_t i = $row;
+        %s
     }
 """
 
@@ -130,7 +128,7 @@ _LOAD_PAIRS = """
     const int even = (places & (2 * sizeof(REAL) - 1)) == 0;
     if (even) {
         FL_UNROLL for (int j = 0; j < $K; j++) {
-            const int64_t i = from + j > 0 ? from + j : 0;
+            const int64_t i = $row;
             const ${real}2 pair = *(FL_GLOBAL const ${real}2 *)(y + y_at + i * row_step);
             Y[0][j] = factor * pair.x;
             Y[1][j] = factor * pair.y;
@@ -195,7 +193,7 @@ TURN_OUT = """
 """
 """The way back: solutions are stored by those who have their neighbours."""
 
-_STORE = """
+STORE = """
     FL_UNROLL for (int j = 0; j < $K; j++) {
         const int64_t i = from + j;
         if ($own_row) {
@@ -219,11 +217,16 @@ _STORE_PAIRS = """
 """
 
 
+def load(what: str, **common: object) -> str:
+    """Return what fetches `COEFFICIENTS`, `VALUES` or both of the rows of an item; ``row``: the number of row ``j``."""
+    return fill(_LOAD % what, **common)
+
+
 def direct(form: Form, lines: Lines, shape: Shape) -> tuple[str, str]:
     """Return how values are fetched, and stored, when neighbouring items are of different systems."""
-    common = {"K": shape.chunk, "rhs": form.rhs, "real": form.real}
+    common = {"K": shape.chunk, "rhs": form.rhs, "real": form.real, "row": _ROW}
     own_row = "there && (j > 0 || !pad)"
-    load_y, store = fill(_LOAD_Y, **common), fill(_STORE, **common, own_row=own_row)
+    load_y, store = load(VALUES, **common), fill(STORE, **common, own_row=own_row)
     if form.rhs == 2 and lines.rhs_step == 1:
         load_y = fill(_LOAD_PAIRS, **common, plain=load_y)
         store = fill(_STORE_PAIRS, **common, own_row=own_row, plain=store)
@@ -233,7 +236,7 @@ def direct(form: Form, lines: Lines, shape: Shape) -> tuple[str, str]:
 def _coefficients(form: Form, lines: Lines, shape: Shape) -> str:
     """Return how an item fetches the coefficients of its own rows: two at once where all systems share them."""
     a, b, c = diagonals(form, lines, "i")
-    plain = fill(_LOAD, K=shape.chunk, a=a, b=b, c=c)
+    plain = load(COEFFICIENTS, K=shape.chunk, row=_ROW, a=a, b=b, c=c)
     if form.coefficients == "each" or shape.chunk % 2 or lines.rows % shape.chunks:
         return plain
     shifted = form.coefficients == "shifted"
@@ -291,7 +294,7 @@ def _turn(shape: Shape, lines: Lines, width: int) -> dict[str, object]:
         "K": shape.chunk, "width": width, "cells": own, "block": shape.block, "values": shape.lanes * length,
         "pitch": pitch, "spot": f"(place + place / {own})" if gaps else "place",
         "away": f"line = e / {length}, place = e - line * {length}", "away_at": f"line * {pitch}",
-        "own_at": f"lane * {pitch}", "row": "from + j > 0 ? from + j : 0", "first": "from", "mine": "j > 0 || !pad",
+        "own_at": f"lane * {pitch}", "row": _ROW, "first": "from", "mine": "j > 0 || !pad",
         "there": f" && FL_GROUP * {shape.lanes} + line < systems",
     }  # fmt: skip
 

@@ -19,8 +19,8 @@ E. Laszlo, M. Giles and J. Appleyard, ACM Trans. Math. Softw. 42 (2016) 31, sect
 
 from __future__ import annotations
 
+from fluxloom.codegen.bodies import over
 from fluxloom.codegen.primitive import Function, Parameter
-from fluxloom.linalg.direct.texts import over
 from fluxloom.linalg.direct.tridiagonal.form import Form, Lines
 from fluxloom.linalg.direct.tridiagonal.kernels_text import fill
 

@@ -1,4 +1,4 @@
-"""Pieces of text that primitives share: what is done for every element of a box, and the sum of a group of items."""
+"""Pieces of bodies of primitives: what is done for every element of a box, and a sum by a group of items."""
 
 from __future__ import annotations
 
@@ -37,12 +37,20 @@ def over(box: Mapping[str, str], statements: str, *, items: bool, shared: str = 
     return f"{head}    {{\n        {statements}\n    }}\n"
 
 
-def group_sum(block: int | str) -> str:
-    """Return what leaves in ``part[0]`` the sum of all ``sum`` of a group of so many work items, a power of two.
+def group_sum(term: str, count: str, block: int | str, real: str) -> str:
+    """Return what leaves in ``part[0]`` the sum of a term over ``i = 0 ... count - 1``, found by a group of items.
 
-    ``part`` is memory of the group for a value an item.
+    Parameters
+    ----------
+    block
+        Items of the group, a power of two; 1 in plain C, which adds in order.
+    real
+        C type of the sum.
     """
     return f"""
+    FL_SHARED {real} part[{block}];
+    {real} sum = 0;
+    for (int64_t i = FL_MEMBER; i < {count}; i += {block}) sum += {term};
     part[FL_MEMBER] = sum;
     FL_BARRIER();
     for (int span = {block} / 2; span > 0; span /= 2) {{
