@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from fluxloom.codegen.language.group import CHUNK
 from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT16, Scalar
+from fluxloom.core.dtypes import FLOAT16, AoS, Scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.core.processors import available_processors
 from fluxloom.device.bandwidth import last_level_cache
 from fluxloom.dsl.declare.dats import Dat
-from fluxloom.dsl.declare.maps import TableMap
-from fluxloom.dsl.declare.runtime import unique
+from fluxloom.dsl.declare.maps import RaggedMap, TableMap
+from fluxloom.dsl.declare.runtime import Runtime, unique
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.declare.sets import Grid
 from fluxloom.dsl.plan.bind import Bound
@@ -20,7 +21,7 @@ from fluxloom.dsl.plan.plan import tile_redundancy
 from fluxloom.dsl.plan.races import RaceInfo
 from fluxloom.toolchain import optimises
 
-__all__ = ["choose", "choose_tile", "direct_lanes", "redundancy_is_low", "repeating_pays"]
+__all__ = ["choose", "choose_tile", "direct_lanes", "entry_memory", "redundancy_is_low", "repeating_pays"]
 
 TILES = (4096, 8192, 16384, 32768)
 """Targets a tile: as few as computes few elements twice, so that what a tile touches stays in the caches."""
@@ -45,6 +46,13 @@ _CACHE_SHARE = 1 / 4
 _LEAST_ROW = 64
 """Elements of a row of a grid below which its ends, which are copied, take too much of the time."""
 
+_KEPT_ENTRIES = 6
+"""Entries of a row for each of which a work item can keep some numbers in registers: the faces of a hexahedron."""
+
+_FETCHED_OPERATIONS = 2
+"""Operations of a row for each number that it fetches from among others of an element, below which rows side by side do
+not pay: a pack fetches one of each row by itself."""
+
 _STREAM_BYTES = 64 * 2**20
 """Data of a loop beyond which fully written dats are stored past the caches."""
 
@@ -64,7 +72,7 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
     return Schedule(
         strategy=strategy,
         block=block,
-        lanes=wanted.lanes or _lanes(bound.compute, races.racing),
+        lanes=wanted.lanes or (1 if _fetches_more(bound) else _lanes(bound.compute, races.racing)),
         threads=threads,
         stream=wanted.stream if wanted.stream is not None else _stream(bound, races, wanted, threads),
         deterministic=wanted.deterministic,
@@ -168,6 +176,29 @@ def _lanes(compute: Scalar, racing: bool) -> int:
         return 1
     wide = 8 if compute.size == 8 else 16
     return wide // 2 if racing else wide
+
+
+def entry_memory(context: Runtime, most: int) -> Literal["stack", "registers", "none"]:
+    """Return where a kernel had better keep numbers of each entry of a row until it has seen all of them.
+
+    Threads have a stack for arrays. Work items have registers, for few entries, if loops over them are unrolled; for
+    more entries a kernel computes the numbers anew instead.
+
+    Parameters
+    ----------
+    most
+        Entries of the longest row.
+    """
+    if not context.device.items:
+        return "stack"
+    return "registers" if most <= _KEPT_ENTRIES else "none"
+
+
+def _fetches_more(bound: Bound) -> bool:
+    """Return whether rows of a ragged loop fetch numbers side by side at each element, and do little with them."""
+    seen = [a.data for a in bound.arguments if isinstance(a.map, RaggedMap) and isinstance(a.data, Dat)]
+    fetched = sum(dat.dim for dat in seen if dat.dim > 1 and isinstance(dat.layout, AoS))
+    return bound.lowered.flops < _FETCHED_OPERATIONS * fetched
 
 
 def direct_lanes(bound: Bound) -> int:

@@ -30,6 +30,7 @@ from fluxloom.dsl.plan.grouping import (
 )
 from fluxloom.dsl.plan.plan import Array, Plan, Span, coloured_elements, increments, rows_of
 from fluxloom.dsl.plan.races import RaceInfo
+from fluxloom.dsl.plan.registers import choose_registers
 
 __all__ = [
     "BLOCK", "choose_work", "fused_plan", "gather_pays", "gather_plan", "restrict", "work_plan",
@@ -89,7 +90,8 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     sites = 1 if split or races.racing else _sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
         block = _SITES_BLOCK[sites]
-    return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
+    registers = choose_registers(bound, wanted.registers)
+    return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1, registers=registers,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
 
 

@@ -8,16 +8,15 @@ from math import prod
 from typing import Any
 
 from fluxloom.codegen.grids.sites import SITES, why_one_site
-from fluxloom.codegen.language.dialect import DIALECTS
 from fluxloom.codegen.packs.wrapper import rows_abreast
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
-from fluxloom.device.base import Device
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.declare.sets import Grid
 from fluxloom.dsl.plan.bind import Numbering, specialise
 from fluxloom.dsl.plan.cost import TILES, choose_tile
 from fluxloom.dsl.plan.grouping import choose_grouping, largest_block, ragged_maps, why_alone, why_single
+from fluxloom.dsl.plan.registers import registers_allowed
 from fluxloom.dsl.plan.tuning import gradable
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.perf.ragged import LANES
@@ -33,9 +32,6 @@ ITEMS = (64, 128, 192, 256, 512)
 
 REPEATS = (1, 2, 4, 8)
 """Rows that a team of work items handles, one after the other."""
-
-REGISTERS = (0, 32, 48, 64, 96, 128)
-"""Limits of registers a work item; 0: none."""
 
 _WALKS = ("hill_climb", "tabu")
 
@@ -66,9 +62,9 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
     if not loop.context.device.items:
         return knobs + _pack_knobs(loop, names, now), now
     knobs += _item_knobs(loop, names, now)
-    limited = _limits_registers(loop.context.device)
-    if limited and (method in _WALKS or prod(len(k.values) for k in knobs) * len(REGISTERS) <= budget):
-        knobs.append(Knob("registers", tuple(sorted({*REGISTERS, now.registers}))))
+    limits = registers_allowed(loop.context.device, now.registers)
+    if limits and (method in _WALKS or prod(len(k.values) for k in knobs) * len(limits) <= budget):
+        knobs.append(Knob("registers", limits))
     return knobs, now
 
 
@@ -154,12 +150,6 @@ def _repeat(now: Schedule) -> int:
     if now.pairs:
         return 1
     return max(1, now.rows * now.lanes // now.block) if now.block else 1
-
-
-def _limits_registers(device: Device) -> bool:
-    """Whether the language of a device can limit the registers of an item."""
-    words = DIALECTS[device.dialect].words
-    return words is not None and bool(words.limit)
 
 
 def _strategies(loop: Loop, wanted: Sequence[str] | None) -> list[str]:

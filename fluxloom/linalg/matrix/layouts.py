@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
-from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout, slices_for
+from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.plan.grouping import why_single
 from fluxloom.linalg.matrix.matrix import SparseMatrix
@@ -51,7 +51,7 @@ def layouts_of(context: Context) -> tuple[RaggedLayout, ...]:
     """
     group = "fluxloom.matrix_formats"
     others: Registry[Callable[[], RaggedLayout]] = Registry("matrix format", group=group, error=SolverError)
-    return (CSR(), slices_for(context.device), ELL(), *(others[name]() for name in others.names()))
+    return (CSR(), context.row_layout(), ELL(), *(others[name]() for name in others.names()))
 
 
 def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
