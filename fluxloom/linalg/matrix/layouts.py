@@ -14,7 +14,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.plan.grouping import why_single
+from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.perf.stopwatch import Stopwatch
 
@@ -59,13 +59,10 @@ def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
 
     Everything else that a schedule can change is for `fluxloom.tune`, once the layout is known.
     """
-    context = matrix.rows.context
-    if not (context.device.native and context.device.items):
+    product = matrix.product(Dat(matrix.columns), Dat(matrix.rows))
+    if why_single(product.bound, None):
         return (Schedule(),)
-    x, y = Dat(matrix.columns), Dat(matrix.rows)
-    product = matrix.product(x, y)
-    single = why_single(product.bound, None)
-    return (Schedule(),) if single else (Schedule(), Schedule(pairs=not product.schedule.pairs))
+    return Schedule(), Schedule(pairs=not product.schedule.pairs)
 
 
 def fastest_layouts(
