@@ -6,7 +6,9 @@ groups, too few to hide how long memory takes; with a limit it keeps a part of i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
 from fluxloom.codegen.language.dialect import DIALECTS
 from fluxloom.device.base import Device
@@ -66,35 +68,28 @@ def held_at_once(body: Sequence[ir.Statement]) -> int:
     memory.
     """
     spans: dict[object, tuple[int, int]] = {}
-    _note(body, spans, 0)
-    changes: dict[int, int] = {}
-    for first, last in spans.values():
-        changes[first] = changes.get(first, 0) + 1
-        changes[last + 1] = changes.get(last + 1, 0) - 1
-    held = most = 0
-    for place in sorted(changes):
-        held += changes[place]
-        most = max(most, held)
-    return most
+    places = _note(body, spans, 0)
+    begun = Counter(first for first, _ in spans.values())
+    ended = Counter(last + 1 for _, last in spans.values())
+    return max(accumulate(begun[place] - ended[place] for place in range(places + 1)), default=0)
 
 
 def _note(body: Sequence[ir.Statement], spans: dict[object, tuple[int, int]], place: int) -> int:
-    """Note where each number is named first and last; return the place of the last statement."""
+    """Note the statements that name each number first and last; return the number of the last statement."""
     for statement in body:
-        place += 1
-        begin = place
-        for key in filter(None, map(_number, (*expressions(statement), statement))):
-            spans[key] = spans.get(key, (place, place))[0], place
+        begin = place = place + 1
+        for item in (*expressions(statement), statement):
+            if isinstance(item, ir.Read | ir.Update):
+                _extend(spans, (item.parameter, item.leg, item.index), place)
+            elif isinstance(item, ir.Local | ir.Assign):
+                _extend(spans, item.name, place)
         for block in statement_blocks(statement):
             place = _note(block, spans, place)
         if isinstance(statement, ir.For | ir.While):
-            repeated = [(name, first) for name, (first, last) in spans.items() if first <= begin <= last]
-            spans.update({name: (first, place) for name, first in repeated})
+            for number in [number for number, (first, last) in spans.items() if first <= begin <= last]:
+                _extend(spans, number, place)
     return place
 
 
-def _number(item: ir.Expression | ir.Statement) -> object:
-    """Return what names the number that an expression reads or a statement changes; None where there is none."""
-    if isinstance(item, ir.Read | ir.Update):
-        return item.parameter, item.leg, item.index
-    return item.name if isinstance(item, ir.Local | ir.Assign) else None
+def _extend(spans: dict[object, tuple[int, int]], number: object, place: int) -> None:
+    spans[number] = spans.get(number, (place, place))[0], place

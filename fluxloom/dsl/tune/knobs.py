@@ -67,34 +67,23 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
 
 
 def starting_point(knobs: Sequence[Knob], now: Schedule) -> dict[str, Any]:
-    """Return the point of the schedule in force."""
-    known = {"lanes": now.lanes, "block": now.block, "repeat": repeat_of(now), "registers": now.registers}
-    known |= {"pairs": bool(now.pairs), "sites": now.sites}
-    return {k.name: known[k.name] for k in knobs if k.name in known}
+    """Return the point of the schedule in force; what has no order begins with it, and the chosen size is 0."""
+    known = vars(now) | {"repeat": repeat_of(now)}
+    return {k.name: known[k.name] for k in knobs if k.ordered and k.name in known}
 
 
 def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
     """Return the schedule of a point; on a CPU size 0 leaves the block to the cost model."""
-    strategy = point.get("strategy", now.strategy)
-    choices: dict[str, Any] = {"strategy": strategy, "lanes": point.get("lanes", now.lanes)}
-    if not loop.context.device.items:
-        choices["stream"] = point.get("stream", now.stream)
-        if "size" in point:
-            sizes = (0, *sizes_allowed(loop.bound, loop.races, str(strategy)))
-            choices["block"] = sizes[min(point["size"], len(sizes) - 1)]
-        return replace(now, **choices)
-    choices |= {"block": point["block"], "registers": point.get("registers", now.registers)}
+    choices = {name: value for name, value in point.items() if name not in ("size", "repeat")}
+    found = replace(now, **choices)
+    if "size" in point:
+        sizes = (0, *sizes_allowed(loop.bound, loop.races, str(found.strategy)))
+        found = replace(found, block=sizes[min(point["size"], len(sizes) - 1)])
     if "repeat" in point:
-        choices["rows"] = point["repeat"] * point["block"] // choices["lanes"]
-    if "sites" in point:
-        choices["sites"] = point["sites"]
-    if "pairs" in point:
-        choices["pairs"] = point["pairs"]
-        if point["pairs"]:
-            choices |= {"lanes": 1, "rows": 0}
-    if "stage" in point:
-        choices["stage"] = point["stage"] and strategy == "block_colour"
-    return replace(now, **choices)
+        found = replace(found, rows=point["repeat"] * found.block // found.lanes)
+    if point.get("pairs"):
+        found = replace(found, lanes=1, rows=0)
+    return replace(found, stage=found.stage and found.strategy == "block_colour") if "stage" in point else found
 
 
 # -------------------------------------------------------------------------------------- the choices

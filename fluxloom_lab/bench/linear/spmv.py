@@ -26,13 +26,14 @@ from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.mesh import read_data
 from fluxloom.mesh.geometry.connectivity import connectivity
 from fluxloom.perf.model import Roofline
-from fluxloom.perf.ragged import LANES, Grouping, fixed_rule
+from fluxloom.perf.ragged import LANES, Grouping
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.flows.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import usual_library
+from fluxloom_lab.studies.fixed_rule import fixed_rule
 from fluxloom_lab.studies.traffic import product_traffic
 
 __all__ = ["SpmvBench", "exhaustive", "online", "time_calls"]
