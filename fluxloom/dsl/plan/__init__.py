@@ -2,6 +2,6 @@
 
 Read `bind` (a kernel with its arguments, checked) first, then `races` (which strategies are legal), `cost` (which one
 is taken), `plan` and `work` (tables for processors and GPUs), `executable` (one call). `block`, `lanes`, `pairs`,
-`registers`, `sites`, `split`, `stage` and `stream` are the knobs of a schedule: when each is allowed, what it costs, what
-a search tries. `tuning` is the file of measured schedules.
+`registers`, `sites`, `split`, `stage` and `stream` are the knobs of a schedule: when each is allowed, what it costs,
+what a search tries. `tuning` is the file of measured schedules.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -127,12 +127,7 @@ def work_shape(
     pieces
         Components that are handled by kernels of their own.
     """
-    degree = plans[0].values.get("degree", 0) if plans else 0
-    long = plans[0].values.get("long", 0) if plans and not fused else 0
-    stage = plans[0].values.get("stage", 0) if plans else 0
-    assert isinstance(degree, int)
-    assert isinstance(long, int)
-    assert isinstance(stage, int)
+    tables: Mapping[str, Any] = plans[0].values if plans else {}
     block = fused_block(schedule) if fused else schedule.block or BLOCK
     pairs = bool(schedule.pairs) and not fused
     return WorkShape(
@@ -142,11 +137,11 @@ def work_shape(
         lanes=1 if fused else schedule.lanes,
         repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused and not pairs else 1,
         pairs=pairs,
-        long=long,
-        degree=degree,
-        single=bool(plans) and "single" in plans[0].values,
-        sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
-        stage=stage,
+        long=0 if fused else tables.get("long", 0),
+        degree=tables.get("degree", 0),
+        single="single" in tables,
+        sparse=any(name.endswith("_met") for name in tables),
+        stage=tables.get("stage", 0),
         components=pieces,
         wide=not device.refuses_double,
     )
