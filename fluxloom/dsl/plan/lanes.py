@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fluxloom.perf.ragged import Grouping
 
 __all__ = [
-    "choose_grouping", "cooperation_of", "direct_lanes", "lanes_allowed", "lanes_of", "long_plan", "packs_allowed",
+    "allowed", "choose_grouping", "cooperation_of", "direct_lanes", "lanes_of", "long_plan", "packs_allowed",
     "ragged_maps", "repeat_of", "repeats_allowed", "require_lanes", "team_plan", "why_alone",
 ]  # fmt: skip
 
@@ -238,7 +238,7 @@ def packs_allowed(compute: Scalar, now: int, abreast: Callable[[int], int] | Non
     return tuple(sorted({*(n for n in wide if n <= most), now})) if most > 1 else ()
 
 
-def lanes_allowed(bound: Bound, strategies: Sequence[str | None], now: Schedule) -> tuple[int, ...]:
+def allowed(bound: Bound, strategies: Sequence[str | None], now: Schedule) -> tuple[int, ...]:
     """Return the items a row that a search may try; none where no strategy lets several share one.
 
     The items of a CPU take turns: rows shared by several only cost more there.

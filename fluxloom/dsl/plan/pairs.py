@@ -6,7 +6,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.plan.bind import Bound, Numbering, specialise
 
-__all__ = ["pairs_allowed", "require_pairs", "why_single"]
+__all__ = ["allowed", "require_pairs", "why_single"]
 
 
 def why_single(bound: Bound, strategy: str | None) -> str:
@@ -32,7 +32,7 @@ def require_pairs(bound: Bound, own: Schedule) -> None:
         raise PlanError(f"{bound.name}: pairs of rows are not possible: {reason}")
 
 
-def pairs_allowed(bound: Bound, now: Schedule) -> tuple[bool, ...]:
+def allowed(bound: Bound, now: Schedule) -> tuple[bool, ...]:
     """Return what a search may try, what is in force first; nothing where items cannot have two rows.
 
     The items of a CPU take turns: two rows at once only cost more there.

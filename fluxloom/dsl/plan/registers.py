@@ -16,7 +16,7 @@ from fluxloom.dsl.plan.bind import Bound
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, statement_blocks
 
-__all__ = ["choose_registers", "held_at_once", "registers_allowed"]
+__all__ = ["allowed", "choose_registers", "held_at_once"]
 
 _TRIED = (0, 32, 48, 64, 96, 128)
 """Limits that a search tries; 0: that of the cost model."""
@@ -49,7 +49,7 @@ def choose_registers(bound: Bound, wanted: int) -> int:
     return _THREE_GROUPS if _MANY < needed <= _TOO_MANY else 0
 
 
-def registers_allowed(device: Device, now: int) -> tuple[int, ...]:
+def allowed(device: Device, now: int) -> tuple[int, ...]:
     """Return the limits that a search may try, with the one in force; none where a language cannot say one."""
     return tuple(sorted({*_TRIED, now, *([_ALL] if now else [])})) if _limits(device) else ()
 

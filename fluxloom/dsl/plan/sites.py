@@ -6,7 +6,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.sets import Grid
 from fluxloom.dsl.plan.bind import Bound, Numbering, specialise
 
-__all__ = ["SITES_BLOCK", "choose_sites", "require_sites", "sites_allowed"]
+__all__ = ["SITES_BLOCK", "allowed", "choose_sites", "require_sites"]
 
 SITES_BLOCK = {2: 256, 4: 128}
 """Work items a group where an item has several sites, by their number."""
@@ -26,7 +26,7 @@ def require_sites(bound: Bound, wanted: int) -> None:
         raise PlanError(f"{bound.name}: {wanted} sites an item are not possible: {reason}")
 
 
-def sites_allowed(bound: Bound) -> tuple[int, ...]:
+def allowed(bound: Bound) -> tuple[int, ...]:
     """Return the numbers of sites that a search may try; none where there is no choice."""
     from fluxloom.codegen.grids.sites import SITES
 

@@ -9,7 +9,7 @@ from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.plan.bind import Bound
 from fluxloom.dsl.plan.races import RaceInfo
 
-__all__ = ["choose_stage", "require_stage", "stage_allowed"]
+__all__ = ["allowed", "choose_stage", "require_stage"]
 
 _STAGED = "block_colour"
 
@@ -28,6 +28,6 @@ def require_stage(bound: Bound, own: Schedule) -> None:
         )
 
 
-def stage_allowed(strategies: Sequence[str], now: bool | None) -> tuple[bool, ...]:
+def allowed(strategies: Sequence[str], now: bool | None) -> tuple[bool, ...]:
     """Return what a search over strategies may try, what is in force first."""
     return (bool(now), not now) if _STAGED in strategies else ()

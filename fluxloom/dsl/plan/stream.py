@@ -15,7 +15,7 @@ from fluxloom.dsl.declare.sets import Grid
 from fluxloom.dsl.plan.bind import Bound
 from fluxloom.dsl.plan.races import RaceInfo
 
-__all__ = ["choose_stream", "stream_allowed"]
+__all__ = ["allowed", "choose_stream"]
 
 _LEAST_ROW = 64
 """Elements of a row of a grid below which its ends, which are copied, take too much of the time."""
@@ -68,7 +68,7 @@ def _sharing(path: Path = Path("/sys/devices/system/cpu/cpu0/cache/index3/shared
         return available_processors()
 
 
-def stream_allowed(bound: Bound, now: Schedule) -> tuple[bool, ...]:
+def allowed(bound: Bound, now: Schedule) -> tuple[bool, ...]:
     """Return what a search may try, what is in force first; nothing where no dat is written element by element."""
     writes = any(a.access is Access.WRITE and a.map is None for a in bound.arguments)
     return (bool(now.stream), not now.stream) if writes else ()

@@ -10,21 +10,8 @@ from typing import Any
 from fluxloom.codegen.packs.wrapper import rows_abreast
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.schedule import Schedule
+from fluxloom.dsl.plan import block, lanes, pairs, registers, sites, stage, stream
 from fluxloom.dsl.plan.bind import Numbering
-from fluxloom.dsl.plan.block import choose_tile, groups_allowed, sizes_allowed, tiles_allowed
-from fluxloom.dsl.plan.lanes import (
-    choose_grouping,
-    lanes_allowed,
-    packs_allowed,
-    ragged_maps,
-    repeat_of,
-    repeats_allowed,
-)
-from fluxloom.dsl.plan.pairs import pairs_allowed
-from fluxloom.dsl.plan.registers import registers_allowed
-from fluxloom.dsl.plan.sites import sites_allowed
-from fluxloom.dsl.plan.stage import stage_allowed
-from fluxloom.dsl.plan.stream import stream_allowed
 from fluxloom.dsl.plan.tuning import gradable
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.perf.tuner import Knob, Point
@@ -60,7 +47,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
     if not loop.context.device.items:
         return knobs + _pack_knobs(loop, names, now), now
     knobs += _item_knobs(loop, names, now)
-    limits = registers_allowed(loop.context.device, now.registers)
+    limits = registers.allowed(loop.context.device, now.registers)
     if limits and (method in _WALKS or prod(len(k.values) for k in knobs) * len(limits) <= budget):
         knobs.append(Knob("registers", limits))
     return knobs, now
@@ -68,7 +55,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
 
 def starting_point(knobs: Sequence[Knob], now: Schedule) -> dict[str, Any]:
     """Return the point of the schedule in force; what has no order begins with it, and the chosen size is 0."""
-    known = vars(now) | {"repeat": repeat_of(now)}
+    known = vars(now) | {"repeat": lanes.repeat_of(now)}
     return {k.name: known[k.name] for k in knobs if k.ordered and k.name in known}
 
 
@@ -77,7 +64,7 @@ def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
     choices = {name: value for name, value in point.items() if name not in ("size", "repeat")}
     found = replace(now, **choices)
     if "size" in point:
-        sizes = (0, *sizes_allowed(loop.bound, loop.races, str(found.strategy)))
+        sizes = (0, *block.sizes_allowed(loop.bound, loop.races, str(found.strategy)))
         found = replace(found, block=sizes[min(point["size"], len(sizes) - 1)])
     if "repeat" in point:
         found = replace(found, rows=point["repeat"] * found.block // found.lanes)
@@ -92,27 +79,27 @@ def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
 def _pack_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
     """Return the choices of a loop of packs: block or tile, lanes, streaming stores."""
 
-    def abreast(lanes: int) -> int:
-        return rows_abreast(replace(loop.group(Numbering()), lanes=lanes))
+    def abreast(pack: int) -> int:
+        return rows_abreast(replace(loop.group(Numbering()), lanes=pack))
 
-    sizes = max((len(sizes_allowed(loop.bound, loop.races, name)) for name in names), default=-1)
+    sizes = max((len(block.sizes_allowed(loop.bound, loop.races, name)) for name in names), default=-1)
     return _knobs({
         "size": tuple(range(1 + sizes)),
-        "lanes": packs_allowed(loop.bound.compute, now.lanes, abreast if ragged_maps(loop.bound) else None),
-        "stream": () if names else stream_allowed(loop.bound, now),
+        "lanes": lanes.packs_allowed(loop.bound.compute, now.lanes, abreast if lanes.ragged_maps(loop.bound) else None),
+        "stream": () if names else stream.allowed(loop.bound, now),
     })  # fmt: skip
 
 
 def _item_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
     """Return the choices of a loop of work items: the size of groups, how rows are shared, staging."""
     bound, strategies = loop.bound, [*names] if names else [None]
-    found: dict[str, tuple[Any, ...]] = {"block": groups_allowed(loop.context.device, now.block)}
-    if any(choose_grouping(bound, name, now, now.block) for name in strategies):
-        found["lanes"] = lanes_allowed(bound, strategies, now)
-        found["repeat"] = repeats_allowed(now)
-        found["pairs"] = () if names else pairs_allowed(bound, now)
-    found["sites"] = () if names else sites_allowed(bound)
-    return _knobs(found | {"stage": stage_allowed(names, now.stage)})
+    found: dict[str, tuple[Any, ...]] = {"block": block.groups_allowed(loop.context.device, now.block)}
+    if any(lanes.choose_grouping(bound, name, now, now.block) for name in strategies):
+        found["lanes"] = lanes.allowed(bound, strategies, now)
+        found["repeat"] = lanes.repeats_allowed(now)
+        found["pairs"] = () if names else pairs.allowed(bound, now)
+    found["sites"] = () if names else sites.allowed(bound)
+    return _knobs(found | {"stage": stage.allowed(names, now.stage)})
 
 
 def _knobs(found: dict[str, tuple[Any, ...]]) -> list[Knob]:
@@ -159,12 +146,12 @@ def chain_knobs(scatters: Sequence[Loop], own: dict[int, Schedule]) -> tuple[lis
     largest = scatters[0]
     mine = own[id(largest)]
     if largest.context.device.items:
-        return _knobs({"tile": groups_allowed(largest.context.device, mine.block)}), {"tile": mine.block}
+        return _knobs({"tile": block.groups_allowed(largest.context.device, mine.block)}), {"tile": mine.block}
     gathered = mine.strategy == "gather" and mine.block > 1
-    tile = mine.block if gathered else choose_tile(largest.bound, largest.races)
-    lanes = tuple(n for n in packs_allowed(largest.bound.compute, mine.lanes) if n > 1 or n == mine.lanes)
+    tile = mine.block if gathered else block.choose_tile(largest.bound, largest.races)
+    packs = tuple(n for n in lanes.packs_allowed(largest.bound.compute, mine.lanes) if n > 1 or n == mine.lanes)
     first = {"tile": tile, "lanes": mine.lanes}
-    return _knobs({"tile": tuple(sorted({*tiles_allowed(largest.races), tile})), "lanes": lanes}), first
+    return _knobs({"tile": tuple(sorted({*block.tiles_allowed(largest.races), tile})), "lanes": packs}), first
 
 
 def chain_schedule(point: Point) -> Schedule:

@@ -10,7 +10,7 @@ from fluxloom import Read, Write, kernel
 from fluxloom.device.text import TextDevice
 from fluxloom.dsl.declare.ragged import CSR, SlicedELL
 from fluxloom.dsl.plan.cost import entry_memory
-from fluxloom.dsl.plan.registers import held_at_once, registers_allowed
+from fluxloom.dsl.plan.registers import allowed, held_at_once
 
 MANY, FEW, TOO_MANY = 37, 10, 60
 """A third of the numbers that a kernel holds: 224 registers in double precision, 62, and 362."""
@@ -99,9 +99,9 @@ def test_registers_of_kernels_that_hold_much() -> None:
     own = loop_of("cuda", MANY, schedule=fl.Schedule(registers=96))
     assert own.schedule.registers == 96
     cuda, opencl = TextDevice("cuda"), TextDevice("opencl")
-    assert registers_allowed(cuda, 0) == (0, 32, 48, 64, 96, 128)
-    assert registers_allowed(cuda, 168) == (0, 32, 48, 64, 96, 128, 168, 255)  # 255: no limit after all
-    assert registers_allowed(opencl, 0) == ()
+    assert allowed(cuda, 0) == (0, 32, 48, 64, 96, 128)
+    assert allowed(cuda, 168) == (0, 32, 48, 64, 96, 128, 168, 255)  # 255: no limit after all
+    assert allowed(opencl, 0) == ()
 
 
 def test_memory_of_entries() -> None:
