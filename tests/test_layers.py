@@ -57,6 +57,9 @@ FOREIGN = frozenset(f"{LABORATORY}.peers.{name}" for name in ("kratos_peer", "lb
 
 DEVICE_NAMES = ("cuda", "opencl", "nvrtc", "openmp")  # anywhere in a word, in any case
 NO_DEVICE_NAMES_IN = range(4, 7)
+NUMERICS = tuple(f"{PACKAGE}.{room}." for room in ("fv", "fe", "lbm", "linalg", "solvers", "flows"))
+DEVICE_CODE = (f"{PACKAGE}.linalg.direct.", f"{PACKAGE}.lbm.immersed.")  # primitives: other text for work items
+TUNED = frozenset({"block", "lanes", "registers"})
 ROOM_FILES = 20
 
 
@@ -164,6 +167,8 @@ def violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
         edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
         if name not in FACADE and LAYERS[owner(name)] in NO_DEVICE_NAMES_IN:
             found += [f"{name}:{line}: names the device {word!r}" for line, word in device_names(source)]
+        if name.startswith(NUMERICS) and not name.startswith(DEVICE_CODE):
+            found += [f"{name}:{line}: {text}, which the loop layer decides" for line, text in schedules(source)]
     return found + [f"import cycle: {' -> '.join(cycle)}" for cycle in cycles(edges)]
 
 
@@ -201,6 +206,15 @@ def device_names(source: str) -> Iterator[tuple[int, str]]:
         for name in DEVICE_NAMES:
             if any(isinstance(word, str) and name in word.lower() for word in words):
                 yield getattr(node, "lineno", 0), name
+
+
+def schedules(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of choices by the kind of a device, and of numbers that a schedule leaves to the cost model."""
+    for node in walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith("device.items"):
+            yield node.lineno, "asks for work items"
+        elif isinstance(node, ast.keyword) and node.arg in TUNED and isinstance(node.value, ast.Constant):
+            yield node.value.lineno, f"sets {node.arg}={node.value.value!r}"
 
 
 # --------------------------------------------------------------------------------- the package itself
@@ -319,6 +333,10 @@ TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
         ("fv__flux", "def opencl_flux():\n    pass", "names the device"),
         ("solvers__euler", "from fluxloom.dsl.context import OpenCLContext", "names the device"),
         ("fv__flux", "def f(x):\n    '''Docstring.'''\n    return f'on CUDA {x}'", "names the device"),
+        ("solvers__euler", "def f(context):\n    return 1 if context.device.items else 2", "asks for work items"),
+        ("linalg__matrix", "def f(device):\n    return device.items", "asks for work items"),
+        ("fe__forms", "SCHEDULE = Schedule(registers=168)", "sets registers=168, which the loop layer decides"),
+        ("flows__gas", "def f():\n    return Schedule('gather', block=1)", "sets block=1"),
     ],
 )  # fmt: skip
 def test_checker_finds(module: str, source: str, expected: str) -> None:
@@ -340,6 +358,10 @@ def test_checker_finds(module: str, source: str, expected: str) -> None:
         ("cases__case", "import pydantic, typer, rich\nfrom fluxloom.solvers import euler"),
         ("fv__flux", "'''Runs on CUDA.'''\ndef f():\n    '''Also on OpenCL.'''"),
         ("device__cuda", "NAME = 'cuda'"),
+        ("linalg__direct__lines", "def f(device):\n    return Function(block=64) if device.items else None"),
+        ("lbm__immersed__rows", "def f(device):\n    return device.items"),
+        ("dsl__plan", "def f(device):\n    return Schedule(lanes=1) if device.items else None"),
+        ("solvers__euler", "def f(found, wanted):\n    return [*found.items()], Schedule(block=wanted)"),
         ("core__registry", "import importlib\ndef load(name):\n    return importlib.import_module(name)"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import FLOAT64, Scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.buffer import Buffer, RemoteBuffer, Where
+from fluxloom.perf.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from fluxloom.device.courier import Courier
@@ -270,11 +270,7 @@ class Device(ABC):
 
     def elapsed(self, run: Callable[[], object]) -> float:
         """Return the seconds that the device needs for what a function asks of it."""
-        self.synchronize()
-        start = time.perf_counter()
-        run()
-        self.synchronize()
-        return time.perf_counter() - start
+        return Stopwatch(wait=self.synchronize).timed(run)
 
     @property
     def refuses_double(self) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.core.dtypes import Layout
+from fluxloom.core.dtypes import AoS, Layout, SoA
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.declare.parts import Part
-from fluxloom.dsl.declare.ragged import RaggedLayout
+from fluxloom.dsl.declare.ragged import CSR, RaggedLayout, SlicedELL
 from fluxloom.dsl.declare.runtime import Runtime
 from fluxloom.dsl.declare.sets import Grid, Set, Subset
 from fluxloom.dsl.declare.slots import SlotMap
@@ -57,6 +57,27 @@ class Context(Runtime):
         from fluxloom.dsl.run.checking import LoopChecker
 
         return LoopChecker(self)
+
+    # ------------------------------------------------------------------------------ what suits the device
+    @property
+    def component_layout(self) -> Layout:
+        """How many components of many elements are stored: one after the other for work items, side by side for packs.
+
+        Neighbouring work items then read neighbouring numbers; a thread finds all components of an element together.
+        """
+        return SoA() if self.device.items else AoS()
+
+    def row_layout(self, *, packed: bool = True) -> RaggedLayout:
+        """Return how rows of entries are stored: in slices of as many rows as the device handles side by side.
+
+        Parameters
+        ----------
+        packed
+            Whether packs of a CPU handle rows side by side too. Without, its rows lie one after the other.
+        """
+        if self.device.items:
+            return SlicedELL(32)
+        return SlicedELL(8) if packed else CSR()
 
     # ------------------------------------------------------------------------------ declarations
     def set(self, size: int | Part, name: str) -> Set:

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import PlanError, SolverError, did_you_mean
-from fluxloom.device.base import Device
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.local_sets import local_set
-from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout, slices_for
+from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
@@ -44,9 +44,6 @@ FORMATS: tuple[GlobalFormat, ...] = ("csr", "ell", "sliced", "lazy")
 
 ADDITION: Mapping[str, Kernel] = MappingProxyType({"A": add_matrix_a, "B": add_matrix_b, "C": add_matrix_c})
 """The kernel of each order of integration that adds to shared entries."""
-
-_MOST_TOLD_APART = 256
-"""Legs of a map that tables of what meets at an entry tell apart on a CPU."""
 
 
 class GlobalMatrix(DiffusionForm):
@@ -124,7 +121,7 @@ class GlobalMatrix(DiffusionForm):
         entries = self._entries(format, schedule)
         own = own_rows(entries, space.rows.size)
         pattern = context.ragged(
-            space.rows, space.rows, own.offsets, own.indices, name, _layout(format, context.device)
+            space.rows, space.rows, own.offsets, own.indices, name, _layout(format, context)
         )  # fmt: skip
         values = context.dat(pattern.entries, name=f"{name}.values", dtype=self.storage if dtype is None else dtype)
         self.format: GlobalFormat = format
@@ -161,7 +158,6 @@ class GlobalMatrix(DiffusionForm):
         sums, taken = receiver(values, entries.indices.size, self.name)
         to_entries = space.context.map(space.mesh.cells, sums.set, entries.table, f"{self.name}.cell_entries")
         sides = (self.kappa, self.free[space.map], to_entries.argument(sums))
-        self._require_few(schedule, to_entries.legs)
         add = space.loop(kernel, space.corners, *sides, schedule=schedule, name=f"{self.name}.assembly")
         loops = [add] if self.format == "lazy" else [Loop(clear_entry, sums.set, sums, name=f"{self.name}.clear"), add]
         loops += taken
@@ -172,26 +168,12 @@ class GlobalMatrix(DiffusionForm):
             loops.append(Loop(identity_entry, prescribed, values[diagonal[0]], name=f"{self.name}.identity"))
         return loops
 
-    def _require_few(self, schedule: Schedule | None, legs: int) -> None:
-        """Raise `PlanError` for a strategy of CPUs whose tables cannot tell so many entries of a cell apart."""
-        context, wanted = self.space.context, schedule if schedule is not None else Schedule()
-        if context.device.items or self.format == "lazy" or legs <= _MOST_TOLD_APART:
-            return
-        strategy = wanted.strategy or context.schedule.strategy
-        alone = strategy == "gather" and (wanted.block or context.schedule.block) == 1
-        if strategy == "two_pass" or alone:
-            hint = "a larger block, another strategy" if alone else "another strategy"
-            raise PlanError(
-                f"{self.name}.assembly: strategy {strategy!r}{' with block=1' if alone else ''} is not possible: "
-                f"a cell has {legs} entries, and up to {_MOST_TOLD_APART} are told apart; take {hint}, or a lower order"
-            )
-
     def __repr__(self) -> str:
         return f"GlobalMatrix({self.name}, {self.format}, {self.matrix.shape}, {self.matrix.entries} entries)"
 
 
-def _layout(format: GlobalFormat, device: Device) -> RaggedLayout:
+def _layout(format: GlobalFormat, context: Context) -> RaggedLayout:
     """Return how entries of a format are stored."""
     if format == "sliced":
-        return slices_for(device)
+        return context.row_layout()
     return CSR() if format == "csr" else ELL()

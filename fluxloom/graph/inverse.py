@@ -13,7 +13,7 @@ from fluxloom.graph.native import indices as as_indices
 
 __all__ = ["InverseMap", "RaggedInverse", "SlicedInverse", "inverse_map", "inverse_ragged", "sliced"]
 
-_MOST_LEGS, _MOST_SLICED_LEGS = 256, 128
+MOST_LEGS, _MOST_SLICED_LEGS = 256, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +90,9 @@ def inverse_map(table: Indices, n_targets: int) -> InverseMap:
     """
     checked = table_in_range(table, n_targets)
     n, arity = checked.shape
-    if arity > _MOST_LEGS:
+    if arity > MOST_LEGS:
         raise DatError(
-            f"the table has {arity} columns; at most {_MOST_LEGS} fit a leg number: use inverse_ragged"
+            f"the table has {arity} columns; at most {MOST_LEGS} fit a leg number: use inverse_ragged"
         )
     starts = np.empty(n_targets + 1, dtype=np.int64)
     element = np.empty(checked.size, dtype=np.int32)

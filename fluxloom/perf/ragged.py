@@ -8,13 +8,13 @@ with a vector, its fixed rule and its run-time tuner).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from math import inf, sqrt
+from math import inf
 from typing import NamedTuple
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.perf.tuner import Search
 
-__all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "fixed_rule", "measured_rule"]
+__all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "measured_rule"]
 
 LANES = (1, 2, 4, 8, 16, 32)
 """Work items that may share a row; no more than run in step on every device."""
@@ -24,7 +24,6 @@ LEAST_BLOCK, MOST_BLOCK = 64, 512
 
 _BLOCK = 128
 _STEP = 32
-_GROUPS = 1500
 _LANE_BYTES, _MANY_BYTES = 48, 64
 _ITEMS = 1 << 18
 _MOST_REPEAT = 1024
@@ -66,40 +65,6 @@ class Grouping(NamedTuple):
         return -(-rows * self.lanes // (self.repeat * self.block))
 
 
-def fixed_rule(rows: int, entries: int, *, groups: int = _GROUPS) -> Grouping:
-    """Return a grouping that is good before anything was measured, from two numbers alone.
-
-    ::
-
-        block  = 128
-        lanes  = the least power of two above sqrt(entries / rows), at most 32
-        repeat = the largest power of two that leaves at least `groups` groups
-
-    Parameters
-    ----------
-    rows, entries
-        Rows of the ragged map, and their entries in all.
-    groups
-        Groups that keep the device busy. The source's 1500 are 13 times what its device (14 multiprocessors)
-        held at once; a device that knows how many groups it holds passes about 13 times that number.
-
-    Returns
-    -------
-    Grouping
-        Unpacks as ``block, lanes, repeat``.
-
-    Notes
-    -----
-    The source leaves open which ``repeat`` it takes; a power of two halves evenly in the tuner's first step.
-    """
-    if rows <= 0:
-        return Grouping(_BLOCK, 1, 1)
-    root = sqrt(entries / rows)
-    lanes = next((n for n in LANES if n > root), LANES[-1])
-    most = (rows * lanes - 1) // (max(1, groups - 1) * _BLOCK)
-    return Grouping(_BLOCK, lanes, 1 << (int(min(most, _MOST_REPEAT)).bit_length() - 1) if most else 1)
-
-
 def measured_rule(rows: int, entries: int, nbytes: int = 12, *, items: int = _ITEMS) -> Grouping:
     """Return the grouping that measurements on a present-day GPU suggest, from three numbers.
 
@@ -122,8 +87,8 @@ def measured_rule(rows: int, entries: int, nbytes: int = 12, *, items: int = _IT
     Notes
     -----
     On an H200 the product of a matrix and a vector in double precision runs with this grouping within 5 % of the
-    best of 36 for rows of 7, 12, 18, 45, 53, 81 and 398 entries. `fixed_rule`, made for a device of 2011 with smaller
-    caches, has more lanes and far more repeats there and takes up to twice as long as the best. Sixteen numbers
+    best of 36 for rows of 7, 12, 18, 45, 53, 81 and 398 entries. The rule of the source, made for a device of 2011 with
+    smaller caches, has more lanes and far more repeats there and takes up to twice as long as the best. Sixteen numbers
     an entry, 14 entries a row, stored component by component: four times as fast as one item a row.
     """
     if rows <= 0:
@@ -140,7 +105,7 @@ class OnlineTuner(Search[Grouping]):
 
     ::
 
-        tuner = OnlineTuner(fixed_rule(rows, entries))
+        tuner = OnlineTuner(measured_rule(rows, entries))
         while working:
             grouping = tuner.next()     # run with this one
             tuner.observe(seconds)      # it took so long

@@ -264,5 +264,5 @@ def test_packs_of_rows_are_reported() -> None:
 
 def test_pairs_where_there_are_none() -> None:
     ctx = fl.Context("cpu", tuning=False)
-    with pytest.raises(PlanError, match="which has packs: use lanes"):
+    with pytest.raises(PlanError, match="has packs of rows: use lanes"):
         product(ctx, "sliced8", schedule=Schedule(pairs=True))

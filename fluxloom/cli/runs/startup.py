@@ -9,7 +9,7 @@ from typing import Any
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.declare.dats import Global
 from fluxloom.dsl.declare.runtime import unique
-from fluxloom.dsl.plan.grouping import ragged_maps
+from fluxloom.dsl.plan.lanes import ragged_maps
 from fluxloom.dsl.plan.tuning import TuningFile, schedule_words
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop

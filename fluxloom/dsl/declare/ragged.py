@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from fluxloom.codegen.language.spec import RowCode
 from fluxloom.core.errors import DatError
-from fluxloom.device.base import Device
 
-__all__ = ["CSR", "ELL", "Offsets", "Placement", "RaggedLayout", "RaggedStore", "SlicedELL", "slices_for"]
+__all__ = ["CSR", "ELL", "Offsets", "Placement", "RaggedLayout", "RaggedStore", "SlicedELL"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -115,11 +114,6 @@ def _sliced(offsets: Offsets, slice_rows: int, column: bool) -> Placement:
     position *= step
     position += np.repeat(begin - step * offsets[:-1], length)
     return Placement(np.ascontiguousarray(bounds[:-1]) if column else begin, int(bounds[-1]), position)
-
-
-def slices_for(device: Device) -> SlicedELL:
-    """Return slices of as many rows as a device handles side by side: the items of a warp, the lanes of a pack."""
-    return SlicedELL(32 if device.items else 8)
 
 
 class RaggedStore:

@@ -43,7 +43,7 @@ class Schedule:
     stage
         Let increments meet in the memory of a group of work items (block_colour).
     registers
-        Limit of registers a work item; 0: the compiler's choice.
+        Limit of registers a work item, up to 255.
     sites
         On devices of work items, sites of a grid next to each other that an item handles: 1, 2 or 4. Components lie
         apart (`SoA`), rows are a multiple of it and have no layers at their ends; it reaches as far as any stencil.

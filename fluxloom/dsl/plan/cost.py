@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Literal
 
 from fluxloom.codegen.language.group import CHUNK
-from fluxloom.core.access import Access
-from fluxloom.core.dtypes import FLOAT16, Scalar
 from fluxloom.core.errors import PlanError
-from fluxloom.core.processors import available_processors
-from fluxloom.device.bandwidth import last_level_cache
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.maps import TableMap
-from fluxloom.dsl.declare.runtime import unique
+from fluxloom.dsl.declare.runtime import Runtime
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.declare.sets import Grid
 from fluxloom.dsl.plan.bind import Bound
+from fluxloom.dsl.plan.block import MAX_REDUNDANCY, block_of, choose_tile
+from fluxloom.dsl.plan.lanes import lanes_of
 from fluxloom.dsl.plan.plan import tile_redundancy
 from fluxloom.dsl.plan.races import RaceInfo
-from fluxloom.toolchain import optimises
+from fluxloom.dsl.plan.stream import choose_stream
 
-__all__ = ["choose", "choose_tile", "direct_lanes", "redundancy_is_low", "repeating_pays"]
-
-TILES = (4096, 8192, 16384, 32768)
-"""Targets a tile: as few as computes few elements twice, so that what a tile touches stays in the caches."""
-
-_GOOD_REDUNDANCY = 1.06
-
-_TILES_A_THREAD = 4
-"""Fewer tiles leave threads idle at the end."""
-
-_MAX_REDUNDANCY = 1.25
-"""Above this many computations an element, gathering in tiles loses to colouring."""
+__all__ = ["choose", "entry_memory", "redundancy_is_low", "repeating_pays", "require_global_order"]
 
 _ADDITION_BYTES = 32
 """Traffic of an addition to memory that others add to: the least that travels between a cache and memory."""
@@ -42,11 +28,8 @@ _OPERATION_BYTES = 1 / 32
 _CACHE_SHARE = 1 / 4
 """Time of a byte that comes from the caches, beside that of one from memory."""
 
-_LEAST_ROW = 64
-"""Elements of a row of a grid below which its ends, which are copied, take too much of the time."""
-
-_STREAM_BYTES = 64 * 2**20
-"""Data of a loop beyond which fully written dats are stored past the caches."""
+_KEPT_ENTRIES = 6
+"""Entries of a row for each of which a work item can keep some numbers in registers: the faces of a hexahedron."""
 
 
 def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Schedule:
@@ -58,15 +41,15 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
     strategy = wanted.strategy or _strategy(bound, races, wanted, threads)
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
         require_global_order(bound, races, strategy)
-    block = wanted.block or (choose_tile(bound, races) if strategy == "gather" else _block(bound, threads))
+    block = wanted.block or (choose_tile(bound, races) if strategy == "gather" else block_of(bound, threads))
     if strategy == "gather" and block > 1:
         block = -(-block // CHUNK) * CHUNK
     return Schedule(
         strategy=strategy,
         block=block,
-        lanes=wanted.lanes or _lanes(bound.compute, races.racing),
+        lanes=wanted.lanes or lanes_of(bound, races.racing),
         threads=threads,
-        stream=wanted.stream if wanted.stream is not None else _stream(bound, races, wanted, threads),
+        stream=choose_stream(bound, races, wanted, threads),
         deterministic=wanted.deterministic,
     )
 
@@ -100,7 +83,7 @@ def redundancy_is_low(bound: Bound, races: RaceInfo, block: int = 0) -> bool:
     tile = -(-block // CHUNK) * CHUNK if block > 1 else choose_tile(bound, races)
     redundancy = tile_redundancy(bound, races, tile)
     repeats = (redundancy - 1.0) * len(races.tables[0])
-    return redundancy <= _MAX_REDUNDANCY and repeating_pays(bound, races, repeats)
+    return redundancy <= MAX_REDUNDANCY and repeating_pays(bound, races, repeats)
 
 
 def repeating_pays(bound: Bound, races: RaceInfo, repeats: float) -> bool:
@@ -136,81 +119,19 @@ def repeating_pays(bound: Bound, races: RaceInfo, repeats: float) -> bool:
     return repeats * (work + _CACHE_SHARE * own) <= len(races.tables[0]) * added
 
 
-def choose_tile(bound: Bound, races: RaceInfo) -> int:
-    """Return the smallest tile that computes few elements twice, or one so small that all threads have some."""
-    tile = _least_redundant(bound, races)
-    threads, size = bound.over.context.threads, races.targets[0].size
-    fair = max(CHUNK, size // (_TILES_A_THREAD * threads) // CHUNK * CHUNK)
-    if threads > 1 and fair < tile and tile_redundancy(bound, races, fair) <= _MAX_REDUNDANCY:
-        return fair
-    return tile
+def entry_memory(context: Runtime, most: int) -> Literal["stack", "registers", "none"]:
+    """Return where a kernel had better keep numbers of each entry of a row until it has seen all of them.
 
+    Threads have a stack for arrays. Work items have registers, for few entries, if loops over them are unrolled; for
+    more entries a kernel computes the numbers anew instead.
 
-def _least_redundant(bound: Bound, races: RaceInfo) -> int:
-    for tile in TILES:
-        if tile >= races.targets[0].size or tile_redundancy(bound, races, tile) <= _GOOD_REDUNDANCY:
-            return tile
-    return TILES[-1]
-
-
-def _block(bound: Bound, threads: int) -> int:
-    """Blocks as large as leaves each thread about eight of each colour; reuse grows with the block."""
-    share = bound.over.size // max(1, 16 * threads)
-    block = 256
-    while block * 2 <= min(share, 16384):
-        block *= 2
-    return block
-
-
-def _lanes(compute: Scalar, racing: bool) -> int:
-    """Rows of 4 make 256-bit shuffles cheapest where increments are scattered; elsewhere wider is better."""
-    if not optimises():
-        return 1
-    wide = 8 if compute.size == 8 else 16
-    return wide // 2 if racing else wide
-
-
-def direct_lanes(bound: Bound) -> int:
-    """Return the pack of a loop without scattered increments."""
-    return _lanes(bound.compute, False)
-
-
-def _stream(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> bool:
-    if races.racing:
-        return False
-    if isinstance(bound.over, Grid):
-        return _lines_pay(bound, wanted, threads)
-    writes = sum(
-        a.data.set.size * a.data.dim * a.data.scalar.size
-        for a in bound.arguments
-        if a.access is Access.WRITE and a.map is None and isinstance(a.data, Dat)
-    )
-    return writes > 0 and bound.over.size * 64 > _STREAM_BYTES // 4
-
-
-def _lines_pay(bound: Bound, wanted: Schedule, threads: int) -> bool:
-    """Return whether the rows of a grid are moved line by line: they are long, and the caches do not hold the dats.
-
-    Values that stay where they are and are not converted gain nothing by it (D3Q19: 74 % of the copy, not 78 %).
-    The order of sums depends on how rows are cut into lines, which depends on the size of the grid: not what
-    ``deterministic="global"`` promises.
+    Parameters
+    ----------
+    most
+        Entries of the longest row.
     """
-    if bound.over.shape[-1] < _LEAST_ROW:
-        return False
-    sums = any(data.scalar.floating and access is Access.INC for data, access in bound.globals(reads=False))
-    if sums and wanted.deterministic == "global":
-        return False
-    own = [a for a in bound.arguments if isinstance(a.data, Dat)]
-    dats = unique(a.data for a in bound.arguments if isinstance(a.data, Dat))
-    changed = any(a.access.writes for a in own)
-    gains = any(a.access is Access.WRITE or a.map is not None or a.data.scalar is FLOAT16 for a in own)
-    return changed and gains and sum(d.nbytes for d in dats) > last_level_cache() * -(-threads // _sharing())
+    if not context.device.items:
+        return "stack"
+    return "registers" if most <= _KEPT_ENTRIES else "none"
 
 
-def _sharing(path: Path = Path("/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list")) -> int:
-    """Return how many processors share the last cache, such as those of ``0-7,64-71``; all where it is not said."""
-    try:
-        parts = [part.split("-") for part in path.read_text().strip().split(",")]
-        return sum(int(part[-1]) - int(part[0]) + 1 for part in parts)
-    except (OSError, ValueError):
-        return available_processors()

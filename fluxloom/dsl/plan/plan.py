@@ -196,7 +196,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span)
         case "two_pass":
             return _two_pass(bound, races, values, chunks)
         case "gather":
-            return _gather(bound.over, races, span, block, values)
+            return _gather(bound, races, span, block, values)
     raise PlanError(f"no plan for strategy {strategy!r}")
 
 
@@ -247,7 +247,7 @@ def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chu
     """Add an inverse of every map that is incremented through; keys name the map, see `Executable`."""
     for arg in bound.arguments:
         if isinstance(arg.map, TableMap) and arg.access.reduces:
-            inverse = _inverse(arg.map.table, bound.over, arg.map.target)
+            inverse = _inverse(arg.map.table, bound, arg.map.target, "take another strategy")
             name = f"i@{id(arg.map)}"
             values |= {
                 f"{name}_ptr": inverse.offsets,
@@ -258,12 +258,12 @@ def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chu
     return Plan(values, chunks)
 
 
-def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str, Array | int]) -> Plan:
+def _gather(bound: Bound, races: RaceInfo, span: Span, block: int, values: dict[str, Array | int]) -> Plan:
     table = races.tables[0]
     if block == 1:
         if len(races.tables) > 1:
             raise PlanError("gathering target by target needs one map for all increments; use block > 1")
-        inverse = _inverse(table, over, races.targets[0])
+        inverse = _inverse(table, bound, races.targets[0], "take a larger block, or another strategy")
         values |= {
             "targets": span.end,
             "inv_ptr": inverse.offsets,
@@ -271,7 +271,7 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
             "inv_leg": inverse.leg,
         }
         return Plan(values, 0, 0, len(span), inverse.element.size / max(1, len(table)))
-    tiles = tiles_of(over, races.tables, span, block)
+    tiles = tiles_of(bound.over, races.tables, span, block)
     from fluxloom.graph import tile_segments
 
     segments = tile_segments(tiles, _SHORT_RUN)
@@ -287,11 +287,14 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
     return Plan(values, -(-len(span) // CHUNK), 0, tiles.n_tiles, computed)
 
 
-def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
+def _inverse(table: Array, bound: Bound, target: Set, advice: str) -> InverseMap:
     """Return the inverse of a table, each target's elements in the order of their global numbers."""
-    order = global_order(over)
-    from fluxloom.graph import inverse_map
+    order = global_order(bound.over)
+    from fluxloom.graph.inverse import MOST_LEGS, inverse_map
 
+    if table.shape[1] > MOST_LEGS:
+        raise PlanError(f"{bound.name}: an element adds through {table.shape[1]} legs, and up to {MOST_LEGS} are told "
+                        f"apart where targets look for what is theirs: {advice}")
     if order is None:
         return inverse_map(table, target.stored)
     found = inverse_map(np.take(table, order, axis=0), target.stored)

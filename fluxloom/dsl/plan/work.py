@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,36 +15,24 @@ from fluxloom.core.access import Access
 from fluxloom.device.base import Device
 from fluxloom.dsl.declare.maps import RaggedMap, TableMap
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.declare.sets import Grid, Set, Subset
-from fluxloom.dsl.plan.bind import Bound, Numbering, specialise
+from fluxloom.dsl.declare.sets import Set, Subset
+from fluxloom.dsl.plan.bind import Bound
+from fluxloom.dsl.plan.block import BLOCK, group_of, whole_chunks
 from fluxloom.dsl.plan.contributions import SPARSE, contributions
 from fluxloom.dsl.plan.cost import repeating_pays, require_global_order
-from fluxloom.dsl.plan.grouping import (
-    choose_grouping,
-    long_plan,
-    team_plan,
-    whole_chunks,
-    why_alone,
-    why_single,
-    why_whole,
-)
+from fluxloom.dsl.plan.lanes import choose_grouping, long_plan, team_plan, why_alone
+from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.dsl.plan.plan import Array, Plan, Span, coloured_elements, increments, rows_of
 from fluxloom.dsl.plan.races import RaceInfo
+from fluxloom.dsl.plan.registers import choose_registers
+from fluxloom.dsl.plan.sites import SITES_BLOCK, choose_sites
+from fluxloom.dsl.plan.split import why_whole
+from fluxloom.dsl.plan.stage import choose_stage
 
 __all__ = [
     "BLOCK", "choose_work", "fused_plan", "gather_pays", "gather_plan", "restrict", "work_plan",
     "work_shape",
 ]  # fmt: skip
-
-BLOCK = 128
-"""Work items a group unless a schedule says otherwise."""
-
-_GRID_BLOCK, _GRID_BLOCK_ELSEWHERE = 512, 256
-"""The same for loops over grids, whose items read neighbours from whole rows: with CUDA, and where drivers of OpenCL
-(AMD's, and NVIDIA's for some kernels) allow no more."""
-
-_SITES_BLOCK = {2: 256, 4: 128}
-"""The same where an item has several sites, by their number."""
 
 _LIMITED = ("serial", "block_permute")
 # ------------------------------------------------------------------------------------------ choices
@@ -76,35 +64,22 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
         require_global_order(bound, races, strategy or "")
-    block = wanted.block or _block(bound)
+    block = wanted.block or group_of(bound)
     if block == 1 and strategy == "gather":
         block = BLOCK
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
-    stage = bool(wanted.stage) and strategy == "block_colour" and len(races.tables) == 1
+    stage = choose_stage(races, strategy, wanted.stage)
     pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
-    sites = 1 if split or races.racing else _sites(bound, wanted.sites)
+    sites = 1 if split or races.racing else choose_sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
-        block = _SITES_BLOCK[sites]
-    return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
+        block = SITES_BLOCK[sites]
+    registers = choose_registers(bound, wanted.registers)
+    return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1, registers=registers,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
-
-
-def _sites(bound: Bound, wanted: int) -> int:
-    """Return how many sites of a grid an item handles."""
-    over = bound.over
-    from fluxloom.codegen.grids.sites import sites_of
-
-    return sites_of(specialise(bound, Numbering()), over.shape[-1], wanted) if isinstance(over, Grid) else 1
-
-
-def _block(bound: Bound) -> int:
-    if not isinstance(bound.over, Grid):
-        return BLOCK
-    return _GRID_BLOCK if bound.over.context.device.name == "cuda" else _GRID_BLOCK_ELSEWHERE
 
 
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
@@ -152,12 +127,7 @@ def work_shape(
     pieces
         Components that are handled by kernels of their own.
     """
-    degree = plans[0].values.get("degree", 0) if plans else 0
-    long = plans[0].values.get("long", 0) if plans and not fused else 0
-    stage = plans[0].values.get("stage", 0) if plans else 0
-    assert isinstance(degree, int)
-    assert isinstance(long, int)
-    assert isinstance(stage, int)
+    tables: Mapping[str, Any] = plans[0].values if plans else {}
     block = fused_block(schedule) if fused else schedule.block or BLOCK
     pairs = bool(schedule.pairs) and not fused
     return WorkShape(
@@ -167,11 +137,11 @@ def work_shape(
         lanes=1 if fused else schedule.lanes,
         repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused and not pairs else 1,
         pairs=pairs,
-        long=long,
-        degree=degree,
-        single=bool(plans) and "single" in plans[0].values,
-        sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
-        stage=stage,
+        long=0 if fused else tables.get("long", 0),
+        degree=tables.get("degree", 0),
+        single="single" in tables,
+        sparse=any(name.endswith("_met") for name in tables),
+        stage=tables.get("stage", 0),
         components=pieces,
         wide=not device.refuses_double,
     )

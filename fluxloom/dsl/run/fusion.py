@@ -30,7 +30,8 @@ from fluxloom.dsl.declare.maps import TableMap
 from fluxloom.dsl.declare.runtime import Runtime, among, unique
 from fluxloom.dsl.declare.sets import Grid, Set, Subset
 from fluxloom.dsl.plan.bind import Bound, Numbering, specialise
-from fluxloom.dsl.plan.cost import choose_tile, direct_lanes
+from fluxloom.dsl.plan.block import choose_tile
+from fluxloom.dsl.plan.lanes import direct_lanes
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import walk

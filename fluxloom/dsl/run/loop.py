@@ -13,7 +13,7 @@ from fluxloom.codegen.packs.wrapper import rows_abreast
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import LoopError, PlanError, did_you_mean
+from fluxloom.core.errors import LoopError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.links import loop_act
@@ -24,9 +24,13 @@ from fluxloom.dsl.declare.sets import Set
 from fluxloom.dsl.plan.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.plan.cost import choose, redundancy_is_low
 from fluxloom.dsl.plan.executable import ArgumentBlock
-from fluxloom.dsl.plan.grouping import components, require_lanes, require_pairs, require_sites, require_stage, why_whole
+from fluxloom.dsl.plan.lanes import require_lanes
+from fluxloom.dsl.plan.pairs import require_pairs
 from fluxloom.dsl.plan.plan import Plan, Span, build_plan
 from fluxloom.dsl.plan.races import RaceInfo, analyse
+from fluxloom.dsl.plan.sites import require_sites
+from fluxloom.dsl.plan.split import components, require_split
+from fluxloom.dsl.plan.stage import require_stage
 from fluxloom.dsl.ranks.ranked import OneTask
 from fluxloom.dsl.ranks.task import Traffic, can_begin_anywhere, loop_task
 from fluxloom.dsl.run.report import LoopReport, layouts, useful_bytes, vectorised
@@ -135,14 +139,6 @@ class Loop:
         threads = wanted.threads or self.context.threads
         return choose(self.bound, self.races, wanted, threads) if self.races.racing else _direct(wanted, threads, self)
 
-    def _require_split(self, wanted: Schedule) -> None:
-        """Raise `PlanError` when this loop itself was asked to run component by component and cannot."""
-        if wanted.split and self.context.device.items:
-            strategy = wanted.strategy or ("gather" if self.races.racing else "direct")
-            reason = why_whole(self.bound, strategy, stage=bool(wanted.stage))
-            if reason:
-                raise PlanError(f"{self.name}: split is not possible: {reason}")
-
     @property
     def strategy(self) -> str:
         """The race strategy, or ``"direct"`` when nothing races."""
@@ -167,9 +163,9 @@ class Loop:
             self.races.require(self.name, schedule.strategy)
         require_lanes(self.bound, self.races, schedule, self.context.schedule)
         require_pairs(self.bound, schedule)
-        require_sites(self.bound, schedule)
+        require_sites(self.bound, schedule.sites)
         require_stage(self.bound, schedule)
-        self._require_split(schedule)
+        require_split(self.bound, self.races, schedule)
         return schedule
 
     def reschedule(self, schedule: Schedule) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.plan.grouping import choose_grouping, largest_block
+from fluxloom.dsl.plan.block import largest_block
+from fluxloom.dsl.plan.lanes import choose_grouping, repeat_of
 from fluxloom.dsl.plan.tuning import TuningFile
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.tune.runs import record_winner
@@ -103,8 +104,7 @@ class OnlineTuning(OnlineTuner):
         self._strategy = loop.strategy if loop.races.racing else None
         if not device.items or choose_grouping(loop.bound, self._strategy, now, now.block) is None:
             raise PlanError(f"{loop.name}: there are no rows to group on {device.name!r}, nothing to tune call by call")
-        repeat = 1 if now.pairs else max(1, now.rows * now.lanes // now.block)
-        start = Grouping(min(now.block, MOST_BLOCK), now.lanes, repeat)
+        start = Grouping(min(now.block, MOST_BLOCK), now.lanes, repeat_of(now))
         self.loop, self._base = loop, replace(now, pairs=False)
         self.calls: list[OnlineTrial] = []
         self._file = TuningFile(path) if record else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -44,6 +43,7 @@ from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.rows import together
+from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
@@ -323,15 +323,15 @@ class EdgeFlow(FlowOnPoints):
     def _copies(self) -> tuple[float, float]:
         """Return the seconds that velocity and pressure take to the device and back."""
         device, dats = self.solver.context.device, (self.solver.u, self.solver.p)
-        device.synchronize()
-        begin = time.perf_counter()
-        values = [dat.read() for dat in dats]
-        middle = time.perf_counter()
-        for dat, value in zip(dats, values, strict=True):
-            dat.write(value)
-            dat.buffer.device()
-        device.synchronize()
-        return time.perf_counter() - middle, middle - begin
+        watch = Stopwatch(wait=device.synchronize)
+        values, back = watch.result(lambda: [dat.read() for dat in dats])
+
+        def send() -> None:
+            for dat, value in zip(dats, values, strict=True):
+                dat.write(value)
+                dat.buffer.device()
+
+        return watch.timed(send), back
 
     def at_points(
         self, points: Mapping[str, Sequence[float]], capacity: int, outside: Outside = "error"

@@ -23,10 +23,7 @@ from fluxloom.fv.gradients.limiters import Limiter, minor
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["FEW", "followed", "limited_slopes", "limited_slopes_of_few", "slopes"]
-
-FEW = 6
-"""Faces of a cell whose differences of velocity work items can keep in registers: hexahedra, and all that have less."""
+__all__ = ["followed", "limited_slopes", "limited_slopes_of_few", "slopes"]
 
 
 @kernel

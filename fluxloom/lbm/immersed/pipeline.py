@@ -34,6 +34,7 @@ from fluxloom.lbm.immersed.markers.data import Fields, Step
 from fluxloom.lbm.immersed.markers.kernels import clear
 from fluxloom.lbm.immersed.markers.messages import Copies
 from fluxloom.linalg.direct.calls import Direct, sequence
+from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["HostSide"]
 
@@ -174,9 +175,7 @@ class HostSide:
         return Direct(self._near.context, self._work_alone if serial else self._work, name)
 
     def _ask(self) -> None:
-        start = perf_counter()
-        self._send()
-        self.seconds["asking"] += perf_counter() - start
+        self.seconds["asking"] += Stopwatch().timed(self._send)
 
     def _send(self) -> None:
         """Let density and velocity on the support set out."""
@@ -197,9 +196,7 @@ class HostSide:
         self._receive()
 
     def _work_alone(self) -> None:
-        start = perf_counter()
-        self._near.context.synchronize()
-        self.seconds["waiting"] += perf_counter() - start
+        self.seconds["waiting"] += Stopwatch().timed(self._near.context.synchronize)
         self._work()
 
     def _work(self) -> None:

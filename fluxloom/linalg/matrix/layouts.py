@@ -12,9 +12,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
-from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout, slices_for
+from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.plan.grouping import why_single
+from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.perf.stopwatch import Stopwatch
 
@@ -51,7 +51,7 @@ def layouts_of(context: Context) -> tuple[RaggedLayout, ...]:
     """
     group = "fluxloom.matrix_formats"
     others: Registry[Callable[[], RaggedLayout]] = Registry("matrix format", group=group, error=SolverError)
-    return (CSR(), slices_for(context.device), ELL(), *(others[name]() for name in others.names()))
+    return (CSR(), context.row_layout(), ELL(), *(others[name]() for name in others.names()))
 
 
 def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
@@ -59,13 +59,10 @@ def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:
 
     Everything else that a schedule can change is for `fluxloom.tune`, once the layout is known.
     """
-    context = matrix.rows.context
-    if not (context.device.native and context.device.items):
+    product = matrix.product(Dat(matrix.columns), Dat(matrix.rows))
+    if why_single(product.bound, None):
         return (Schedule(),)
-    x, y = Dat(matrix.columns), Dat(matrix.rows)
-    product = matrix.product(x, y)
-    single = why_single(product.bound, None)
-    return (Schedule(),) if single else (Schedule(), Schedule(pairs=not product.schedule.pairs))
+    return Schedule(), Schedule(pairs=not product.schedule.pairs)
 
 
 def fastest_layouts(

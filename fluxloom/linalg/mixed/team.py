@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from math import ceil
 from typing import Any, TypeVar
 
 from fluxloom.comm.base import Comm, SelfComm
@@ -163,13 +162,11 @@ class DeviceRanks:
 
     def seconds(self, run: Callable[[int, int], object], calls: int) -> float:
         """Return the time of ``run(rank, calls)`` on all ranks at the same time."""
+        return self.run(lambda rank: self._watch(rank).timed(lambda: run(rank, calls)))[0]
 
-        def timed(rank: int) -> float:
-            """Return the seconds on the slowest rank."""
-            watch = Stopwatch(wait=self.contexts[rank].synchronize, ranks=self.comms[rank])
-            return watch.timed(lambda: run(rank, calls))
-
-        return max(self.run(timed))
+    def _watch(self, rank: int, **limits: Any) -> Stopwatch:
+        """Return a stopwatch of which all ranks are told the time of the slowest."""
+        return Stopwatch(wait=self.contexts[rank].synchronize, ranks=self.comms[rank], **limits)
 
     def measure(
         self, run: Callable[[int, int], object], calls: int, reset: Callable[[], object] = lambda: None
@@ -203,8 +200,8 @@ class DeviceRanks:
 
     def calls_of(self, run: Callable[[int, int], object], seconds: float, most: int, unit: int = 1) -> int:
         """Return how many calls take about so many seconds, at most ``most``, a multiple of ``unit``."""
-        once = min(self.seconds(run, unit), self.seconds(run, unit)) / unit
-        return max(1, min(most, ceil(seconds / max(once, 1e-9))) // unit) * unit
+        limits = {"round_seconds": seconds, "most_calls": most // unit}
+        return unit * self.run(lambda rank: self._watch(rank, **limits).calls(lambda: run(rank, unit)))[0]
 
 
 def whole_shares(team: DeviceTeam, chosen: Sequence[int], shares: Sequence[float]) -> tuple[float, ...]:

@@ -10,11 +10,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.dtypes import AoS, SoA
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat, Global
-from fluxloom.dsl.declare.ragged import slices_for
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
@@ -152,7 +150,6 @@ class CompressibleFlow:
         self.open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps, self.cfl, self.rotation = 0.0, 0, self.scheme.cfl, rotation
         self.length = self._length()
-        self._many = SoA() if context.device.items else AoS()
         found = self._geometry(boundaries or {})
         self._balance = FlowBalance(self, found) if balance is None else None
         del found  # what is stored now takes as much again: it goes before the states come
@@ -193,8 +190,8 @@ class CompressibleFlow:
         par[self.mirrors, 0] = 1.0
         self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
         found = CompressibleGeometry.of(cv, self.rotation, self.mirrors, self.axis)
-        self.face = faces.dat(found.faces, "face", self._many)
-        layout = slices_for(self.context.device)
+        self.face = faces.dat(found.faces, "face", self.context.component_layout)
+        layout = self.context.row_layout()
         signs = found.signs._replace(values=found.signs.values.astype(np.float32))
         near = elements.rows(signs, elements, "near", layout)
         self.near, self.sign = near.pattern, near.entries
@@ -257,19 +254,17 @@ class CompressibleFlow:
 
     def _states(self) -> None:
         nv, d, cv = self.components, self.dimension, self.volumes
-        ctx = self.context
+        ctx, many = self.context, self.context.component_layout
         start = np.zeros((cv.elements, nv))
         start[:, 0] = start[:, -1] = 1.0
-        self.w = self.spaces.elements.dat(start, "w", self._many)
+        self.w = self.spaces.elements.dat(start, "w", many)
         stages = len(self.scheme.time.stages)
-        self.between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in (1, 2)]
+        self.between = [self.spaces.elements.dat(start, f"w{k}", many) for k in (1, 2)]
         self.kept = self.between[stages % 2 == 0]  # the last stage does not read it
-        self.slope = ctx.dat(
-            self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=self._many
-        )
-        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share", self._many)
+        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=many)
+        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share", many)
         self.outflow = self.share
-        self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=self._many)
+        self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         self._own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.cfl)
         self.scale = ctx.scalar(np.ones(nv), "scale")

@@ -12,16 +12,15 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.maps import RaggedMap, TableMap
-from fluxloom.dsl.declare.ragged import slices_for
-from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.declare.sets import Subset
+from fluxloom.dsl.plan.cost import entry_memory
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.compressible.boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible.faces import gathered, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible.free_stream import FreeStream, PointVortex, vortex_states, wall_lift
 from fluxloom.fv.compressible.gas import Gas
-from fluxloom.fv.compressible.gradients import FEW, followed, limited_slopes, limited_slopes_of_few, slopes
+from fluxloom.fv.compressible.gradients import followed, limited_slopes, limited_slopes_of_few, slopes
 from fluxloom.fv.compressible.kernels import (
     boundary_flux,
     face_states,
@@ -243,10 +242,6 @@ class FarFieldVortices:
             raise SolverError(f"{what}: the far field is not round its centre {tuple(vortex.centre)}: move it")
 
 
-_REGISTERS = 168
-"""Of a work item that finds a flux with friction: it would take 204, and leave room for two groups instead of three."""
-
-
 class FlowBalance:
     """Loops from states to residuals: slopes, their limits, fluxes and sources.
 
@@ -268,13 +263,13 @@ class FlowBalance:
     """
 
     def __init__(self, flow: BalancedFlow, found: CompressibleGeometry) -> None:
-        self.flow, device = flow, flow.context.device
+        self.flow = flow
         self.viscous = flow.gas.viscosity is not None
         # fluxes see by slopes where shocks are
         self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux.resolves_contacts
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self.common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
-        elements, layout = flow.spaces.elements, slices_for(device)
+        elements, layout = flow.spaces.elements, flow.context.row_layout()
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
         around = across if flow.slopes is None else flow.slopes
         self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
@@ -293,8 +288,9 @@ class FlowBalance:
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
             most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
             most = max(flow.context.comm.allgather(most))
-            self.few = flow.context.device.items and flow.slopes is None and most <= FEW
-            self.faces = most if self.few or not flow.context.device.items else 1  # work items keep no arrays
+            memory = entry_memory(flow.context, most)
+            self.few = memory == "registers" and flow.slopes is None
+            self.faces = most if self.few or memory == "stack" else 1
         self.warps = self._warps() if flow.scheme.order == 2 and flow.rotation is None else None
         if self._stores:
             self._store()
@@ -451,11 +447,8 @@ class FlowBalance:
         both = (w[across], flow.slope[across], flow.share[across], flow.face, self.tensors, flux, flow.mended)
         rows, total = (flux[flow.sides], flow.sign), (flow.res, flow.speed)
         faces, nv = flow.spaces.faces.set, flow.components
-        single = Schedule(lanes=1)  # the numbers of a face lie side by side: row by row is faster than rows abreast
         if not self.viscous:
             return [Loop(through_faces, faces, *both, **self.through()),
-                    Loop(gathered, flow.elements, *rows, None, None, *total, nv=nv, schedule=single)]  # fmt: skip
-        more = Schedule(registers=_REGISTERS)
-        return [Loop(through_faces_with_friction, faces, *both, **self.through(), closure=flow.scheme.turbulence,
-                     schedule=more),
-                Loop(gathered, flow.elements, *rows, w, flow.volume, *total, nv=nv, schedule=single)]  # fmt: skip
+                    Loop(gathered, flow.elements, *rows, None, None, *total, nv=nv)]  # fmt: skip
+        return [Loop(through_faces_with_friction, faces, *both, **self.through(), closure=flow.scheme.turbulence),
+                Loop(gathered, flow.elements, *rows, w, flow.volume, *total, nv=nv)]  # fmt: skip

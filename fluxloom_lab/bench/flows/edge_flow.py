@@ -17,7 +17,7 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.runtime import unique
-from fluxloom.dsl.plan.grouping import ragged_maps
+from fluxloom.dsl.plan.lanes import ragged_maps
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.dsl.tune.search import tune

@@ -16,7 +16,6 @@ from fluxloom.cli.runs.summary import LoopRow, loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.declare.ragged import slices_for
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport
@@ -27,13 +26,14 @@ from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.mesh import read_data
 from fluxloom.mesh.geometry.connectivity import connectivity
 from fluxloom.perf.model import Roofline
-from fluxloom.perf.ragged import LANES, Grouping, fixed_rule
+from fluxloom.perf.ragged import LANES, Grouping
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, device_name
 from fluxloom_lab.bench.flows.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from fluxloom_lab.peers.spmv_peers import usual_library
+from fluxloom_lab.studies.fixed_rule import fixed_rule
 from fluxloom_lab.studies.traffic import product_traffic
 
 __all__ = ["SpmvBench", "exhaustive", "online", "time_calls"]
@@ -225,7 +225,7 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
 def _layouts(context: Context, matrix: Any, x: np.ndarray) -> dict[str, tuple[Loop, float]]:
     """Return the products in other layouts than CSR, each with vectors of its own, and their places an entry."""
     found: dict[str, tuple[Loop, float]] = {}
-    for name, layout in (("sliced_ell", slices_for(context.device)), ("row_grouped", RowGroupedCSR())):
+    for name, layout in (("sliced_ell", context.row_layout()), ("row_grouped", RowGroupedCSR())):
         ours = SparseMatrix.from_scipy(context, matrix, layout=layout)
         if ours.padding >= _MOST_PADDING:
             continue

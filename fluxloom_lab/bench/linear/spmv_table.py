@@ -13,9 +13,8 @@ import numpy as np
 from fluxloom.cli.runs.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth, Meter, best_roof, meter_for, meter_of_size
-from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout, slices_for
+from fluxloom.dsl.declare.ragged import CSR, ELL, RaggedLayout
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.linalg.matrix.matrix import SparseMatrix
@@ -49,9 +48,9 @@ _ALWAYS = ("csr", "sliced", "two_rows", "sliced_one_by_one")
 _MOST_PADDING = 2.0
 
 
-def _formats(device: Device) -> dict[str, tuple[RaggedLayout, Schedule]]:
+def _formats(context: Context) -> dict[str, tuple[RaggedLayout, Schedule]]:
     """Return the layouts and schedules of a device by the name in the table."""
-    sliced, auto = slices_for(device), Schedule()
+    sliced, auto, device = context.row_layout(), Schedule(), context.device
     found: dict[str, tuple[RaggedLayout, Schedule]] = {"csr": (CSR(), auto), "ell": (ELL(), auto)}
     found["sliced"] = (sliced, Schedule(pairs=False) if device.items else auto)
     if not device.items:
@@ -202,7 +201,7 @@ def _measure(context: Context, matrix: Any, order: str, rounds: int, meter: Mete
     known: dict[RaggedLayout, SparseMatrix] = {}
     loops: dict[str, Loop] = {}
     paddings: dict[str, float] = {}
-    for name, (layout, schedule) in _formats(context.device).items():
+    for name, (layout, schedule) in _formats(context).items():
         if matrix.shape[0] > 1.1e6 * _EVERY_FORMAT and name not in _ALWAYS:
             continue
         if layout not in known:

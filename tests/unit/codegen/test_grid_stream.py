@@ -7,7 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Schedule, Write
-from fluxloom.dsl.plan import cost
+from fluxloom.dsl.plan import stream
 
 
 @fl.kernel
@@ -43,9 +43,9 @@ def lines(loop: Loop) -> bool:
 
 def test_beyond_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two dats of 64 KiB each: driven line by line where they are more than the caches hold, and rows are long."""
-    monkeypatch.setattr(cost, "last_level_cache", lambda: 1 << 20)
+    monkeypatch.setattr(stream, "last_level_cache", lambda: 1 << 20)
     assert not lines(smooth_loop((64, 256)))
-    monkeypatch.setattr(cost, "last_level_cache", lambda: 1 << 16)
+    monkeypatch.setattr(stream, "last_level_cache", lambda: 1 << 16)
     assert lines(smooth_loop((64, 256)))
     assert not lines(smooth_loop((512, 32)))
     assert lines(smooth_loop((512, 32), stream=True))
@@ -55,7 +55,7 @@ def test_beyond_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_order_of_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums whose order shall not depend on the parts of a grid are made element by element."""
-    monkeypatch.setattr(cost, "last_level_cache", lambda: 1 << 10)
+    monkeypatch.setattr(stream, "last_level_cache", lambda: 1 << 10)
     ctx = fl.Context("cpu")
     grid = ctx.grid((64, 256), periodic=True)
     u, v, total = ctx.dat(grid), ctx.dat(grid), ctx.scalar(0.0, "total")
@@ -95,7 +95,7 @@ def double(u: RW):
 
 def test_values_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is gained where each element changes its own values, unless they are converted."""
-    monkeypatch.setattr(cost, "last_level_cache", lambda: 1 << 10)
+    monkeypatch.setattr(stream, "last_level_cache", lambda: 1 << 10)
     ctx = fl.Context("cpu")
     grid = ctx.grid((64, 256), periodic=True)
     assert not lines(Loop(double, grid, ctx.dat(grid)))

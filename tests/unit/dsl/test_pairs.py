@@ -12,7 +12,7 @@ from fluxloom.codegen.packs.abreast import why_not_abreast
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.plan.bind import Numbering, specialise
-from fluxloom.dsl.plan.grouping import why_single
+from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.dsl.plan.tuning import schedule_words
 from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR

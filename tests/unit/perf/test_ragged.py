@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule, measured_rule
+from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, measured_rule
+from fluxloom_lab.studies.fixed_rule import fixed_rule
 
 Cost = Callable[[Grouping], float]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.cells.box import Box
 from fluxloom.linalg.direct.calls import Direct
+from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "host_report"]
 
@@ -105,9 +105,7 @@ class Timed(Direct):
 
     def __call__(self) -> None:
         """Do it once."""
-        start = perf_counter()
-        self.run()
-        self.seconds += perf_counter() - start
+        self.seconds += Stopwatch().timed(self.run)
         self.calls += 1
 
     def report(self) -> LoopReport:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from fluxloom.dsl.declare.ragged import CSR, slices_for
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.lbm.immersed.markers.data import MarkerData, Step
 from fluxloom.lbm.immersed.markers.kernels import interpolate, spread
@@ -33,7 +32,7 @@ class Rows:
 
     def __init__(self, markers: MarkerData, matrix: csr_array) -> None:
         fields, ctx = markers.fields, markers.fields.context
-        layout = slices_for(ctx.device) if ctx.device.items else CSR()
+        layout = ctx.row_layout(packed=False)
         grid, dimensions, matrix = fields.force.set, markers.dimensions, fields.narrowed(matrix)
         to_cells = ctx.ragged(markers.set, grid, matrix.indptr, matrix.indices, "support", layout)
         weights = ctx.dat(to_cells.entries, matrix.data.astype(fields.real), name="support.weights")

@@ -24,7 +24,6 @@ diagonalisable direction", J. Comput. Phys. 230 (2011) 4723-4741.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
@@ -48,6 +47,7 @@ from fluxloom.linalg.direct.extruded.teams import Teams
 from fluxloom.linalg.direct.extruded.tuning import Division, Trial, Tuner, describe_trials
 from fluxloom.linalg.krylov.method import Nullspace
 from fluxloom.linalg.status import Status, Stop, judge, worst_of
+from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["ExtrudedPoisson"]
 
@@ -248,8 +248,7 @@ class ExtrudedPoisson:
         return square
 
     def _timed(self, batch: Batch, share: float, checked: bool) -> Status:
-        start, status = time.perf_counter(), batch.solve(share, checked=checked)
-        batch.seconds = time.perf_counter() - start
+        status, batch.seconds = Stopwatch().result(lambda: batch.solve(share, checked=checked))
         return status
 
     # ------------------------------------------------------------------------------------------ tuning

@@ -1,12 +1,8 @@
-"""How a loop runs on work items: rows spread over them, two rows or several sites at once, component by component.
-
-Source: the split of nested loops over equations in explicit finite volumes, which pays on GPUs for large
-meshes and loses on CPUs (compressible solver on many GPUs, 2022, section on nested loops).
-"""
+"""The knobs ``lanes`` and ``rows``: elements of a pack, work items that share a row, rows that a group handles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,26 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.language.reduce import PART
-from fluxloom.core.access import Access
+from fluxloom.core.dtypes import AoS, Scalar
 from fluxloom.core.errors import PlanError
-from fluxloom.device.base import Device
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.declare.runtime import unique
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.declare.sets import Grid, Subset
+from fluxloom.dsl.declare.sets import Subset
 from fluxloom.dsl.plan.bind import Bound, Numbering, executes_halo, specialise
+from fluxloom.dsl.plan.block import whole_chunks
 from fluxloom.dsl.plan.plan import Plan
 from fluxloom.dsl.plan.races import RaceInfo
+from fluxloom.toolchain import optimises
 
 if TYPE_CHECKING:
     from fluxloom.codegen.language.coop import Cooperation
     from fluxloom.perf.ragged import Grouping
 
 __all__ = [
-    "SPLITTABLE", "choose_grouping", "components", "cooperation_of", "largest_block", "long_plan", "ragged_maps",
-    "require_lanes", "require_pairs", "require_sites", "require_stage", "team_plan", "whole_chunks", "why_alone",
-    "why_single", "why_whole",
+    "allowed", "choose_grouping", "cooperation_of", "direct_lanes", "lanes_of", "long_plan", "packs_allowed",
+    "ragged_maps", "repeat_of", "repeats_allowed", "require_lanes", "team_plan", "why_alone",
 ]  # fmt: skip
 
 _STEP = 32
@@ -43,6 +39,13 @@ _SHARE, _LEAST_LONG, _FAR = 16, 64, 4
 """Entries a lane takes before a row counts as long; the least of such rows; how much longer one must be to matter."""
 
 _PACKS = (0, 1, 4, 8, 16)
+
+_REPEATS = (1, 2, 4, 8)
+"""Rows that a team of work items handles, one after the other."""
+
+_FETCHED_OPERATIONS = 2
+"""Operations of a row for each number that it fetches from among others of an element, below which rows side by side do
+not pay: a pack fetches one of each row by itself."""
 
 
 def ragged_maps(bound: Bound) -> list[RaggedMap]:
@@ -161,11 +164,6 @@ def _entry_bytes(bound: Bound) -> int:
     return 4 * len(tables) + sum(d.dim * d.scalar.size for d in values.values() if isinstance(d, Dat))
 
 
-def whole_chunks(bound: Bound, block: int) -> int:
-    """Return a block that holds whole partial results, where a loop reduces."""
-    return -(-block // PART) * PART if bound.reduces else block
-
-
 def team_plan(bound: Bound, schedule: Schedule, plan: Plan) -> Plan:
     """Return a plan with the partial results of the groups that share or repeat rows."""
     together = (schedule.lanes > 1 or schedule.rows > schedule.block) and not schedule.pairs
@@ -202,91 +200,62 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
     return replace(plan, values={**plan.values, "long_rows": rows, "n_long": int(rows.size), "long": share})
 
 
-def largest_block(device: Device) -> int:
-    """Return the most items that a group may have."""
-    return int(getattr(device, "max_block", 1024))
+def lanes_of(bound: Bound, racing: bool) -> int:
+    """Return the elements of a pack."""
+    return 1 if _fetches_more(bound) else _widest(bound.compute, racing)
 
 
-def why_single(bound: Bound, strategy: str | None) -> str:
-    """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
-    if strategy not in (None, "direct"):
-        return f"the strategy {strategy!r} guards increments element by element"
-    if bound.over.parent.part is not None and bound.reduces:
-        return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
-    from fluxloom.codegen.items.pairs import why_not_paired
-
-    return why_not_paired(specialise(bound, Numbering()))
+def direct_lanes(bound: Bound) -> int:
+    """Return the pack of a loop without scattered increments."""
+    return _widest(bound.compute, False)
 
 
-def require_pairs(bound: Bound, own: Schedule) -> None:
-    """Raise `PlanError` when a loop itself was asked to have two rows an item and cannot."""
-    device = bound.over.context.device
-    if not own.pairs or not device.native:
-        return
-    if not device.items:
-        raise PlanError(f"{bound.name}: pairs of rows on {device.name!r}, which has packs: use lanes=8")
-    reason = why_single(bound, own.strategy)
-    if not reason and own.lanes > 1:
-        reason = f"lanes={own.lanes} items share a row"
-    if reason:
-        raise PlanError(f"{bound.name}: pairs of rows are not possible: {reason}")
+def _widest(compute: Scalar, racing: bool) -> int:
+    """Rows of 4 make 256-bit shuffles cheapest where increments are scattered; elsewhere wider is better."""
+    if not optimises():
+        return 1
+    wide = 8 if compute.size == 8 else 16
+    return wide // 2 if racing else wide
 
 
-def require_sites(bound: Bound, own: Schedule) -> None:
-    """Raise `PlanError` when a loop itself was asked to have several sites an item, where items are, and cannot."""
-    if own.sites < 2 or not bound.over.context.device.items:
-        return
-    if not isinstance(bound.over, Grid):
-        reason = "it does not run over all of a grid"
-    else:
-        from fluxloom.codegen.grids.sites import why_one_site
-
-        reason = why_one_site(specialise(bound, Numbering()), bound.over.shape[-1], own.sites)
-    if reason:
-        raise PlanError(f"{bound.name}: {own.sites} sites an item are not possible: {reason}")
+def _fetches_more(bound: Bound) -> bool:
+    """Return whether rows of a ragged loop fetch numbers side by side at each element, and do little with them."""
+    seen = [a.data for a in bound.arguments if isinstance(a.map, RaggedMap) and isinstance(a.data, Dat)]
+    fetched = sum(dat.dim for dat in seen if dat.dim > 1 and isinstance(dat.layout, AoS))
+    return bound.lowered.flops < _FETCHED_OPERATIONS * fetched
 
 
-def require_stage(bound: Bound, own: Schedule) -> None:
-    """Raise `PlanError` when increments of a loop itself were asked to meet in the memory of a group and cannot."""
-    if own.stage and own.strategy not in (None, "block_colour"):
-        raise PlanError(
-            f"{bound.name}: stage=True is of block_colour: with {own.strategy!r} no increments meet in the memory of a "
-            "group; take strategy='block_colour', or leave stage out"
-        )
+def packs_allowed(compute: Scalar, now: int, abreast: Callable[[int], int] | None = None) -> tuple[int, ...]:
+    """Return the packs that a search may try; none where rows go one by one.
 
-
-SPLITTABLE = ("direct", "atomic", "gather", "element_colour", "block_colour")
-"""Strategies with one kernel a loop, so that a component can have it for itself."""
-
-
-def why_whole(bound: Bound, strategy: str, *, stage: bool = False) -> str:
-    """Return why a loop has to handle all components at once; empty when each can be handled by itself.
-
-    The components must not meet: what is written has the same number of them everywhere, is not read by
-    the loop, and no global is reduced.
+    Parameters
+    ----------
+    abreast
+        Returns how many rows of a ragged loop go side by side in packs of a size; None: as many as a pack has elements.
     """
-    if strategy not in SPLITTABLE or stage:
-        return f"strategy {strategy!r}{' in stages' if stage else ''} needs all components of an element together"
-    written, read = [], []
-    for arg in bound.arguments:
-        if arg.access is Access.READ:
-            read.append(arg.data)
-            continue
-        if not isinstance(arg.data, Dat):
-            return f"{arg.name!r} is a global: its value is made of all components"
-        if arg.access is Access.RW:
-            return f"{arg.name!r} is read and written: a later component would meet an earlier one's result"
-        if isinstance(arg.map, RaggedMap):
-            return f"{arg.name!r} goes through a ragged map"
-        written.append(arg.data)
-    if any(w is r for w in written for r in read):
-        return "it reads what it writes"
-    sizes = {data.dim for data in written}
-    if len(sizes) != 1:
-        return f"what it writes has {' and '.join(str(s) for s in sorted(sizes)) or 'no'} components"
-    return "" if sizes != {1} else "what it writes has one component"
+    wide = _PACKS[1:4] if compute.size == 8 else _PACKS[1:]
+    most = wide[-1] if abreast is None else abreast(wide[-1])
+    return tuple(sorted({*(n for n in wide if n <= most), now})) if most > 1 else ()
 
 
-def components(bound: Bound) -> int:
-    """Return the number of components of what a loop writes."""
-    return max((a.data.dim for a in bound.arguments if a.access is not Access.READ), default=1)
+def allowed(bound: Bound, strategies: Sequence[str | None], now: Schedule) -> tuple[int, ...]:
+    """Return the items a row that a search may try; none where no strategy lets several share one.
+
+    The items of a CPU take turns: rows shared by several only cost more there.
+    """
+    shares = any(not why_alone(bound, name, now.deterministic) for name in strategies)
+    from fluxloom.perf.ragged import LANES
+
+    return LANES if shares and (now.lanes > 1 or not getattr(bound.over.context.device, "is_cpu", False)) else ()
+
+
+def repeat_of(schedule: Schedule) -> int:
+    """Return the rows that a team of work items handles, one after the other."""
+    if schedule.pairs or not schedule.block:
+        return 1
+    return max(1, schedule.rows * schedule.lanes // schedule.block)
+
+
+def repeats_allowed(now: Schedule) -> tuple[int, ...]:
+    """Return the rows a team that a search may try."""
+    return tuple(sorted({*_REPEATS, repeat_of(now)}))
