@@ -51,7 +51,7 @@ from fluxloom.kernel.values import (
 )
 
 __all__ = [
-    "KernelLowerer", "cut_chains", "kernel_digest", "lower", "named_digest", "remove_dead_locals",
+    "KernelLowerer", "cut_chains", "kernel_digest", "lower", "remove_dead_locals",
     "rewrite_statements", "scalarise",
 ]  # fmt: skip
 
@@ -86,19 +86,12 @@ def kernel_digest(
     return hashlib.sha256("\n".join([*seen, repr(sorted(kinds)), *sorted(declared)]).encode()).hexdigest()
 
 
-def named_digest(kernel: ir.LoweredKernel) -> str:
-    """Return the digest that earlier versions had, of which names were a part: the key of tunings recorded then."""
-    content = (kernel.name, kernel.parameters, kernel.shapes, kernel.constants, kernel.scalars, kernel.arrays,
-               kernel.body, kernel.tables)  # fmt: skip
-    return hashlib.sha256(_canonical(content, None).encode()).hexdigest()
-
-
 def _number(space: str, name: str, numbers: dict[tuple[str, str], int]) -> int:
     return numbers.setdefault((space, name), len(numbers))
 
 
-def _canonical(value: object, numbers: dict[tuple[str, str], int] | None) -> str:
-    """Return a text of content alone: no locations, no addresses; with ``numbers`` no names either."""
+def _canonical(value: object, numbers: dict[tuple[str, str], int]) -> str:
+    """Return a text of content alone: no locations, no addresses, no names."""
     if isinstance(value, tuple):
         return "(" + ",".join([_canonical(item, numbers) for item in value]) + ")"
     if isinstance(value, Enum):
@@ -110,12 +103,12 @@ def _canonical(value: object, numbers: dict[tuple[str, str], int] | None) -> str
     return f"{kind.__name__}({','.join(parts)})" if parts else str(value)
 
 
-def _parts(value: object, kind: type, numbers: dict[tuple[str, str], int] | None) -> Iterable[str]:
+def _parts(value: object, kind: type, numbers: dict[tuple[str, str], int]) -> Iterable[str]:
     for field in field_names(kind):
         item = getattr(value, field)
         if field == "location":
             continue
-        if numbers is not None and field in _NAMES:
+        if field in _NAMES:
             yield str(_number(_SPACES[kind], item, numbers))
         else:
             yield _canonical(item, numbers)

@@ -69,6 +69,17 @@ def _readme(names: dict[str, Any], said: str) -> None:
     assert said.startswith("end reached")
 
 
+def _how_it_works(names: dict[str, Any], said: str) -> None:
+    """The excerpts on the page are what its program prints and generates."""
+    text = (ROOT / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+    printed, chosen = re.findall(r"(?ms)^```text\n(.*?)^```", text)[:2]
+    assert re.sub("line=[0-9]+", "", printed) in re.sub("line=[0-9]+", "", said)
+    source = names["flux"].source
+    for line in re.findall(r"(?m)^        (?:d[xy]|f|v_r_\d_0)_? = .*", text):
+        assert line in source
+    assert chosen.splitlines()[0] in said
+
+
 def _strategies(_: dict[str, Any], said: str) -> None:
     """Fields are printed by their paths, and values that can be checked by hand."""
     lines = said.splitlines()
@@ -126,4 +137,5 @@ CHECKS: dict[str, Callable[[dict[str, Any], str], None]] = {
     "docs/guide/lattice.md": _lattice,
     "docs/guide/results.md": _results,
     "docs/guide/strategies.md": _strategies,
+    "docs/how_it_works.md": _how_it_works,
 }

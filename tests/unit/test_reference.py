@@ -91,6 +91,13 @@ def test_formulas_have_a_page_and_a_function() -> None:
         assert all(hasattr(importlib.import_module(at), name) for at, name in functions), formula
 
 
+def test_the_page_on_how_it_works_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"(?:fluxloom|tests|docs|examples)/[\w/]+\.(?:py|toml)", page))
+    assert len(names) > 60
+    assert [name for name in sorted(names) if not (ROOT / name).is_file()] == []
+
+
 def exists(name: str) -> bool:
     """Say whether a dotted name is that of a module, or of what is in one."""
     words = name.split(".")

@@ -17,7 +17,6 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.plan.tuning import LoopTuning, TuneReport, TuningFile, schedule_words
-from fluxloom.dsl.tune.carry_tunings import carry_tunings
 from fluxloom.dsl.tune.search import tune
 
 __all__ = ["NAME", "command"]
@@ -41,11 +40,6 @@ def command(
     ] = "sweep",
     budget: Annotated[int, typer.Option("--budget", min=1, metavar="N", help="Candidates a loop, at most.")] = 64,
     show: Annotated[bool, typer.Option("--show", help="Only list what is recorded.")] = False,
-    carry: Annotated[
-        Path | None,
-        typer.Option("--carry", metavar="FILE", help="Take over records of which the keys had names in them; "
-                     "loops without one are measured.", show_default=False),
-    ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Forget what is recorded (with --loop: of it).")] = False,
     settings: SetOption = None,
 ) -> None:
@@ -69,21 +63,9 @@ def command(
             flow = built(application, model, Context(model.run.device, threads=model.run.threads, tuning=False)).flow
         chain = flow.chain
         target = chain if loop is None and chain is not None else select(flow.loops, loop)
-        if carry is not None:
-            target = carry_tunings(select(flow.loops, loop), _there(carry), records)
-            ear.tell(f"{carry}: records of {len(select(flow.loops, loop)) - len(target)} loops taken over")
-            if not target:
-                return
         ear.tell(f"measuring {flow.cells:,} cells; this takes a while on large meshes")
         report = tune(target, method=method, budget=budget, tell=ear.tell)
     _report(report)
-
-
-def _there(path: Path) -> TuningFile:
-    """Return a tuning file that has to be there."""
-    if not path.is_file():
-        raise CaseError(f"there is no tuning file {path} to take records from")
-    return TuningFile(path)
 
 
 def _report(report: TuneReport) -> None:

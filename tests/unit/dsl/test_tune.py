@@ -18,10 +18,8 @@ from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.device.base import Program
 from fluxloom.dsl.plan.tuning import TuningFile
 from fluxloom.dsl.run.chain import Chain, Reset
-from fluxloom.dsl.tune.carry_tunings import carry_tunings
 from fluxloom.dsl.tune.runs import Runs, depends_on_itself
 from fluxloom.dsl.tune.search import tune
-from fluxloom.kernel.lowering import named_digest
 
 N = 3000
 
@@ -445,21 +443,6 @@ def test_show_merge_ship_clear(tmp_path: Path, file: Path) -> None:
     assert mine.show() == []
     assert not file.exists()
     mine.clear()
-
-
-def test_records_of_keys_with_names_are_carried_over(tmp_path: Path) -> None:
-    line, old = Line(), TuningFile(tmp_path / "old.json")
-    named = {name: named_digest(getattr(line, name).bound.lowered)[:16] for name in ("flux", "advance")}
-    key = line.flux.tuning_key.replace(line.flux.bound.lowered.digest[:16], named["flux"])
-    old.put(key, "flux", fl.Schedule(strategy="two_pass"), 1e-3)
-    old.put(f"{key}:plan", "flux", fl.Schedule(strategy="serial"), 2e-3)
-    old.put(key.replace(named["flux"], "0" * 16), "advance", fl.Schedule(lanes=8), 3e-3)  # its kernel has changed
-    assert carry_tunings([line.flux, line.advance], old, TuningFile()) == [line.advance]
-    assert [(r.key, r.schedule.strategy, r.seconds) for r in TuningFile().show()] == [
-        (line.flux.tuning_key, "two_pass", 1e-3),
-        (f"{line.flux.tuning_key}:plan", "serial", 2e-3),
-    ]
-    assert Line().flux.schedule.strategy == "two_pass"
 
 
 def test_merge_needs_a_file(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from fluxloom.kernel import ir, map_expressions, used_components, walk
 from fluxloom.kernel.analysis import dump
-from fluxloom.kernel.lowering import named_digest
 
 from .conftest import HEADER, Loader
 
@@ -47,12 +46,6 @@ def test_digest_is_the_same_in_another_process(load: Loader, tmp_path: Path):
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
         )  # fmt: skip
         assert result.stdout.strip() == here
-
-
-def test_names_are_a_part_of_the_digests_of_old_records(load: Loader):
-    lowered = load(TEXT.format(constant=3.5)).k.lower(SHAPES)
-    assert named_digest(lowered) == "9e4c7627b3fdeda40df97c857313a20d5a14d047f0a4bd735da194204ea0c5eb"
-    assert named_digest(replace(lowered, name="other")) != named_digest(lowered) != lowered.digest
 
 
 def test_digest_follows_content(load: Loader):
