@@ -11,16 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm import detect
-from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.rows import together
-from fluxloom.mesh.geometry.connectivity import connectivity
 
 if TYPE_CHECKING:
     from fluxloom.dsl.ranks.decompose_report import PartitionReport
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from fluxloom.fv.gradients.node_gradients import NodeSlopes
     from fluxloom.mesh.ranks.distribute import Partition
     from fluxloom.mesh.ranks.part import MeshPart
-    from fluxloom.mesh.ranks.wall_distance import WallFaces
 
 __all__ = ["Domain", "FlowDomain", "MeshLike", "Misfit", "PatchError", "flow_volumes", "usual_context"]
 
@@ -218,9 +214,9 @@ class FlowDomain:
     domain
         What it was made of.
     mesh
-        The whole mesh; of several ranks on rank 0 alone, and there only where it deals out control volumes.
+        The whole mesh, on one rank; of several ranks None.
     part
-        Of several ranks, this one's part of a mesh that is divided before it has control volumes; else None.
+        What this rank has of the mesh.
     volumes
         Control volumes of this rank.
     partition
@@ -229,7 +225,7 @@ class FlowDomain:
 
     domain: Domain
     mesh: MeshData | None
-    part: MeshPart | None
+    part: MeshPart
     volumes: ControlVolumes
     partition: PartitionReport | None = None
 
@@ -243,14 +239,9 @@ class FlowDomain:
 
     def wall_distance(self, patches: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the distance of each cell from the nearest face of some patches, ``(cells,)``. Collective."""
-        mesh, shared = self.mesh, self.volumes.shared
-        from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance, wall_faces
+        from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance
 
-        if self.part is not None:
-            walls = shared_wall_faces(self.part, patches)
-        else:
-            found = together(shared.comm, lambda: None if mesh is None else wall_faces(mesh, patches))
-            walls: WallFaces = shared.comm.broadcast(found)
+        walls = shared_wall_faces(self.part, patches)
         return wall_distance(self.volumes.centres[: self.volumes.cells], *walls)
 
     def node_slopes(self, kind: NodeSlopes) -> tuple[ControlVolumes, Family]:
@@ -264,12 +255,7 @@ class FlowDomain:
         from fluxloom.fv.geometry.node_rows import NodeRows
         from fluxloom.fv.gradients.node_gradients import shared_node_slopes
 
-        mesh, volumes = self.mesh, self.volumes
-        if self.part is not None:
-            rows = NodeRows.of_part(self.part, volumes)
-        else:
-            rows = NodeRows.dealt(None if mesh is None else connectivity(mesh), volumes)
-        return shared_node_slopes(volumes, rows, kind)
+        return shared_node_slopes(self.volumes, NodeRows.of_part(self.part, self.volumes), kind)
 
 
 def flow_volumes(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> FlowDomain:
@@ -291,37 +277,10 @@ def flow_volumes(mesh: MeshLike, context: Context, boundaries: Collection[str]) 
     """
     domain, comm = Domain.of(mesh), context.comm
     whole = domain.checked(context, boundaries)
-    if not context.ranked:
-        assert whole is not None
-        return FlowDomain(domain, whole, None, _whole_volumes(whole, domain))
-    if comm.broadcast(whole is not None and whole.polyhedra is not None):
-        return _dealt(comm, whole, domain)
     from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
-    from fluxloom.mesh.ranks.distribute import distribute_mesh
-    from fluxloom.mesh.ranks.slices import as_slice
+    from fluxloom.mesh.ranks.distribute import part_of
 
-    part = distribute_mesh(
-        as_slice(comm, whole), comm, method=domain.method, shares=domain.shares, maps=FLOW_MAPS
-    )  # fmt: skip
-    volumes = shared_volumes(part, _pairs(domain), domain.sectors)
-    return FlowDomain(domain, None, part, volumes, part.report())
-
-
-def _dealt(comm: Comm, mesh: MeshData | None, domain: Domain) -> FlowDomain:
-    """Return the domain of one of several ranks, of which rank 0 has the mesh and makes all control volumes."""
-    whole = together(comm, lambda: None if mesh is None else _whole_volumes(mesh, domain))
-    path = comm.broadcast("" if mesh is None else mesh.source.path)
-    from fluxloom.fv.geometry.divided_volumes import divided_volumes, division_report
-
-    volumes = divided_volumes(comm, whole, method=domain.method, shares=domain.shares, path=path)
-    return FlowDomain(domain, mesh, None, volumes, division_report(volumes, domain.method, domain.shares))
-
-
-def _whole_volumes(mesh: MeshData, domain: Domain) -> ControlVolumes:
-    """Return the control volumes of a whole mesh, its sides joined."""
-    with activity("control volumes", f"{mesh.n_cells:,} cells"):
-        return control_volumes(mesh, _pairs(domain), sectors=domain.sectors)
-
-
-def _pairs(domain: Domain) -> list[tuple[str, str]]:
-    return [(first, second) for first, second in domain.periodic]
+    part = part_of(comm, whole, method=domain.method, shares=domain.shares, maps=FLOW_MAPS)
+    with activity("control volumes", f"{part.part('cells').owned:,} cells"):
+        volumes = shared_volumes(part, [(first, second) for first, second in domain.periodic], domain.sectors)
+    return FlowDomain(domain, None if context.ranked else whole, part, volumes, part.report())

@@ -14,6 +14,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.ranks.decompose_report import PartitionReport, SetReport
 from fluxloom.flows.compressible.flow import Compressible
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
 from fluxloom.fv.gradients.node_gradients import NODE_SLOPES
@@ -86,6 +87,10 @@ def numbers_of(domain: FlowDomain) -> np.ndarray:
     return shared.cells.numbers
 
 
+def cells_of(report: PartitionReport) -> SetReport:
+    return next(found for found in report.sets if found.name == "cells")
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_file_of_polyhedra_is_dealt_out(polyhedra: Path, ranks: int) -> None:
     """Distances from walls and weights of slopes are those of one rank."""
@@ -100,11 +105,10 @@ def test_a_file_of_polyhedra_is_dealt_out(polyhedra: Path, ranks: int) -> None:
     found = run_threads(ranks, work)
     for domain, near, _ in found:
         np.testing.assert_array_equal(near, distance[numbers_of(domain)])
-        assert domain.part is None
         report = domain.partition
         assert report is not None
         assert (report.ranks, report.on) == (ranks, "cells")
-        assert sum(report.sets[0].owned) == report.sets[0].total == alone.volumes.cells
+        assert sum(cells_of(report).owned) == cells_of(report).total == alone.volumes.cells
         assert 0 < report.edge_cut < alone.volumes.interior
     assert sum(entries for *_, entries in found) == alone.node_slopes("green-gauss")[1].offsets[-1]
 
@@ -113,8 +117,9 @@ def test_shares_and_methods_of_polyhedra(polyhedra: Path) -> None:
     table = FlowMeshTable(file=str(polyhedra))
     domain = run_threads(2, lambda comm: domain_of(comm, table, [3.0, 1.0], "block"))[0]
     np.testing.assert_array_equal(numbers_of(domain)[: domain.volumes.owned].max() + 1, domain.volumes.owned)
-    assert domain.volumes.owned == pytest.approx(0.75 * domain.partition.sets[0].total, abs=1.0)  # type: ignore[union-attr]
-    assert domain.partition.method == "block"  # type: ignore[union-attr]
+    assert domain.partition is not None
+    assert domain.volumes.owned == pytest.approx(0.75 * cells_of(domain.partition).total, abs=1.0)
+    assert domain.partition.method == "block"
 
 
 def test_every_rank_hears_what_is_wrong(polyhedra: Path) -> None:
@@ -164,6 +169,7 @@ import numpy as np
 from fluxloom.cases.files.loading import load_case
 from fluxloom.cases.compressible.case import CompressibleCase
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.ranks.decompose_report import PartitionReport, SetReport
 case, application = load_case(sys.argv[1])
 given = case.model_dump()
 given["mesh"]["blade_row"] |= {"along": 16, "before": 6, "after": 8, "across": 12, "span": 4}

@@ -1,6 +1,8 @@
-"""Control volumes of one rank dealt out to several: those of a divided mesh, and flow on polyhedra."""
+"""Control volumes of meshes whose maps rank 0 deals out: those of one rank, and flow on polyhedra."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,54 +10,54 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import FluxloomError, MeshError
 from fluxloom.fv.compressible.boundary import FarField, SlipWall
 from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.geometry.divided_volumes import cell_owners, divided_volumes
 from fluxloom.fv.geometry.volumes import ControlVolumes, warps_of
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.geometry.dual import dual
-from fluxloom.mesh.ranks.distribute import distribute_mesh
-from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.mesh.ranks.distribute import Partition, part_of
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 SIDES = [("xmin", "xmax")]
 
 
-@pytest.mark.parametrize("mesh", [box2d(6, 5, kind="triangle", perturb=0.2), box3d(4, 3, 3, kind="prism", perturb=0.2)],
-                         ids=["plane", "warped"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["triangle", "tetra"])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_they_are_those_of_a_divided_mesh(ranks: int, mesh: MeshData) -> None:
-    """With the same owners, also across periodic sides; and second moments, and what warped faces have."""
+def test_they_are_those_of_one_rank(ranks: int, kind: str) -> None:
+    """Also across periodic sides; and second moments, and what warped faces have."""
+    mesh = dual(box2d(6, 5, kind=kind, perturb=0.2) if kind == "triangle" else box3d(4, 3, 3, kind=kind, perturb=0.1))
+    whole = control_volumes(mesh, SIDES)
+    assert whole.moments is not None
+    moments, (warped, tensors) = whole.moments(), warps_of(whole)
 
-    def work(comm: Comm) -> tuple[ControlVolumes, ControlVolumes]:
-        whole = control_volumes(mesh, SIDES) if comm.rank == 0 else None
-        one = shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), SIDES)
-        return one, divided_volumes(comm, whole, method="rcb")
+    def work(comm: Comm) -> ControlVolumes:
+        part = part_of(comm, mesh if comm.rank == 0 else None, method="rcb", maps=FLOW_MAPS)
+        return shared_volumes(part, SIDES)
 
-    for one, other in run_threads(ranks, work):
-        for name in ("volumes", "centres", "faces", "areas", "spacing", "arms", "ways"):
-            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=0, atol=1e-15, err_msg=name)
+    seen = 0
+    for one in run_threads(ranks, work):
+        shared = one.shared
+        elements, faces = np.empty(one.elements, dtype=np.int64), np.empty(len(one.faces), dtype=np.int64)
+        elements[shared.element_order], faces[shared.face_order] = shared.elements.numbers, shared.faces.numbers
+        np.testing.assert_array_equal(one.volumes, whole.volumes[shared.cells.numbers])
+        np.testing.assert_array_equal(one.centres, whole.centres[elements])
+        np.testing.assert_array_equal(elements[one.faces], whole.faces[faces])
+        for name in ("areas", "spacing", "arms", "ways"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(whole, name)[faces], err_msg=name)
         assert one.moments is not None
-        assert other.moments is not None
-        np.testing.assert_allclose(other.moments(), one.moments(), rtol=0, atol=1e-15)
-        for first, second in zip(warps_of(one), warps_of(other), strict=True):
-            np.testing.assert_allclose(second, first, rtol=0, atol=1e-15)
-        assert (warps_of(one)[0].size > 0) == (one.dimension == 3)
-        assert one.patches == other.patches
-        np.testing.assert_array_equal(one.wrapped.faces, other.wrapped.faces)
-        for part in ("cells", "elements", "faces"):
-            first, second = getattr(one.shared, part), getattr(other.shared, part)
-            np.testing.assert_array_equal(first.numbers, second.numbers)
-            assert (first.owned, first.total) == (second.owned, second.total)
+        np.testing.assert_array_equal(one.moments(), moments[faces])
+        rows, found = warps_of(one)
+        np.testing.assert_array_equal(found, tensors[np.searchsorted(warped, faces[rows])])
+        seen += one.owned
+    assert seen == whole.cells
 
 
-def run(comm: Comm, method: str) -> tuple[np.ndarray, np.ndarray]:
+def run(comm: Comm, method: Partition) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and states of the cells of this rank after some steps on polyhedra, periodic in one direction."""
-    whole = control_volumes(dual(box3d(3, 3, 2, kind="tetra", perturb=0.1)), SIDES) if comm.rank == 0 else None
-    volumes = whole if comm.size == 1 else divided_volumes(comm, whole, method=method)
-    assert volumes is not None
+    mesh = dual(box3d(3, 3, 2, kind="tetra", perturb=0.1)) if comm.rank == 0 else None
+    volumes = shared_volumes(part_of(comm, mesh, method=method, maps=FLOW_MAPS), SIDES)
     sides = {name: FarField([1.0, 0.4, 0.0, 0.0, 1.0]) for name in volumes.patches}
     context = fl.Context("cpu", comm=comm, tuning=False, threads=1)
     flow = CompressibleFlow(context, volumes, sides | {"ymin": SlipWall()})
@@ -68,7 +70,7 @@ def run(comm: Comm, method: str) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("method", "ranks"), [("rcb", 2), ("auto", 3)])
-def test_flow_on_polyhedra_has_the_states_of_one_rank(method: str, ranks: int) -> None:
+def test_flow_on_polyhedra_has_the_states_of_one_rank(method: Partition, ranks: int) -> None:
     _, alone = run_threads(1, lambda comm: run(comm, method))[0]
     found = np.full_like(alone, np.nan)
     for number, states in run_threads(ranks, lambda comm: run(comm, method)):
@@ -77,20 +79,26 @@ def test_flow_on_polyhedra_has_the_states_of_one_rank(method: str, ranks: int) -
 
 
 def test_shares() -> None:
-    whole = control_volumes(dual(box3d(4, 4, 4, kind="tetra")))
-    owner = cell_owners(whole, 2, "rcb", [3.0, 1.0])
-    assert np.bincount(owner)[0] == pytest.approx(0.75 * whole.cells, abs=1.5)
+    mesh = dual(box3d(4, 4, 4, kind="tetra"))
+    parts = run_threads(2, lambda comm: part_of(comm, mesh, method="rcb", shares=[3.0, 1.0], maps=FLOW_MAPS))
+    assert parts[0].part("cells").owned == pytest.approx(0.75 * mesh.n_cells, abs=1.5)
 
 
 def test_every_rank_hears_what_is_wrong() -> None:
-    whole = control_volumes(box2d(2, 1))
+    mesh = dual(box2d(2, 1, kind="triangle"))
+    open_mesh = replace(mesh, patches={"xmin": mesh.patches["xmin"]})
 
-    def work(comm: Comm, given: ControlVolumes | None, method: str) -> None:
-        divided_volumes(comm, given, method=method)
+    def work(comm: Comm, given: MeshData | None, method: Partition = "rcb") -> None:
+        part = part_of(comm, given, method=method, maps=FLOW_MAPS)
+        shared_volumes(part)
 
-    with pytest.raises(MeshError, match="rank 0 has to hold"):
-        run_threads(2, lambda comm: work(comm, None, "rcb"))
-    with pytest.raises(MeshError, match="2 cells for 3 ranks"):
-        run_threads(3, lambda comm: work(comm, whole, "rcb"))
-    with pytest.raises(MeshError, match="method 'rbc'; did you mean 'rcb'"):
-        run_threads(2, lambda comm: work(comm, whole, "rbc"))
+    with pytest.raises(MeshError, match="the ranks hold nothing, nothing"):
+        run_threads(2, lambda comm: work(comm, None))
+    with pytest.raises(FluxloomError, match=f"has {mesh.n_cells} elements, too few for 9 ranks"):
+        run_threads(9, lambda comm: work(comm, mesh))
+    with pytest.raises(FluxloomError, match="'rbc'; did you mean 'rcb'"):
+        run_threads(2, lambda comm: work(comm, mesh, "rbc"))  # type: ignore[arg-type]
+    with pytest.raises(MeshError, match="boundary faces belong to no patch"):
+        run_threads(2, lambda comm: work(comm, open_mesh))
+    with pytest.raises(MeshError, match="do not write a mesh with polyhedra"):
+        run_threads(2, lambda comm: part_of(comm, dual(box3d(2, 2, 2, kind="tetra"))).to_slice({}, {}))  # type: ignore[union-attr]

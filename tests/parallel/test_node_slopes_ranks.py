@@ -11,15 +11,12 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible.boundary import FarField, SlipWall
 from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
-from fluxloom.fv.geometry.divided_volumes import divided_volumes
 from fluxloom.fv.geometry.node_rows import NodeRows
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes, shared_node_slopes
 from fluxloom.mesh import MeshData, box2d, box3d
-from fluxloom.mesh.geometry.connectivity import connectivity
 from fluxloom.mesh.geometry.dual import dual
-from fluxloom.mesh.ranks.distribute import distribute_mesh
-from fluxloom.mesh.ranks.slices import as_slice
+from fluxloom.mesh.ranks.distribute import part_of
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 
 MESHES = {
@@ -35,13 +32,9 @@ def slopes_of(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[ControlVolu
     if comm.size == 1:
         volumes = control_volumes(mesh)
         return volumes, node_slopes(mesh, volumes, kind)
-    if mesh.polyhedra is None:
-        part = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
-        volumes = shared_volumes(part)
-        return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
-    volumes = divided_volumes(comm, control_volumes(mesh) if comm.rank == 0 else None, method="rcb")
-    rows = NodeRows.dealt(connectivity(mesh) if comm.rank == 0 else None, volumes)
-    return shared_node_slopes(volumes, rows, kind)
+    part = part_of(comm, mesh, method="rcb", maps=FLOW_MAPS)
+    volumes = shared_volumes(part)
+    return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
 
 
 @pytest.mark.parametrize("name", MESHES)
@@ -99,7 +92,7 @@ def test_every_rank_hears_what_cannot_be() -> None:
     mesh = box2d(6, 4)
 
     def work(comm: Comm, periodic: list[tuple[str, str]], kind: str) -> None:
-        part = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
+        part = part_of(comm, mesh, method="rcb", maps=FLOW_MAPS)
         volumes = shared_volumes(part, periodic)
         shared_node_slopes(volumes, NodeRows.of_part(part, shared_volumes(part)), kind)  # type: ignore[arg-type]
 

@@ -20,9 +20,9 @@ from fluxloom.dsl.declare.sets import Set
 from fluxloom.fe.edges.patch_points import PatchPoints
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource
 from fluxloom.mesh.ranks.bind import Mesh
-from fluxloom.mesh.ranks.distribute import Partition, distribute_mesh
+from fluxloom.mesh.ranks.distribute import Partition, part_of
 from fluxloom.mesh.ranks.part import MeshPart
-from fluxloom.mesh.ranks.slices import MeshSlice, as_slice
+from fluxloom.mesh.ranks.slices import MeshSlice
 
 __all__ = ["POINT_MAPS", "SIMPLEX", "PointMesh", "PointPatch", "point_mesh"]
 
@@ -217,10 +217,7 @@ def point_mesh(
     MeshError
         See `PointMesh.of`; on every rank.
     """
-    if not context.ranked:
-        return PointMesh.of(Mesh(data, context))
-    comm = context.comm
-    part = distribute_mesh(as_slice(comm, data), comm, on="nodes", method=method, shares=shares, maps=POINT_MAPS)
+    part = part_of(context.comm, data, on="nodes", method=method, shares=shares, maps=POINT_MAPS)
     return PointMesh.of(Mesh(part, context))
 
 

@@ -33,7 +33,6 @@ from fluxloom.mesh.data.mesh import MeshData, Ragged
 from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.geometry.connectivity import Connectivity
 from fluxloom.mesh.geometry.metrics import face_geometry
-from fluxloom.mesh.quality.check import require_listed
 
 if TYPE_CHECKING:
     from fluxloom.fv.geometry.sectors import Sector
@@ -88,10 +87,7 @@ def control_volumes(
     """
     from fluxloom.mesh.ranks.part import WholePart
 
-    part = WholePart(mesh, links)
-    part.cell_geometry()
-    require_listed(mesh, part.links)
-    return shared_volumes(part, periodic, sectors)
+    return shared_volumes(WholePart(mesh, links), periodic, sectors)
 
 
 def shared_volumes(
@@ -114,6 +110,7 @@ def shared_volumes(
     comm, patches = part.comm, part.patches
     check_names(part.path, patches, periodic)
     cells = _stored_cells(part)
+    part.require_listed()
     inner, within = _inner_faces(part, cells)
     outer, around = _outer_faces(part)
     used = [patches[name] for pair in periodic for name in pair]

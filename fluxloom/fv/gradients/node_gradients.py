@@ -43,7 +43,7 @@ from fluxloom.fv.geometry.volume_tables import Places
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family, SharedVolumes, Sides
 from fluxloom.mesh.data.mesh import MeshData, Ragged
 from fluxloom.mesh.data.rows import Post, together
-from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.ranks.part import WholePart
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -112,7 +112,7 @@ def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "gre
     if volumes.shared.comm.size > 1:
         raise SolverError("slopes through nodes of a divided mesh are found by shared_node_slopes")
     _check_kind(kind, volumes)
-    return shared_node_slopes(volumes, NodeRows.dealt(connectivity(mesh), volumes), kind)[1]
+    return shared_node_slopes(volumes, NodeRows.of_part(WholePart(mesh), volumes), kind)[1]
 
 
 def shared_node_slopes(

@@ -25,10 +25,10 @@ from fluxloom.mesh.data.mesh import FloatArray, MeshData, Ragged, unknown_patch
 from fluxloom.mesh.data.once import Once
 from fluxloom.mesh.geometry.connectivity import Connectivity, InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.ranks.distribute import DividedPart, Partition, distribute_mesh
+from fluxloom.mesh.ranks.distribute import DividedPart, Partition, part_of
 from fluxloom.mesh.ranks.part import MeshPart, WholePart
 from fluxloom.mesh.ranks.renumber import MeshRenumbering
-from fluxloom.mesh.ranks.slices import MeshSlice, as_slice
+from fluxloom.mesh.ranks.slices import MeshSlice
 from fluxloom.mesh.ranks.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -103,12 +103,8 @@ class Mesh:
             if data.comm.size != comm.size:
                 raise MeshError(f"{data.path}: a part of {data.comm.size} ranks, and the context has {comm.size}")
             self.part: DividedPart | WholePart = data
-        elif context.ranked:
-            self.part = distribute_mesh(as_slice(comm, data), comm, method=partition, shares=shares, maps=maps)
-        elif isinstance(data, MeshData):
-            self.part = WholePart(data)
         else:
-            raise MeshError(f"a mesh on one rank is bound from its arrays (MeshData), not from {type(data).__name__}")
+            self.part = part_of(comm, data, method=partition, shares=shares, maps=maps)
         self.nodes, self.cells = self._set("nodes"), self._set("cells")
         self._dtype = dtype
 

@@ -1,6 +1,7 @@
 """A mesh divided over ranks: from slices of its tables to the part of each rank.
 
-``distribute`` takes the arrays of the Airfoil benchmark, `distribute_mesh` a mesh from a file or a generator.
+``distribute`` takes the arrays of the Airfoil benchmark, `distribute_mesh` slices of a mesh from a file or a generator,
+`part_of` a mesh however it is given, on one rank too.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,21 +27,23 @@ from fluxloom.mesh.geometry.connectivity import inverse_rows
 from fluxloom.mesh.geometry.metrics import cell_geometry, cell_measures
 from fluxloom.mesh.quality.sound import require_no_hanging, require_positive, require_sized, require_sound_cells
 from fluxloom.mesh.quality.surface import require_no_overlaps, tell_unnamed
-from fluxloom.mesh.ranks.part import MAPS, MeshPart
+from fluxloom.mesh.ranks.part import MAPS, MeshPart, WholePart
 from fluxloom.mesh.ranks.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.ranks.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
-from fluxloom.mesh.ranks.slices import ListedFaces, MeshSlice, corner_mesh
+from fluxloom.mesh.ranks.slices import ListedFaces, MeshSlice, as_slice, corner_mesh
 
 if TYPE_CHECKING:
     from fluxloom.dsl.ranks.decompose import Decomposition, Link
     from fluxloom.dsl.ranks.decompose_report import PartitionReport
     from fluxloom.mesh.generate.airfoil import AirfoilMesh, AirfoilSlice
 
-__all__ = ["MAPS", "DividedPart", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
+__all__ = [
+    "MAPS", "DividedPart", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide", "part_of",
+]  # fmt: skip
 
 Partition = Literal["auto", "kway", "rcb", "block"]
+On = Literal["cells", "nodes"]
 Values = npt.NDArray[Any]
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,7 @@ def distribute_mesh(
     part: MeshSlice,
     comm: Comm,
     *,
-    on: Literal["cells", "nodes"] = "cells",
+    on: On = "cells",
     method: Partition = "auto",
     shares: Sequence[float] | None = None,
     maps: Iterable[str] | None = None,
@@ -206,12 +210,7 @@ def distribute_mesh(
     MeshError
         On all ranks, when the mesh is broken on one.
     """
-    wanted = tuple(MAPS) if maps is None else tuple(maps)
-    for name in wanted:
-        if name not in MAPS:
-            raise MeshError(f"unknown map {name!r}{did_you_mean(name, MAPS)} (known: {', '.join(MAPS)})")
-    if on == "nodes" and "edge_nodes" not in wanted:
-        wanted = (*wanted, "edge_nodes")
+    wanted = _wanted(maps, on)
     together(comm, lambda: check_slice(part))
     corners, nodes = corner_mesh(comm, part)
     part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
@@ -225,16 +224,93 @@ def distribute_mesh(
     if on == "cells":
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
     del corners, nodes
-    sizes, tables = _tables(comm, part, faces, edges="edge_nodes" in wanted)
+    sizes, tables = _tables(comm, part, faces, wanted)
+    ranked = _divided(comm, sizes, tables, on, method, shares, middle)
+    points = fetch(comm, part.points, part.point_starts, ranked.parts["nodes"].numbers)
+    return DividedPart(ranked, comm, points, part.blocks, part.listed, part.path)
+
+
+def part_of(
+    comm: Comm,
+    data: MeshData | MeshSlice | None,
+    *,
+    on: On = "cells",
+    method: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    maps: Iterable[str] | None = None,
+) -> DividedPart | WholePart:
+    """Return this rank's part of a mesh: all of it on one rank, else what `distribute_mesh` returns. Collective.
+
+    The maps of a mesh with polyhedra are those of rank 0, which deals them out.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    data
+        On every rank its slice; or on every rank the whole mesh; or the whole mesh on rank 0 and None elsewhere.
+    on, method, shares, maps
+        How several ranks divide it, see `distribute_mesh`.
+
+    Raises
+    ------
+    MeshError
+        On every rank, when the mesh is broken, or the ranks hold something else.
+    """
+    if comm.size == 1:
+        if not isinstance(data, MeshData):
+            raise MeshError(f"a mesh on one rank is bound from its arrays (MeshData), not from {type(data).__name__}")
+        return WholePart(data)
+    if comm.broadcast(isinstance(data, MeshData) and data.polyhedra is not None):
+        assert data is None or isinstance(data, MeshData)
+        return _dealt(comm, None if comm.rank else data, on, method, shares, maps)
+    return distribute_mesh(as_slice(comm, data), comm, on=on, method=method, shares=shares, maps=maps)
+
+
+def _dealt(
+    comm: Comm, data: MeshData | None, on: On, method: Partition, shares: Sequence[float] | None,
+    maps: Iterable[str] | None,
+) -> DividedPart:  # fmt: skip
+    """Divide a mesh that rank 0 has: its slices of all tables are the tables, those of other ranks are empty."""
+    wanted = _wanted(maps, on)
+    sets = ("nodes", "cells", "faces", "boundary", "edges")[: 5 if "edge_nodes" in wanted else 4]
+    whole = together(comm, lambda: None if data is None else WholePart(data))
+    terms = together(comm, lambda: None if whole is None else whole.cell_geometry())
+    told = None
+    if whole is not None:
+        listed = ListedFaces.of(whole.data, slice(0))
+        told = {name: whole.part(name).total for name in sets}, whole.blocks, listed, whole.path, whole.points[:0]
+    sizes, blocks, listed, path, points = comm.broadcast(told)
+    volumes, centroids = terms or (points[:, 0], points)
+    points = points if whole is None else whole.points
+    tables = {name: np.empty((0, 1), np.int32) if whole is None else whole.table(name) for name in wanted}
+    values = {"volumes": ("cells", volumes), "centroids": ("cells", centroids)}
+    ranked = _divided(comm, sizes, tables, on, method, shares, centroids if on == "cells" else points, values)
+    points = fetch(comm, points, _starts(comm, len(points)), ranked.parts["nodes"].numbers)
+    terms = ranked.values["volumes"], ranked.values["centroids"]
+    return DividedPart(ranked, comm, points, blocks, listed, path, terms)
+
+
+def _wanted(maps: Iterable[str] | None, on: On) -> tuple[str, ...]:
+    """Return the names of the maps to make."""
+    wanted = tuple(MAPS) if maps is None else tuple(maps)
+    for name in wanted:
+        if name not in MAPS:
+            raise MeshError(f"unknown map {name!r}{did_you_mean(name, MAPS)} (known: {', '.join(MAPS)})")
+    return (*wanted, "edge_nodes") if on == "nodes" and "edge_nodes" not in wanted else wanted
+
+
+def _divided(
+    comm: Comm, sizes: Mapping[str, int], tables: Mapping[str, IntArray], on: On, method: Partition,
+    shares: Sequence[float] | None, middle: FloatArray, values: Mapping[str, tuple[str, Values]] = MappingProxyType({}),
+) -> RankedMesh:  # fmt: skip
+    """Divide the sets of a mesh by its maps; ``middle`` are the places of the slice of what is dealt out."""
     from fluxloom.dsl.ranks.decompose import Link
 
-    links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
-    through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
+    links = {name: Link(*MAPS[name], table) for name, table in tables.items()}
+    through = "face_cells" if "face_cells" in tables and sizes["faces"] else None
     through = "edge_nodes" if on == "nodes" else through
-    ranked = divide(comm, sizes, links, {}, on=on, method=method, shares=shares, points=middle, through=through)
-    numbers = ranked.parts["nodes"].numbers
-    points = fetch(comm, part.points, part.point_starts, numbers)
-    return DividedPart(ranked, comm, points, part.blocks, part.listed, part.path)
+    return divide(comm, sizes, links, values, on=on, method=method, shares=shares, points=middle, through=through)
 
 
 def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
@@ -246,7 +322,7 @@ def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
 
 
 def _tables(
-    comm: Comm, part: MeshSlice, faces: SliceFaces, *, edges: bool
+    comm: Comm, part: MeshSlice, faces: SliceFaces, wanted: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, IntArray]]:
     """Return elements of all ranks of each set, and this rank's slice of each map. Collective."""
     sizes = {"nodes": part.n_points, "cells": part.n_cells, "faces": faces.n_interior, "boundary": faces.n_boundary}
@@ -257,10 +333,10 @@ def _tables(
         "boundary_cell": faces.boundary_cells[:, None],
         "boundary_nodes": faces.boundary_nodes,
     }
-    if edges:
+    if "edge_nodes" in wanted:
         tables["edge_nodes"] = derive_edges(comm, part)
         sizes["edges"] = before(comm, len(tables["edge_nodes"]))[1]
-    return sizes, tables
+    return sizes, {name: tables[name] for name in wanted}
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +352,8 @@ class DividedPart(MeshPart):
         The patches, and this rank's slice of the faces in them.
     comm, points, blocks, path
         See `MeshPart`.
+    terms
+        Volumes and centroids of the owned cells, where the nodes of the cells do not tell them.
     """
 
     ranked: RankedMesh
@@ -284,6 +362,7 @@ class DividedPart(MeshPart):
     blocks: Mapping[str, int]
     listed: ListedFaces
     path: str
+    terms: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def patches(self) -> Mapping[str, range]:
@@ -332,6 +411,8 @@ class DividedPart(MeshPart):
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
         """Return volumes and centroids of the owned cells, see `MeshPart.cell_geometry`."""
+        if self.terms is not None:
+            return self.terms
         cells, owned = self.part("cells"), self.part("cells").owned
         table, kinds = self.table("cell_nodes")[:owned], self.cell_types[:owned]
         rows = {name: np.flatnonzero(kinds == number) for number, name in enumerate(self.blocks)}
@@ -351,6 +432,8 @@ class DividedPart(MeshPart):
 
     def to_slice(self, cell_data: Mapping[str, Values], point_data: Mapping[str, Values]) -> MeshSlice:
         """Return the mesh and values on owned cells and nodes as slices, in the order of the whole. Collective."""
+        if "polyhedron" in self.blocks:
+            raise MeshError(f"{self.path}: several ranks do not write a mesh with polyhedra: write it on one rank")
         cells, nodes = self.part("cells"), self.part("nodes")
         local = self.table("cell_nodes")[: cells.owned]
         table = np.where(local < 0, -1, nodes.numbers[local]).astype(np.int32)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.data.once import Once
 from fluxloom.mesh.geometry.connectivity import Connectivity, connectivity
 from fluxloom.mesh.geometry.metrics import cell_measures, face_geometry
+from fluxloom.mesh.quality.check import require_listed
 from fluxloom.mesh.quality.sound import require_positive, require_sound
 from fluxloom.mesh.quality.surface import tell_unnamed
 
@@ -113,6 +115,15 @@ class MeshPart(ABC):
         owned = part.numbers[: part.owned]
         return np.flatnonzero((owned >= faces.start) & (owned < faces.stop)).astype(np.int32)
 
+    def require_listed(self) -> None:
+        """Raise `MeshError` for boundary faces that are in no patch, on every rank."""
+        free = self.part("boundary").total - sum(map(len, self.patches.values()))
+        if free:
+            raise MeshError(
+                f"{self.path}: missing patch: {free} boundary faces belong to no patch; add them to a patch (patches: "
+                f"{', '.join(self.patches) or 'none'}; fluxloom mesh check names a face)"
+            )
+
     def report(self) -> PartitionReport | None:
         """Return how the mesh is divided, None on one rank. Collective."""
         return None
@@ -156,6 +167,10 @@ class WholePart(MeshPart):
     def patches(self) -> Mapping[str, range]:
         """Name of each patch to its boundary faces."""
         return self.links.patches
+
+    def require_listed(self) -> None:
+        """Raise `MeshError` with the first boundary face that is in no patch."""
+        require_listed(self.data, self.links)
 
     def part(self, name: str) -> Part:
         """Return all of a set."""

@@ -40,6 +40,15 @@ class ListedFaces:
     offsets: npt.NDArray[np.int64]
     nodes: IntArray
 
+    @classmethod
+    def of(cls, data: MeshData, rows: slice) -> ListedFaces:
+        """Return some rows of the faces that the patches of a mesh list."""
+        width = max([face_width(data.dimension), *(faces.width for faces in data.patches.values())])
+        tables = [faces.padded(width) for faces in data.patches.values()]
+        nodes = np.concatenate(tables) if tables else np.empty((0, width), dtype=np.int32)
+        offsets = np.concatenate([[0], np.cumsum([len(faces) for faces in data.patches.values()])]).astype(np.int64)
+        return cls(tuple(data.patches), offsets, nodes[rows])
+
     @property
     def total(self) -> int:
         """Listed faces of all ranks."""
@@ -134,8 +143,8 @@ def cut(data: MeshData, rank: int, ranks: int) -> MeshSlice:
     """Return a rank's slice of a mesh (views where that can be)."""
     if data.polyhedra is not None:
         raise MeshError(
-            f"{data.source.path}: a mesh with polyhedra is not divided among ranks: deal out its control volumes "
-            "(fluxloom.fv.geometry.divided_volumes), or run on one rank"
+            f"{data.source.path}: a mesh with polyhedra is not cut into slices: give it to part_of "
+            "(fluxloom.mesh.ranks.distribute), which divides it among ranks"
         )
     points = slice(*block_starts(data.n_points, ranks)[rank : rank + 2])
     first, last = block_starts(data.n_cells, ranks)[rank : rank + 2]
@@ -144,15 +153,11 @@ def cut(data: MeshData, rank: int, ranks: int) -> MeshSlice:
         for name, part in data.cell_ranges.items()
     }
     width = face_width(data.dimension)
-    counts = [len(faces) for faces in data.patches.values()]
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     for name, faces in data.patches.items():
         if any(block.shape[1] > width for block in faces.blocks.values() if len(block)):
             raise MeshError(f"{data.source.path}: patch {name!r} has faces with more than {width} nodes")
-    tables = [faces.padded(width) for faces in data.patches.values()]
-    nodes = np.concatenate(tables) if tables else np.empty((0, width), dtype=np.int32)
-    nodes = nodes[slice(*block_starts(len(nodes), ranks)[rank : rank + 2])]
-    listed = ListedFaces(tuple(data.patches), offsets, nodes)
+    listed = sum(len(faces) for faces in data.patches.values())
+    listed = ListedFaces.of(data, slice(*block_starts(listed, ranks)[rank : rank + 2]))
     blocks = {name: len(block) for name, block in data.cells.items()}
     path = data.source.path
     return MeshSlice(rank, ranks, data.n_points, blocks, data.points[points], cells, listed, path)

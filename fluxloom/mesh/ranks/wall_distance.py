@@ -126,9 +126,7 @@ def shared_wall_faces(part: MeshPart, patches: Sequence[str]) -> WallFaces:
     _check_patches(part.path, patches, part.patches)
     faces = part.part("boundary")
     mine = np.concatenate([part.patch(name) for name in patches])
-    table = part.table("boundary_nodes")[mine]
-    local = np.full((mine.size, 4), -1, dtype=np.int64)
-    local[:, : table.shape[1]] = table
+    local = part.table("boundary_nodes")[mine]
     numbers = np.where(local < 0, -1, part.part("nodes").numbers[local])
     gathered: list[tuple[npt.NDArray[Any], ...]] = part.comm.allgather(
         (faces.numbers[mine], numbers, part.points[local])

@@ -183,7 +183,7 @@ def test_what_takes_elements_alone_says_so(tmp_path: Path) -> None:
                 write(tmp_path / f"a.{suffix}", mesh)
     with pytest.raises(MeshError, match=r"write a \.vtkhdf file"):
         write(tmp_path / "a.vtu", mesh)
-    with pytest.raises(MeshError, match="is not divided among ranks"):
+    with pytest.raises(MeshError, match="is not cut into slices"):
         cut(mesh, 0, 2)
 
 
