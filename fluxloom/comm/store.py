@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk, publish, require_writable
+from fluxloom.comm.rows import collected, dealt
 from fluxloom.core.errors import CheckpointError, FluxloomError
 from fluxloom.core.packages import require
 
@@ -287,10 +288,8 @@ class StoreReader:
 
     def _scatter(self, block: Rows, wanted: Numbers) -> Rows:
         """Return the rows wanted here of a block that rank 0 has."""
-        nothing, comm = wanted[:0], self.comm
-        asked = comm.exchange([wanted] + [nothing] * (comm.size - 1))
-        root = comm.rank == 0
-        return comm.exchange([block[a] if root else block[:0] for a in asked])[0]
+        asked = collected(self.comm, wanted)
+        return dealt(self.comm, [block[rows] for rows in asked], block)
 
     def close(self) -> None:
         """Close the file."""
@@ -347,12 +346,9 @@ def _gathered(comm: Comm, values: Rows, numbers: Numbers | None, total: int) -> 
         return
     order = np.argsort(numbers, kind="stable")
     ascending = numbers[order]
-    others = comm.size - 1
     for begin, end in _spans(total, values):
         low, high = np.searchsorted(ascending, (begin, end))
-        mine = values[order[low:high]]
-        rows = comm.exchange([mine] + [mine[:0]] * others)
-        places = comm.exchange([ascending[low:high] - begin] + [ascending[:0]] * others)
+        rows, places = collected(comm, values[order[low:high]]), collected(comm, ascending[low:high] - begin)
         if comm.rank:
             yield values[:0]
             continue

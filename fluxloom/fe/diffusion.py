@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.sets import Set, Subset
@@ -35,7 +36,6 @@ from fluxloom.fe.spaces import LagrangeSpace, described
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.operators import Step
 from fluxloom.linalg.precond.jacobi import Diagonal
-from fluxloom.mesh.data.rows import together
 
 __all__ = ["DiffusionForm", "Diffusivity", "SideFlux"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -24,7 +25,6 @@ from fluxloom.fe.cells.shared_dofs import shared_dofs
 from fluxloom.fe.cells.sides import Places, Sides, evaluated, images
 from fluxloom.fe.poisson_kernels import square_error
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.ranks.bind import Mesh
 
 __all__ = ["LagrangeSpace", "described"]

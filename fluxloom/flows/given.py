@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.given import Given, given_values, parts_of
-from fluxloom.mesh.data.rows import together
 from fluxloom.values.value import VARIABLES, Formula, has_values
 
 __all__ = ["check_value", "start_velocity"]

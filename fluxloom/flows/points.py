@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
 from fluxloom.flows.volumes import Domain, MeshLike
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.geometry.divide import divided
 
 __all__ = ["PointDomain", "flow_points"]

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm import detect
+from fluxloom.comm.agreement import together
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 
 if TYPE_CHECKING:
     from fluxloom.dsl.ranks.decompose_report import PartitionReport

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import PointValues
 from fluxloom.run.moments import Moments

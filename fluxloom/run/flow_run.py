@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import collected
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.declare.parts import Part
@@ -42,20 +43,15 @@ def gathered(comm: Comm, part: Part | None, fields: Named) -> dict[str, npt.NDAr
     """
     if part is None:
         return dict(fields)
-    numbers = np.concatenate(_to_first(comm, part.numbers[: part.owned]))
+    numbers = np.concatenate(collected(comm, part.numbers[: part.owned]))
     whole: dict[str, npt.NDArray[Any]] = {}
     for name, values in fields.items():
-        found = np.concatenate(_to_first(comm, np.ascontiguousarray(values)))
+        found = np.concatenate(collected(comm, values))
         if comm.rank:
             continue
         whole[name] = np.empty_like(found)
         whole[name][numbers] = found
     return whole
-
-
-def _to_first(comm: Comm, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Return, on rank 0, the values of each rank; elsewhere nothing."""
-    return comm.exchange([values, *(values[:0] for _ in range(comm.size - 1))])
 
 
 def find_lost(comm: Comm, part: Part | None, fields: Named) -> Lost | None:
@@ -89,7 +85,7 @@ def rows_in_order(
     """
     if comm.size > 1:
         numbers, rows = (
-            np.concatenate(_to_first(comm, np.ascontiguousarray(values))) for values in (numbers.astype(np.int64), rows)
+            np.concatenate(collected(comm, values)) for values in (numbers.astype(np.int64), rows)
         )
     return rows[np.argsort(numbers, kind="stable")]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.checkpoint import Every
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow import Flow, Until

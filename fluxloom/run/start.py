@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.rows import collected, dealt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CheckpointError, FluxloomError, MeshError, SolverError, did_you_mean
 from fluxloom.dsl.checkpoint.memory_values import decoded
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.geometry.transfer import CellSearch, Transfer
 from fluxloom.run.results.results import CHECKPOINT, RECORD, digests_of_inputs
 
@@ -357,8 +358,8 @@ class Start:
         """
         comm, root = self.comm, self.comm.rank == 0
         parts = {"volumes": np.zeros(len(places)) if volumes is None else volumes, **(given or {})}
-        whole = _gathered(comm, places)
-        beside = {name: np.concatenate(_gathered(comm, np.asarray(part))) for name, part in parts.items()}
+        whole = collected(comm, places)
+        beside = {name: np.concatenate(collected(comm, np.asarray(part))) for name, part in parts.items()}
         everywhere = np.concatenate(whole)
 
         def find() -> dict[str, Array] | None:
@@ -371,8 +372,7 @@ class Start:
         ends = np.cumsum([len(part) for part in whole])[:-1]
         out: dict[str, Array] = {}
         for name in known:
-            mine = np.split(found[name], ends) if found is not None else [np.zeros(0)] * comm.size
-            out[name] = comm.exchange(mine)[0]
+            out[name] = dealt(comm, None if found is None else np.split(found[name], ends), np.zeros(0))
         return out
 
     def _found(
@@ -418,11 +418,6 @@ class Start:
             raise SolverError(f"{self.path}: {text}{hint}") from None
         self._last = places, found
         return found
-
-
-def _gathered(comm: Comm, values: Array) -> list[Array]:
-    """Return the values of each rank, on rank 0; elsewhere nothing."""
-    return comm.exchange([np.ascontiguousarray(values), *(values[:0] for _ in range(comm.size - 1))])
 
 
 def _record(folder: Path) -> dict[str, Any]:

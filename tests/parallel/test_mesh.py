@@ -14,7 +14,7 @@ import fluxloom as fl
 from fluxloom import Inc, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import DatError, MeshError
+from fluxloom.core.errors import CommError, DatError, MeshError
 from fluxloom.dsl.declare.maps import RaggedMap
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
 from fluxloom.mesh.generate.airfoil import airfoil_slice
@@ -448,5 +448,5 @@ def test_slices_that_are_none() -> None:
         attempt(lambda comm: None)
     with pytest.raises(MeshError, match=r"each rank of several gives a slice of a mesh, .* not MeshData"):
         attempt(lambda comm: box2d(4, 4))
-    with pytest.raises(MeshError, match="the slices of the ranks are not those of one mesh"):
+    with pytest.raises(CommError, match="the slices of the ranks are not those of one table"):
         run_threads(2, lambda comm: distribute(airfoil_slice(6, 8 + comm.rank, comm.rank, 2), comm))

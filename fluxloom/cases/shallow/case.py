@@ -14,6 +14,8 @@ from fluxloom.cases.shared.mesh import by_key
 from fluxloom.cases.shared.monitors import run_of
 from fluxloom.cases.shared.start_tables import started
 from fluxloom.cases.shared.wall_motion import VELOCITY_KEYS, velocity_values
+from fluxloom.comm.agreement import together
+from fluxloom.comm.rows import fetch
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
 from fluxloom.dsl.context import Context
@@ -22,7 +24,6 @@ from fluxloom.flows.volumes import Domain
 from fluxloom.fv.shallow.boundary import Boundary, Discharge, Incident, Level, Outflow, Wall
 from fluxloom.mesh import box2d, read_data, read_fields, renumber
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import fetch, together
 from fluxloom.mesh.quality.check import check as check_mesh
 from fluxloom.monitors.gauges import Gauges
 from fluxloom.run.flow import Until

@@ -32,6 +32,7 @@ from fluxloom.cli.runs.summary import (
     rows_of_ranks,
     spread,
 )
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -42,7 +43,6 @@ from fluxloom.dsl.declare.runtime import unique
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.machine.ranks import Crew, crew_of, place_of
 from fluxloom.machine.system import asked_commit, fluxloom_version, package_version, python_version
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.flow_run import FlowRun

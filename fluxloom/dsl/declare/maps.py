@@ -12,11 +12,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import before, fetch, place
 from fluxloom.core.access import Access
 from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.declare.dats import Dat, Global
-from fluxloom.dsl.declare.directory import Numbers, agree, spans
+from fluxloom.dsl.declare.directory import Numbers
 from fluxloom.dsl.declare.incoming import integers
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.dsl.declare.ragged import CSR, RaggedLayout, RaggedStore
@@ -90,22 +92,9 @@ def row_starts(comm: Comm, rows: Part, lengths: Numbers) -> tuple[Numbers, int]:
     width = max(1, -(-rows.total // comm.size))
     bounds = np.minimum(np.arange(comm.size + 1) * width, rows.total)
     owned = rows.numbers[: rows.owned]
-    order = np.argsort(owned, kind="stable")
-    pieces = [order[piece] for piece in spans(np.searchsorted(owned[order], bounds))]
-    pairs = [np.stack([owned[piece], lengths[piece]], axis=1) for piece in pieces]
-    first = int(bounds[comm.rank])
-    block = np.zeros(int(bounds[comm.rank + 1]) - first, dtype=np.int64)
-    for found in comm.exchange(pairs):
-        block[found[:, 0] - first] = found[:, 1]
-    sums = comm.allgather(int(block.sum()))
-    begins = sum(sums[: comm.rank]) + np.cumsum(block) - block
-    asked = rows.numbers[: lengths.size]
-    order = np.argsort(asked, kind="stable")
-    questions = [asked[order[piece]] for piece in spans(np.searchsorted(asked[order], bounds))]
-    answers = comm.exchange([begins[numbers - first] for numbers in comm.exchange(questions)])
-    starts = np.empty(asked.size, dtype=np.int64)
-    starts[order] = np.concatenate(answers)
-    return starts, sum(sums)
+    block = place(comm, owned, lengths[: rows.owned], bounds)
+    first, total = before(comm, int(block.sum()))
+    return fetch(comm, first + np.cumsum(block) - block, bounds, rows.numbers[: lengths.size]), total
 
 
 def _wanted(comm: Comm, rows: Part, executed: list[npt.NDArray[np.bool_]]) -> list[npt.NDArray[np.bool_]]:

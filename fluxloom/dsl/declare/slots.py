@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.core.dtypes import AoS, Blocked, Layout, SoA
 from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.declare.dats import Dat
-from fluxloom.dsl.declare.directory import agree
 from fluxloom.dsl.declare.incoming import integers
 from fluxloom.dsl.declare.maps import Map, index_table
 from fluxloom.dsl.declare.sets import Grid, Set

@@ -13,19 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import spans, stable_order
 from fluxloom.core.errors import DatError, did_you_mean
-from fluxloom.dsl.declare.directory import (
-    Array,
-    Directory,
-    Link,
-    Numbers,
-    agree,
-    by_rank,
-    number_type,
-    spans,
-    stable_order,
-)
+from fluxloom.dsl.declare.directory import Array, Directory, Link, Numbers, by_rank, number_type
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.dsl.ranks.decompose_check import Problem, checked
 from fluxloom.dsl.ranks.decompose_halo import make_parts

@@ -10,9 +10,10 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, did_you_mean
-from fluxloom.dsl.declare.directory import Link, Numbers, agree
+from fluxloom.dsl.declare.directory import Link, Numbers
 from fluxloom.dsl.ranks.decompose_owner import Method, Request, graph_link
 from fluxloom.graph.partition import as_points, as_shares, as_weights
 

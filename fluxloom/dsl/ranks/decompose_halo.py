@@ -8,23 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import CHUNK, distinct, stable_order, take
 from fluxloom.dsl.declare.directory import (
-    CHUNK,
     Array,
     Directory,
     Link,
     Numbers,
     Owners,
-    agree,
     by_rank,
-    distinct,
     lay_out,
     links_of,
     number_type,
     places_by_rank,
-    stable_order,
-    take,
 )
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.graph.lookup import ELSEWHERE, NumberIndex, chosen_first, index_numbers, renumber_rows

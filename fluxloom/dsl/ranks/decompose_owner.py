@@ -10,18 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import CHUNK, collected, dealt, spans
 from fluxloom.core.errors import DatError, FluxloomError
-from fluxloom.dsl.declare.directory import (
-    CHUNK,
-    Array,
-    Directory,
-    Link,
-    Numbers,
-    Owners,
-    even_owner,
-    mixed_rows,
-    spans,
-)
+from fluxloom.dsl.declare.directory import Array, Directory, Link, Numbers, Owners, even_owner, mixed_rows
 from fluxloom.dsl.ranks.decompose_rcb import parallel_rcb
 from fluxloom.graph.csr import Csr
 from fluxloom.graph.partition import dual_graph, kway_available, pair_graph, partition_kway
@@ -144,8 +135,8 @@ def _kway(comm: Comm, request: Request, link: Link) -> Owners:
         rows = np.stack([own, link.table.reshape(-1)], axis=1).astype(np.int32)
     else:
         rows = link.table.astype(np.int32, copy=False)
-    table = _to_first(comm, rows)
-    weights = None if request.weights is None else _to_first(comm, request.weights)
+    table = np.concatenate(collected(comm, rows))
+    weights = None if request.weights is None else np.concatenate(collected(comm, request.weights))
     problem, part = None, np.zeros(0, dtype=np.int32)
     if comm.rank == 0:
         try:
@@ -156,8 +147,7 @@ def _kway(comm: Comm, request: Request, link: Link) -> Owners:
     problem = comm.broadcast(problem)
     if problem is not None:
         raise type(problem)(str(problem))
-    bounds = request.starts if comm.rank == 0 else np.zeros(comm.size + 1, dtype=np.int64)
-    return comm.exchange([part[piece] for piece in spans(bounds)])[0]
+    return dealt(comm, [part[piece] for piece in spans(request.starts)], part)
 
 
 def _graph(table: npt.NDArray[np.int32], request: Request, link: Link) -> Csr:
@@ -167,11 +157,6 @@ def _graph(table: npt.NDArray[np.int32], request: Request, link: Link) -> Csr:
     # with two common targets cells meet at a face (or an edge of it) and not only at a corner
     common = 2 if table.shape[1] > 2 else 1
     return dual_graph(np.ascontiguousarray(table), request.sizes[link.target], common=common)
-
-
-def _to_first(comm: Comm, rows: Array) -> Array:
-    """Return the rows of all ranks on rank 0, and none elsewhere."""
-    return np.concatenate(comm.exchange([rows, *[rows[:0]] * (comm.size - 1)]))
 
 
 # ------------------------------------------------------------------------------ the other sets

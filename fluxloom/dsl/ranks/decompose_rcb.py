@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.declare.directory import CHUNK
+from fluxloom.comm.rows import CHUNK
 
 __all__ = ["parallel_rcb"]
 

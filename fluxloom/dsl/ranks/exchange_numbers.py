@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fluxloom.codegen.exchange import WORD, numbers_unit
 from fluxloom.codegen.language.spec import Entry
 from fluxloom.codegen.unit import Unit
+from fluxloom.comm.agreement import agree
 from fluxloom.device.base import Buffer, Call, Launch, Program
-from fluxloom.dsl.declare.directory import agree
 from fluxloom.dsl.declare.runtime import Runtime
 from fluxloom.dsl.declare.slots import NARROW, places_in
 from fluxloom.dsl.plan.halo_reads import HaloMask

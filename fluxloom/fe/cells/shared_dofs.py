@@ -15,6 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
+from fluxloom.comm.rows import Post, before, block_starts, owner_of
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fe.cells.cell_dofs import (
@@ -29,7 +31,6 @@ from fluxloom.fe.cells.cell_dofs import (
 from fluxloom.fe.cells.dofs import Dofs
 from fluxloom.fe.cells.elements import Lagrange
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource
-from fluxloom.mesh.data.rows import Post, before, block_starts, owner_of, together
 from fluxloom.mesh.geometry.connectivity import pair_keys
 from fluxloom.mesh.geometry.jacobians import require_elements_sound
 from fluxloom.mesh.ranks.part import MeshPart

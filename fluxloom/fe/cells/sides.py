@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.maps import Argument, TableMap
@@ -25,7 +26,6 @@ from fluxloom.fe.cells.dofs import Dofs
 from fluxloom.fe.cells.elements import Lagrange
 from fluxloom.fe.cells.quadrature import Quadrature, gauss, require_rule
 from fluxloom.fe.cells.side_kernels import side_load, side_point_load
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.ranks.bind import Mesh
 
 __all__ = ["Places", "Sides", "evaluated", "images"]

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.activity import activity
 from fluxloom.core.dtypes import Layout, SoA
 from fluxloom.core.errors import MeshError, SolverError
@@ -37,7 +38,6 @@ from fluxloom.fe.edges.point_mesh import SIMPLEX, PointMesh
 from fluxloom.graph.csr import Csr, pair_entries
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.mesh.data.mesh import IntArray, MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.quality.sound import fit_links
 
 __all__ = ["EdgeOperators", "operators_on", "shared_edge_operators"]

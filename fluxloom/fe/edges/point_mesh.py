@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.rows import collected
 from fluxloom.core.errors import MeshError, SolverError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.sets import Set
@@ -156,10 +157,7 @@ class PointMesh:
         own, comm = np.asarray(values), self.context.comm
         if own.shape[:1] != (self.points.size,):
             raise SolverError(f"gather: values of shape {own.shape} for {self.points.size} points")
-        pairs = (self.numbers[: len(own)], np.ascontiguousarray(own))
-        numbers, found = (
-            np.concatenate(comm.exchange([rows, *(rows[:0] for _ in range(comm.size - 1))])) for rows in pairs
-        )
+        numbers, found = (np.concatenate(collected(comm, rows)) for rows in (self.numbers[: len(own)], own))
         if comm.rank:
             return None
         whole = np.empty_like(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
@@ -32,7 +33,6 @@ from fluxloom.fv.geometry.cell_faces import Rotation
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.fv.gradients.limiters import Limiter
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Section, Until
 from fluxloom.run.measures import Averaged, AveragedValue, Loads, PointValues

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
@@ -22,7 +23,6 @@ from fluxloom.fv.given import Given
 from fluxloom.fv.incompressible.scalar_boundary import FixedFlux
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.flow import HistoryPanel, Until
 from fluxloom.run.start import Start
 from fluxloom.run.watch import GuardLimits, Watch

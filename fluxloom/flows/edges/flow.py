@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.strategies import chosen
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
@@ -42,7 +43,6 @@ from fluxloom.linalg.krylov.method import Krylov
 from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until

@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import chosen, strategy_name
 from fluxloom.dsl.context import Context
@@ -21,7 +22,6 @@ from fluxloom.flows.given import check_value
 from fluxloom.flows.points import PointDomain
 from fluxloom.flows.volumes import MeshLike
 from fluxloom.fv.incompressible.scalar_boundary import FixedFlux
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.fields import Fields, Quantity
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import chosen
 from fluxloom.dsl.context import Context
@@ -41,7 +42,6 @@ from fluxloom.linalg.operators import Preconditioner
 from fluxloom.linalg.precond.jacobi import Jacobi
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import HistoryPanel, Picture, Until
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.fe.edges.point_mesh import PointMesh
@@ -14,7 +15,6 @@ from fluxloom.flows.given import check_value
 from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.fv.given import given_values, sliding
 from fluxloom.fv.incompressible.boundary import Boundary, FlowConditions, NoSlip, Outflow
-from fluxloom.mesh.data.rows import together
 from fluxloom.solvers.incompressible.types import finite_vector, surplus
 from fluxloom.values.value import has_values
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.context import Context
@@ -32,7 +33,6 @@ from fluxloom.fv.shallow.places import highest_cell
 from fluxloom.fv.shallow.scheme import ShallowScheme
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.once import Once
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.ranks.bind import Mesh, bind
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, Picture, Until

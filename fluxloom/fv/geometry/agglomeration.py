@@ -25,13 +25,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.geometry.coarse_volumes import Coarse, grouped
 from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.graph.agglomerate import Grouping, agglomerate
 from fluxloom.graph.csr import Csr
-from fluxloom.mesh.data.rows import together
 
 __all__ = ["Coarse", "Grouping", "coarsen", "grouped", "hierarchy"]
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import fetch, owner_of
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.parts import refresh_host
 from fluxloom.fv.geometry.fused_faces import FusedFaces, FusedPatches, fused_faces, fused_patches
 from fluxloom.fv.geometry.volume_tables import CellTable, FaceTable, OuterTable, Places, Totals, assemble, taken
 from fluxloom.fv.geometry.volumes import ControlVolumes
-from fluxloom.mesh.data.rows import fetch, owner_of, together
 
 __all__ = ["Coarse", "grouped"]
 

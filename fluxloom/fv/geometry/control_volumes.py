@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.declare.parts import refresh_host
 from fluxloom.fv.geometry.volume_tables import (
@@ -30,7 +31,6 @@ from fluxloom.fv.geometry.volume_tables import (
 )
 from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh.data.mesh import MeshData, Ragged
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.geometry.connectivity import Connectivity
 from fluxloom.mesh.geometry.metrics import face_geometry
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.geometry.volume_tables import Beyond, CellTable, ImageTable, OuterTable, chain_tables, taken
-from fluxloom.mesh.data.rows import together
 
 __all__ = ["Images", "Sector", "Side", "check_sectors", "joined", "joined_sectors", "turn"]
 

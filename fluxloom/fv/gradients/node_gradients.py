@@ -34,7 +34,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fv.geometry.cell_faces import least_squares
@@ -42,7 +44,6 @@ from fluxloom.fv.geometry.node_rows import NodeRows
 from fluxloom.fv.geometry.volume_tables import Places
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family, SharedVolumes, Sides
 from fluxloom.mesh.data.mesh import MeshData, Ragged
-from fluxloom.mesh.data.rows import Post, together
 from fluxloom.mesh.ranks.part import WholePart
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ def _widened(
     inside[: volumes.owned] &= ~meets
     places = np.concatenate(_owned(volumes))
     mine = number[places]
-    asked = np.concatenate(comm.exchange([away[owner == rank] for rank in range(comm.size)]))
+    asked = Post(comm, owner).forward(away)
     inside[places[np.isin(mine, asked)]] = False
     within, rest = (places[inside[places] == chosen] for chosen in (True, False))
     within, rest = (some[np.argsort(number[some])] for some in (within, rest))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.boxes import broadcasts
 from fluxloom.dsl.declare.sets import Grid
@@ -47,7 +48,7 @@ class Windows:
     """
 
     def __init__(self, comm: Comm, grid: Grid, box: Box, cells: Places) -> None:
-        self._comm, self._box, self._shape = comm, box, tuple(grid.shape)
+        self._box, self._shape = box, tuple(grid.shape)
         ends = zip(grid.offset, grid.shape, box.shape, strict=True)
         self.window = tuple(slice(min(o, n), min(o + m, n)) for o, m, n in ends)
         self.shape = tuple(w.stop - w.start for w in self.window)
@@ -57,10 +58,8 @@ class Windows:
             starts = np.unique([offset[axis] for offset in boxes])
             place.append(np.searchsorted(starts, x, side="right") - 1)
         whose = np.ravel_multi_index(tuple(place), grid.factors)
-        self._rows = [np.flatnonzero(whose == rank).astype(np.int32) for rank in range(comm.size)]
-        self._count = cells.size
-        there = comm.exchange([cells[rows] for rows in self._rows])
-        self._places = [self._within(numbers) for numbers in there]
+        self._post = Post(comm, whose)
+        self._places = self._within(self._post.forward(cells))
 
     def _within(self, cells: Places) -> npt.NDArray[np.int64]:
         """Return the places of cells in the window."""
@@ -70,8 +69,7 @@ class Windows:
     def over(self, values: Values) -> Values:
         """Return values of this rank's cells ``(n, ...)`` of all ranks over the window, zero elsewhere. Collective."""
         found = np.zeros((int(np.prod(self.shape)), *values.shape[1:]), dtype=values.dtype)
-        for places, rows in zip(self._places, self._comm.exchange([values[rows] for rows in self._rows]), strict=True):
-            found[places] = rows
+        found[self._places] = self._post.forward(values)
         return found.reshape(*self.shape, *values.shape[1:])
 
     def of(self, values: npt.ArrayLike, components: tuple[int, ...]) -> Values:
@@ -98,7 +96,4 @@ class Windows:
             what = f"values of shape {given.shape}"
             raise SolverError(f"{what} fit neither the box, {whole}, nor this rank's part, {part}")
         rows = mine.reshape(int(np.prod(self.shape)), *components)
-        found = np.empty((self._count, *components), dtype=given.dtype)
-        for own, theirs in zip(self._rows, self._comm.exchange([rows[at] for at in self._places]), strict=True):
-            found[own] = theirs
-        return found
+        return self._post.back(rows[self._places])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.parts import refresh_host
@@ -25,9 +26,7 @@ def refuse(comm: Comm, problem: str) -> None:
     SolverError
         With the rank, where there are several, and its text.
     """
-    for rank, text in enumerate(comm.allgather(problem)):
-        if text:
-            raise SolverError(f"rank {rank}: {text}" if comm.size > 1 else text)
+    agree(comm, problem, SolverError)
 
 
 def refuse_strange(matrix: SparseMatrix, values: Reals) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import distinct, stable_order
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.declare.directory import Directory, by_rank, distinct, stable_order
+from fluxloom.dsl.declare.directory import Directory, by_rank
 from fluxloom.dsl.declare.maps import entries_of
 
 __all__ = ["Index", "Rings", "agree", "fetch", "find_rings"]

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.declare.maps import entries_of
 from fluxloom.graph.partition import partition_kway
 from fluxloom.linalg.mixed.rows import check_shares
 
@@ -172,11 +172,8 @@ def _sent(group: Comm, own: Any, numbers: Index, target: Index, inner: int) -> G
     from scipy.sparse import csr_array
 
     lengths = np.diff(own.indptr).astype(np.int64)
-    chosen = [np.flatnonzero(target == rank) for rank in range(group.size)]
-    entries = [entries_of(own.indptr[rows].astype(np.int64), lengths[rows]) for rows in chosen]
-    got = np.concatenate(group.exchange([numbers[rows] for rows in chosen]))
-    sizes = np.concatenate(group.exchange([lengths[rows] for rows in chosen]))
-    columns = np.concatenate(group.exchange([own.indices[e].astype(np.int64) for e in entries]))
-    values = np.concatenate(group.exchange([own.data[e].astype(np.float64) for e in entries]))
+    got, sizes = map(Post(group, target).forward, (numbers, lengths))
+    entries = Post(group, np.repeat(target, lengths))
+    columns, values = entries.forward(own.indices.astype(np.int64)), entries.forward(own.data.astype(np.float64))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return GroupRows(csr_array((values, columns, offsets), shape=(got.size, own.shape[1])), got, inner)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.declare.maps import entries_of
 from fluxloom.linalg.matrix.local_rows import refuse
@@ -232,8 +233,7 @@ def _transposed(comm: Comm, rows: _Rows, pattern: csr_array, values: Reals, shap
         owner[rows.place[places]] = rank
     row = rows.numbers[np.repeat(rows.own, np.diff(pattern.indptr))]
     column, to = rows.numbers[pattern.indices], owner[pattern.indices]
-    sent = [np.flatnonzero(to == rank) for rank in range(comm.size)]
-    i, j, g = (np.concatenate(comm.exchange([part[e] for e in sent])) for part in (column, row, values))
+    i, j, g = map(Post(comm, to).forward, (column, row, values))
     own = rows.numbers[rows.own]
     order = np.argsort(own, kind="stable")
     found = csr_array((g, (order[np.searchsorted(own, i, sorter=order)], j)), shape=shape)

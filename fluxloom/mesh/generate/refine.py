@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.rows import distinct
 from fluxloom.core.errors import MeshError
-from fluxloom.dsl.declare.directory import distinct
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.data.whole import check_range
 from fluxloom.mesh.generate.refine_cells import CHILDREN, Division

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import agree, together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import before, block_starts, fetch, place
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.dsl.declare.directory import agree
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource, Ragged
-from fluxloom.mesh.data.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.geometry.connectivity import inverse_rows
 from fluxloom.mesh.geometry.metrics import cell_geometry, cell_measures
 from fluxloom.mesh.quality.sound import require_no_hanging, require_positive, require_sized, require_sound_cells

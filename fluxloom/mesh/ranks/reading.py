@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.io import formats
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.quality.check import check as check_mesh

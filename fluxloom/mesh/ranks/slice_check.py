@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post, owner_of
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import MeshData, MeshSource, unknown_patch
-from fluxloom.mesh.data.rows import Post, owner_of, together
 from fluxloom.mesh.data.whole import check_finite, require_whole
 from fluxloom.mesh.quality.check import check_cells, check_orphans
 from fluxloom.mesh.quality.orient import orient as orient_cells

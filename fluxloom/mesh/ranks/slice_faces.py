@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post, before, block_starts, distinct, fetch, owner_of, place
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import IntArray, MeshData, Ragged
-from fluxloom.mesh.data.rows import Post, before, block_starts, distinct, fetch, owner_of, place, together
 from fluxloom.mesh.geometry.connectivity import HalfFaces, face_senses, half_faces, mixed_rows, pair_keys
 from fluxloom.mesh.geometry.metrics import cell_measures
 from fluxloom.mesh.quality.check import fail_unlisted

@@ -6,18 +6,19 @@ the order of the ranks. Node numbers in them are global. No rank needs the whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import block_starts, compress, dealt, fetch
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource
-from fluxloom.mesh.data.rows import block_starts, compress, fetch, together
 
 __all__ = ["ListedFaces", "MeshSlice", "as_slice", "corner_mesh", "cut", "face_width", "share_out"]
 
@@ -67,7 +68,7 @@ class MeshSlice:
     Attributes
     ----------
     rank, ranks
-        Whose slice it is; slices are of equal length, see `fluxloom.mesh.data.rows.block_starts`.
+        Whose slice it is; slices are of equal length, see `fluxloom.comm.rows.block_starts`.
     n_points
         Points of the whole mesh.
     blocks
@@ -212,20 +213,18 @@ def share_out(comm: Comm, data: MeshData | None) -> MeshSlice:
     never hold more than their slices.
     """
     slices = together(comm, lambda: [] if data is None else [cut(data, rank, comm.size) for rank in range(comm.size)])
-    bare = replace(slices[0], points=slices[0].points[:0], cells={}) if slices else None
-    if bare is not None:
-        bare = replace(bare, listed=replace(bare.listed, nodes=bare.listed.nodes[:0]))
+    bare = None
+    if slices:
+        one = slices[0]
+        cells = {name: block[:0] for name, block in one.cells.items()}
+        bare = replace(one, points=one.points[:0], cells=cells, listed=replace(one.listed, nodes=one.listed.nodes[:0]))
     shape: MeshSlice = comm.broadcast(bare)
 
-    def send(tables: list[npt.NDArray[Any]], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.array(comm.exchange(tables or [empty] * comm.size)[0])
+    def sent(of: Callable[[MeshSlice], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        return np.array(dealt(comm, [of(item) for item in slices], of(shape)))
 
-    points = send([item.points for item in slices], shape.points)
-    cells = {
-        name: send([item.cells[name] for item in slices], np.empty((0, element(name).n_nodes), dtype=np.int32))
-        for name in shape.blocks
-    }
-    nodes = send([item.listed.nodes for item in slices], shape.listed.nodes)
+    points, nodes = sent(lambda item: item.points), sent(lambda item: item.listed.nodes)
+    cells = {name: sent(lambda item, name=name: item.cells[name]) for name in shape.blocks}
     return replace(shape, rank=comm.rank, points=points, cells=cells, listed=replace(shape.listed, nodes=nodes))
 
 

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk
+from fluxloom.comm.rows import before, block_starts, place
 from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import require
 from fluxloom.mesh.data.elements import ElementType, by_code, element, face_name, vtk_order
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.ragged import narrowed
-from fluxloom.mesh.data.rows import before, block_starts, place, together
 from fluxloom.mesh.io.tables.collect import cell_dimension, finite_box, level_axis
 from fluxloom.mesh.io.vtk.cells import PATCH, PATCH_NAMES, VtkCells, nodes_of, padded, to_vtk
 from fluxloom.mesh.io.vtk.vtkhdf import create_grid, is_single, open_grid, patch_names

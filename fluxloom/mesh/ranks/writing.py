@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.sets import Set
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.io import formats
 from fluxloom.mesh.io.vtk.cells import sized
 from fluxloom.mesh.ranks.distribute import DividedPart

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -32,7 +33,6 @@ from fluxloom.fv.geometry.cell_faces import CompressibleGeometry, Rotation
 from fluxloom.fv.geometry.symmetry_planes import extruded_along, is_flat, reference_length
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
-from fluxloom.mesh.data.rows import together
 from fluxloom.solvers.compressible.positivity import Positivity
 from fluxloom.solvers.compressible.residual import FlowBalance
 from fluxloom.solvers.compressible.scheme import CompressibleScheme

@@ -23,6 +23,7 @@ from math import nan
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.rows import collected
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Global
@@ -134,19 +135,13 @@ def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchV
         [cv.centres[numbers], normals, area[:, None], pressure[:, None], friction, np.stack(numbered, axis=1)], axis=1
     )
     order = cv.shared.elements.numbers[local(numbers)]
-    whole = _on_first(flow, np.concatenate([order[:, None].astype(np.float64), table], axis=1))
+    table = np.concatenate([order[:, None].astype(np.float64), table], axis=1)
+    whole = np.concatenate(collected(flow.context.comm, table))
     whole = whole[np.argsort(whole[:, 0], kind="stable"), 1:]
     return PatchValues(
         whole[:, :d], whole[:, d : 2 * d], whole[:, 2 * d], whole[:, 2 * d + 1], whole[:, 2 * d + 2 : 3 * d + 2],
         *whole[:, 3 * d + 2 :].T,
     )  # fmt: skip
-
-
-def _on_first(flow: CompressibleFlow, table: Array) -> Array:
-    """Return the rows of all ranks on the first one, and none elsewhere. Collective."""
-    comm = flow.context.comm
-    table = np.ascontiguousarray(table)
-    return np.concatenate(comm.exchange([table, *(table[:0] for _ in range(comm.size - 1))]))
 
 
 _PRESSURE, _FRICTION, _MOMENT, _MASS, _THROUGH, _ENERGY, _AREA = 0, 3, 6, 9, 10, 11, 12

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -40,7 +41,6 @@ from fluxloom.fv.shallow.kernels import (
 )
 from fluxloom.fv.shallow.places import first_cell, highest_cell
 from fluxloom.fv.shallow.scheme import FOREVER, ShallowScheme, Survey
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.ranks.bind import Mesh
 
 __all__ = ["Field", "ShallowWater"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
@@ -24,7 +25,6 @@ from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.fv.gradients.limiters import Limiter
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.data.mesh import MeshData
-from fluxloom.mesh.data.rows import together
 from fluxloom.mesh.generate.refine import refine
 from fluxloom.mesh.ranks.distribute import distribute_mesh
 from fluxloom.mesh.ranks.part import MeshPart

@@ -12,18 +12,10 @@ from hypothesis import strategies as st
 
 import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.rows import fetch_pieces, stable_order, take
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.declare.directory import (
-    by_rank,
-    even_owner,
-    fetch_pieces,
-    lay_out,
-    mixed_rows,
-    places_by_rank,
-    stable_order,
-    take,
-)
+from fluxloom.dsl.declare.directory import by_rank, even_owner, lay_out, mixed_rows, places_by_rank
 from fluxloom.dsl.ranks import decompose_owner
 from fluxloom.dsl.ranks.decompose import Link, decompose
 from fluxloom.dsl.ranks.decompose_halo import find_sorted

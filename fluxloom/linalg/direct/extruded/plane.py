@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Post
 from fluxloom.linalg.direct.extruded.frequencies import Frequencies
 from fluxloom.linalg.krylov.method import Nullspace
 from fluxloom.linalg.matrix.local_rows import refuse
@@ -94,7 +95,7 @@ def checked_plane(comm: Comm, given: ExtrudedMatrix, name: str) -> Plane:
     numbers = np.arange(first, first + owned) if rows is None else np.asarray(rows)
     refuse(comm, _misfit(matrix, values, numbers, total, name))
     numbers = numbers.astype(np.int64)
-    whole = np.sort(np.concatenate(comm.exchange([numbers] * comm.size)))
+    whole = np.sort(np.concatenate(comm.allgather(numbers)))
     refuse(comm, "" if np.array_equal(whole, np.arange(total)) else
            f"{name}: rows: each of {total} rows belongs to one rank")  # fmt: skip
     diagonal = _whole_diagonal(comm, matrix, numbers, total)
@@ -135,8 +136,7 @@ def _unsymmetric(
     owner = np.zeros(diagonal.size, dtype=np.int64)
     owner[numbers] = comm.rank
     owner = comm.reduce(owner, "sum")
-    parts = [owner[j] == rank for rank in range(comm.size)]
-    row, column, value = (np.concatenate(comm.exchange([part[p] for p in parts])) for part in (j, i, entries.data))
+    row, column, value = map(Post(comm, owner[j]).forward, (j, i, entries.data))
     place = np.empty(diagonal.size, dtype=np.int64)
     place[numbers] = np.arange(numbers.size)
     apart = (matrix - csr_array((value, (place[row], column)), shape=matrix.shape)).tocoo()

@@ -5,11 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.rows import (
+    Post,
+    before,
+    block_starts,
+    collected,
+    compress,
+    dealt,
+    distinct,
+    fetch,
+    owner_of,
+    place,
+)
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
 from fluxloom.mesh.data.once import Once
-from fluxloom.mesh.data.rows import Post, before, block_starts, compress, distinct, fetch, owner_of, place, together
 
 RANKS = [1, 2, 3, 7]
 
@@ -84,6 +96,17 @@ def test_an_error_of_one_rank_is_raised_on_all() -> None:
     assert run_threads(3, lambda comm: together(comm, lambda: comm.rank)) == [0, 1, 2]
     with pytest.raises(MeshError, match="alone"):
         together(SelfComm(), lambda: (_ for _ in ()).throw(MeshError("alone")))
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_to_the_first_rank_and_back(ranks: int) -> None:
+    def action(comm: Comm) -> list[int]:
+        mine = np.arange(comm.rank, dtype=np.int32)
+        found = collected(comm, mine)
+        assert [rows.size for rows in found] == [0 if comm.rank else rank for rank in range(ranks)]
+        return dealt(comm, [rows + 1 for rows in found] if comm.rank == 0 else None, mine).tolist()
+
+    assert run_threads(ranks, action) == [list(range(1, rank + 1)) for rank in range(ranks)]
 
 
 class Counted:
