@@ -1,6 +1,6 @@
 """Messages between ranks: one interface, over MPI, over threads of one process, or for a rank alone.
 
-Read `base` first (what every world offers), then `rows` (rows of tables, by number) and `agreement` (errors of one rank),
+Read `base` first (what every world offers), then `rows` (rows of tables by number), `agreement` (errors of one rank),
 `mpi`, `threads`, and `ranks` (which of them a program has).
 """
 

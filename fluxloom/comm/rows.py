@@ -17,8 +17,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CommError
 
 __all__ = [
-    "CHUNK", "Post", "before", "block_starts", "collected", "compress", "dealt", "distinct", "fetch", "fetch_pieces",
-    "owner_of", "place", "spans", "stable_order", "take",
+    "CHUNK", "Places", "Post", "before", "block_starts", "collected", "compress", "dealt", "distinct", "fetch",
+    "fetch_pieces", "owner_of", "place", "place_in", "spans", "stable_order", "take",
 ]  # fmt: skip
 
 Index = npt.NDArray[np.int64]
@@ -69,6 +69,26 @@ def stable_order(owner: Numbers, ranks: int) -> Index:
     """Return the places of elements in the order of their owners, ascending for each owner."""
     # NumPy sorts 16-bit integers by counting
     return np.argsort(owner.astype(np.uint16) if ranks < 2**16 else owner, kind="stable")
+
+
+class Places:
+    """Where global numbers are among some, in any order."""
+
+    def __init__(self, numbers: Index) -> None:
+        self._order = None if (numbers[1:] > numbers[:-1]).all() else np.argsort(numbers, kind="stable")
+        self._sorted = numbers if self._order is None else numbers[self._order]
+
+    def of(self, asked: Numbers) -> Index:
+        """Return the places of numbers that are there."""
+        found = place_in(self._sorted, asked)
+        return found if self._order is None else self._order[found]
+
+
+def place_in(numbers: Index, asked: Numbers) -> Index:
+    """Return the places of numbers among ascending ones; those that follow each other need no search."""
+    if numbers.size and numbers[-1] - numbers[0] == numbers.size - 1:
+        return asked - numbers[0]
+    return np.searchsorted(numbers, asked)
 
 
 # ------------------------------------------------------------------------------------------ slices

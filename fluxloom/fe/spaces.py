@@ -18,10 +18,9 @@ from fluxloom.dsl.declare.maps import Argument, TableMap
 from fluxloom.dsl.declare.sets import Set
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.fe.cells.cell_dofs import element_of
-from fluxloom.fe.cells.dofs import Dofs, lagrange_dofs
+from fluxloom.fe.cells.dofs import Dofs, shared_dofs
 from fluxloom.fe.cells.elements import Lagrange
 from fluxloom.fe.cells.quadrature import Quadrature, gauss, require_rule
-from fluxloom.fe.cells.shared_dofs import shared_dofs
 from fluxloom.fe.cells.sides import Places, Sides, evaluated, images
 from fluxloom.fe.poisson_kernels import square_error
 from fluxloom.kernel.frontend import Kernel
@@ -77,11 +76,10 @@ class LagrangeSpace:
         Raises
         ------
         MeshError, SolverError
-            See `fluxloom.fe.cells.dofs.lagrange_dofs`, `fluxloom.fe.cells.shared_dofs.shared_dofs` and `of`.
+            See `fluxloom.fe.cells.dofs.shared_dofs` and `of`.
         """
         _require_bound(mesh)
-        dofs = shared_dofs(mesh.part, order) if mesh.context.ranked else lagrange_dofs(mesh.data, order)
-        return cls.of(mesh, dofs, rule)
+        return cls.of(mesh, shared_dofs(mesh.part, order), rule)
 
     @classmethod
     def of(cls, mesh: Mesh, dofs: Dofs, rule: Quadrature | None = None) -> LagrangeSpace:
@@ -92,8 +90,7 @@ class LagrangeSpace:
         mesh
             A mesh of one kind of cells, bound from the arrays that ``dofs`` was made for.
         dofs
-            From `fluxloom.fe.cells.dofs.lagrange_dofs`, on several ranks from
-            `fluxloom.fe.cells.shared_dofs.shared_dofs`.
+            From `fluxloom.fe.cells.dofs.shared_dofs`, or of a mesh on one rank `fluxloom.fe.cells.dofs.lagrange_dofs`.
         rule
             By default Gauss's with ``order + 1`` points a direction.
 
@@ -108,11 +105,10 @@ class LagrangeSpace:
         _require_bound(mesh)
         element, cells = dofs.element, mesh.cells.executed
         if len(dofs.cells) != cells or element.dimension != mesh.dimension:
-            made = "mesh.part, with shared_dofs" if mesh.context.ranked else "mesh.data, with lagrange_dofs"
             raise MeshError(
                 f"{mesh.path}: the degrees of freedom are of {len(dofs.cells)} {element.shape} cells, the mesh has "
                 f"{cells} in {mesh.dimension} dimensions, on this of {mesh.context.comm.size} ranks: make them of "
-                f"{made}"
+                "mesh.part, with shared_dofs"
             )
         context = mesh.context
         default = gauss(element.shape, element.order + 1)

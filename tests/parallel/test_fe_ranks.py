@@ -17,9 +17,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.declare.maps import RaggedMap
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.fe.cells.dofs import lagrange_dofs
+from fluxloom.fe.cells.dofs import lagrange_dofs, shared_dofs
 from fluxloom.fe.cells.quadrature import gauss
-from fluxloom.fe.cells.shared_dofs import shared_dofs
 from fluxloom.fe.edges.operators import EdgeOperators, shared_edge_operators
 from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.global_matrix import GlobalFormat, GlobalMatrix

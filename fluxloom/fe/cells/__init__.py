@@ -1,5 +1,5 @@
 """Elements and their degrees of freedom.
 
 Read `elements`, `quadrature` and `cell_map` (reference cells) first, then `dofs` and `cell_dofs` (numbers),
-`cell_entries` (places in a matrix), `sides` (boundaries), `shared_dofs` (ranks).
+`dof_numbers` (edges, faces, ranks), `cell_entries` (places in a matrix), `sides` (boundaries).
 """

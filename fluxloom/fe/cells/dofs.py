@@ -1,7 +1,7 @@
 """Degrees of freedom of continuous Lagrange elements: one number a point, shared by all cells that have it.
 
 `fluxloom.fe.cells.cell_dofs` says how the cells round an edge or a face agree on its points,
-`fluxloom.fe.cells.shared_dofs` how a mesh is numbered that is divided among ranks.
+`fluxloom.fe.cells.dof_numbers` where the numbers of edges and faces come from, and which rank owns what.
 """
 
 from __future__ import annotations
@@ -12,27 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.agreement import together
+from fluxloom.comm.rows import Places, compress
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.declare.parts import Part
-from fluxloom.fe.cells.cell_dofs import (
-    DofRanges,
-    cell_dofs,
-    cell_points,
-    edge_points,
-    element_of,
-    face_points,
-    sides_of,
-)
+from fluxloom.fe.cells.cell_dofs import cell_dofs, cell_points, edge_points, element_of, face_points, sides_of
+from fluxloom.fe.cells.dof_numbers import DofNumbers, dof_part
 from fluxloom.fe.cells.elements import Lagrange
-from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData
-from fluxloom.mesh.geometry.connectivity import Connectivity, connectivity, pair_keys
+from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource
 from fluxloom.mesh.geometry.jacobians import require_elements_sound
-from fluxloom.mesh.quality.sound import require_no_hanging, require_sides, require_unfolded
-from fluxloom.mesh.quality.surface import Surface, require_no_overlaps, tell_unnamed
+from fluxloom.mesh.ranks.part import MeshPart, WholePart
 
-__all__ = ["Dofs", "lagrange_dofs"]
+__all__ = ["Dofs", "lagrange_dofs", "shared_dofs"]
 
-LongArray = npt.NDArray[np.int64]
+Long = npt.NDArray[np.int64]
 
 _MOST = np.iinfo(np.int32).max
 
@@ -97,35 +90,6 @@ class Dofs:
         return mask
 
 
-@dataclass(frozen=True, eq=False)
-class _Numbering:
-    """Where the dofs of the edges, faces and cells of a mesh begin.
-
-    Attributes
-    ----------
-    mesh
-        Their mesh.
-    block
-        Nodes of the cells.
-    graph
-        Faces and edges of the mesh.
-    edge_keys
-        Keys of the edges, ascending.
-    ranges
-        First dof of each class of entities, and the number of dofs.
-    """
-
-    mesh: MeshData
-    block: IntArray
-    graph: Connectivity
-    edge_keys: LongArray
-    ranges: DofRanges
-
-    def edges(self, pairs: npt.NDArray[np.integer]) -> LongArray:
-        """Return the edge of each pair of nodes ``(m, 2)``."""
-        return np.searchsorted(self.edge_keys, pair_keys(pairs, self.mesh.n_points)).astype(np.int64)
-
-
 def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
     """Number the degrees of freedom of continuous Lagrange elements.
 
@@ -154,73 +118,110 @@ def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
     SolverError
         For an order that `Lagrange` does not have.
     """
-    numbering = _numbering(mesh, order)
-    return Dofs(
-        numbering.ranges.lagrange,
-        _cells(numbering),
-        _points(numbering),
-        {name: _on_faces(numbering, faces) for name, faces in numbering.graph.patches.items()},
-        Part.whole(numbering.ranges.size),
-    )
+    return shared_dofs(WholePart(mesh), order)
 
 
-def _numbering(mesh: MeshData, order: int) -> _Numbering:
-    """Check the mesh and count."""
-    lagrange = element_of(mesh.source.path, [name for name, count in mesh.cell_counts.items() if count], order)
-    block, graph = mesh.cells[lagrange.kind.name], connectivity(mesh)
-    unused = np.ones(mesh.n_points, dtype=bool)
-    unused[block] = False
-    if unused.any():
+def shared_dofs(part: MeshPart, order: int) -> Dofs:
+    """Number the degrees of freedom of what a rank has of a mesh. Collective.
+
+    Parameters
+    ----------
+    part
+        All of a mesh; of several ranks with the maps ``cell_nodes`` and ``boundary_nodes``, of hexahedra of order 2
+        and more ``face_nodes`` too.
+    order
+        See `lagrange_dofs`.
+
+    Returns
+    -------
+    Dofs
+        With this rank's ``part``, whose numbers are those of `lagrange_dofs`.
+
+    Raises
+    ------
+    MeshError
+        On every rank: see `lagrange_dofs`; and for a map that is missing.
+    SolverError
+        For an order that `fluxloom.fe.cells.elements.Lagrange` does not have.
+    """
+    lagrange = element_of(part.path, [name for name, count in part.blocks.items() if count], order)
+    together(part.comm, lambda: _check_points(part, lagrange))
+    together(part.comm, lambda: _check_elements(part, lagrange))
+    numbers = DofNumbers.of(part, lagrange)
+    whole = part.comm.size == 1
+    if whole and numbers.ranges.size > _MOST:
         raise MeshError(
-            f"{mesh.source.path}: no cell uses point {int(np.argmax(unused))} ({int(unused.sum())} such points); "
-            "remove them from the points and renumber the cells and patches"
-        )
-    require_sides(mesh)
-    size = require_elements_sound(mesh, block, lagrange.kind.name)
-    require_unfolded(mesh, graph.interior_cells, graph.alike, size)
-    surface = Surface.of(mesh, graph, size)
-    require_no_hanging(surface)
-    require_no_overlaps(surface)
-    tell_unnamed(surface)
-    keys = pair_keys(graph.edges, mesh.n_points)
-    ranges = DofRanges.of(lagrange, mesh.n_points, len(keys), graph.n_faces, len(block))
-    if ranges.size > _MOST:
-        raise MeshError(
-            f"{mesh.source.path}: order {order} has {ranges.size} degrees of freedom, and their numbers have 32 bits "
+            f"{part.path}: order {order} has {numbers.ranges.size} degrees of freedom, and their numbers have 32 bits "
             f"(at most {_MOST}); lower the order or divide the mesh among ranks"
         )
-    return _Numbering(mesh, block, graph, keys, ranges)
+    cells = np.empty((len(numbers.local), lagrange.size), dtype=np.int32 if whole else np.int64)
+    cell_dofs(numbers.ranges, numbers.block, numbers.edges, numbers.faces, numbers.cells, cells)
+    found, local = (Part.whole(numbers.ranges.size), cells) if whole else dof_part(numbers, cells)
+    places, patches = Places(found.numbers), {}
+    for name in part.patches:
+        on = places.of(_on_patch(numbers, name))
+        patches[name] = np.sort(on[on < found.owned]).astype(np.int32)
+    return Dofs(lagrange, local, _points(numbers, found.numbers[: found.owned]), patches, found)
 
 
-def _cells(numbering: _Numbering) -> IntArray:
-    """Return cell to dofs."""
-    block, ranges = numbering.block, numbering.ranges
-    cells = np.empty((len(block), ranges.lagrange.size), dtype=np.int32)
-    faces = numbering.graph.cell_faces.indices.reshape(len(block), -1)
-    cell_dofs(ranges, block, numbering.edges, faces, np.arange(len(block)), cells)
-    return cells
+def _check_elements(part: MeshPart, lagrange: Lagrange) -> None:
+    """Refuse cells that are flat, or whose determinant changes its sign."""
+    cells, kind = part.part("cells"), lagrange.kind.name
+    block = part.table("cell_nodes")[: cells.owned, : lagrange.corners]
+    numbers = cells.numbers[: cells.owned].astype(np.int32)
+    mesh = MeshData(part.points, {kind: block}, {}, MeshSource(part.path, cell_numbers={kind: numbers}))
+    require_elements_sound(part.data if isinstance(part, WholePart) else mesh, block, kind)
 
 
-def _points(numbering: _Numbering) -> FloatArray:
-    """Return the places of all dofs; those of edges and faces do not depend on a cell, so are the same to the bit."""
-    mesh, graph, ranges = numbering.mesh, numbering.graph, numbering.ranges
-    lagrange = ranges.lagrange
-    points = np.empty((ranges.size, mesh.dimension))
-    points[: mesh.n_points] = mesh.points
-    points[ranges.edges : ranges.faces] = edge_points(lagrange, mesh.points[graph.edges])
+def _check_points(part: MeshPart, lagrange: Lagrange) -> None:
+    """Refuse points that no cell uses."""
+    nodes = part.part("nodes")
+    unused = np.ones(nodes.stored, dtype=bool)
+    unused[part.table("cell_nodes")[:, : lagrange.corners]] = False
+    lonely = nodes.numbers[: nodes.owned][unused[: nodes.owned]]
+    if lonely.size:
+        on_rank = f" of rank {part.comm.rank}" * (part.comm.size > 1)
+        raise MeshError(
+            f"{part.path}: no cell uses point {int(lonely.min())} ({lonely.size} such points{on_rank}); remove them "
+            "from the points and renumber the cells and patches"
+        )
+
+
+# ------------------------------------------------------------------------------------------ places, patches
+def _points(numbers: DofNumbers, wanted: Long) -> FloatArray:
+    """Return the places of some dofs of this rank's cells, see `Dofs`; those of edges and faces depend on no cell."""
+    part, ranges, lagrange = numbers.part, numbers.ranges, numbers.ranges.lagrange
+    nodes = part.part("nodes").numbers
+    known, points = [nodes], [part.points]
+    if ranges.inner:
+        known.append(ranges.of_edges(numbers.edge_numbers))
+        points.append(edge_points(lagrange, part.points[Places(nodes).of(numbers.edge_nodes)]))
     if ranges.face_inner:
-        nodes = np.concatenate([graph.interior_nodes.indices, graph.boundary_nodes.indices]).reshape(-1, 4)
-        points[ranges.faces : ranges.cells] = face_points(lagrange, nodes, mesh.points[nodes])
-    points[ranges.cells :] = cell_points(lagrange, mesh.points[numbering.block])
-    return points
+        assert numbers.faces is not None
+        faces, place = compress(numbers.faces)
+        one = np.empty(faces.size, dtype=np.int64)
+        one[place.reshape(-1)] = np.arange(place.size)
+        corners = numbers.local[:, np.array(lagrange.kind.faces)].reshape(-1, 4)[one]
+        known.append(ranges.of_faces(faces))
+        points.append(face_points(lagrange, nodes[corners], part.points[corners]))
+    known.append(ranges.of_cells(numbers.cells))
+    points.append(cell_points(lagrange, part.points[numbers.local]))
+    return np.concatenate(points)[Places(np.concatenate(known)).of(wanted)]
 
 
-def _on_faces(numbering: _Numbering, faces: range) -> IntArray:
-    """Return the dofs on a range of boundary faces, ascending."""
-    graph, ranges = numbering.graph, numbering.ranges
-    width = len(ranges.lagrange.kind.faces[0])
-    nodes = graph.boundary_nodes.indices.reshape(-1, width)[faces.start : faces.stop]
-    edges = np.unique(numbering.edges(sides_of(nodes)))
-    numbers = graph.n_interior + np.arange(faces.start, faces.stop)
-    parts = [np.unique(nodes), ranges.of_edges(edges), ranges.of_faces(numbers)]  # in ascending order of numbers
-    return np.concatenate(parts).astype(np.int32)
+def _on_patch(numbers: DofNumbers, name: str) -> Long:
+    """Return the dofs on those faces of a patch that this rank has: all that touch a dof of its own.
+
+    Numbers of the whole mesh, ascending.
+    """
+    part, ranges = numbers.part, numbers.ranges
+    span, table = part.patches[name], part.table("boundary_nodes")
+    faces = part.part("boundary").numbers[: len(table)]
+    chosen = (faces >= span.start) & (faces < span.stop)
+    nodes = part.part("nodes").numbers[table[chosen]][:, : len(ranges.lagrange.kind.faces[0])]
+    found = [np.unique(nodes)]
+    if ranges.inner:
+        found.append(ranges.of_edges(np.unique(numbers.edges(sides_of(nodes)))))
+    if ranges.face_inner:
+        found.append(ranges.of_faces(part.part("faces").total + faces[chosen]))
+    return np.concatenate(found)

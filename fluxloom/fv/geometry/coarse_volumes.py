@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import fetch, owner_of
+from fluxloom.comm.rows import Places, fetch, owner_of
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.parts import refresh_host
 from fluxloom.fv.geometry.fused_faces import FusedFaces, FusedPatches, fused_faces, fused_patches
-from fluxloom.fv.geometry.volume_tables import CellTable, FaceTable, OuterTable, Places, Totals, assemble, taken
+from fluxloom.fv.geometry.volume_tables import CellTable, FaceTable, OuterTable, Totals, assemble, taken
 from fluxloom.fv.geometry.volumes import ControlVolumes
 
 __all__ = ["Coarse", "grouped"]

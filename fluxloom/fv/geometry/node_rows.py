@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.geometry.volume_tables import Places
+from fluxloom.comm.rows import Places
 from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.mesh.data.mesh import Ragged
 

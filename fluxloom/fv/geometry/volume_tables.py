@@ -10,35 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Places, place_in
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fv.geometry.volumes import ControlVolumes, SharedVolumes, Turned, Wrapped
 from fluxloom.mesh.data.mesh import Ragged
 from fluxloom.mesh.geometry.metrics import WARPS, face_moments, face_warps
 
 __all__ = [
-    "Beyond", "CellTable", "FaceShapes", "FaceTable", "ImageTable", "OuterTable", "Places", "Totals", "ascending",
+    "Beyond", "CellTable", "FaceShapes", "FaceTable", "ImageTable", "OuterTable", "Totals", "ascending",
     "assemble", "chain_tables", "taken",
 ]  # fmt: skip
-
-
-class Places:
-    """Where global numbers are among some, in any order."""
-
-    def __init__(self, numbers: Index) -> None:
-        self._order = None if (numbers[1:] > numbers[:-1]).all() else np.argsort(numbers, kind="stable")
-        self._sorted = numbers if self._order is None else numbers[self._order]
-
-    def of(self, asked: Index) -> Index:
-        """Return the places of numbers that are there."""
-        found = _found(self._sorted, asked)
-        return found if self._order is None else self._order[found]
-
-
-def _found(numbers: Index, asked: Index) -> Index:
-    """Return the places of numbers among ascending ones; those that follow each other need no search."""
-    if numbers.size and numbers[-1] - numbers[0] == numbers.size - 1:
-        return asked - numbers[0]
-    return np.searchsorted(numbers, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +33,7 @@ class CellTable:
 
     def place(self, asked: Index) -> Index:
         """Return the places of global numbers."""
-        return _found(self.number, asked)
+        return place_in(self.number, asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,12 +36,11 @@ import numpy.typing as npt
 
 from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post
+from fluxloom.comm.rows import Places, Post
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fv.geometry.cell_faces import least_squares
 from fluxloom.fv.geometry.node_rows import NodeRows
-from fluxloom.fv.geometry.volume_tables import Places
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family, SharedVolumes, Sides
 from fluxloom.mesh.data.mesh import MeshData, Ragged
 from fluxloom.mesh.ranks.part import WholePart
