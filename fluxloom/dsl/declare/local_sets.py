@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.dsl.declare.runtime import Runtime
@@ -11,7 +12,7 @@ from fluxloom.dsl.declare.sets import Set
 __all__ = ["local_set"]
 
 
-def local_set(context: Runtime, size: int, name: str) -> Set:
+def local_set(context: Runtime, size: int, name: str, numbers: npt.NDArray[np.int64] | None = None) -> Set:
     """Return a set whose elements no other rank ever needs. Collective on several ranks.
 
     Parameters
@@ -19,12 +20,15 @@ def local_set(context: Runtime, size: int, name: str) -> Set:
     context
         Where it lives.
     size
-        Elements of this rank; ranks number theirs one after the other.
+        Elements of this rank.
     name
         Used in messages and reports.
+    numbers
+        Of these among the elements of all ranks, which by default number theirs one after the other.
     """
     if not context.ranked:
         return Set(context, size, name)
     sizes = context.comm.allgather(size)
-    numbers = sum(sizes[: context.comm.rank]) + np.arange(size, dtype=np.int64)
+    if numbers is None:
+        numbers = sum(sizes[: context.comm.rank]) + np.arange(size, dtype=np.int64)
     return Set(context, size, name, part=Part(0, size, size, size, size, numbers, sum(sizes)))

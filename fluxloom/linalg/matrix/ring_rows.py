@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import distinct, stable_order
+from fluxloom.comm.rows import Places, distinct, stable_order
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.declare.directory import Directory, by_rank
 from fluxloom.dsl.declare.maps import entries_of
@@ -111,7 +111,7 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
     given = np.arange(first, first + own.shape[0]) if rows is None else np.asarray(rows)
     agree(comm, _problem(own, given, columns, sum(counts), rings), ("rings", rings))
     numbers, values = given.astype(np.int64), own.data.astype(np.float64)
-    directory = _directory(comm, numbers, sum(counts))
+    directory, own_places = _directory(comm, numbers, sum(counts)), Places(numbers)
     found = ([np.diff(offsets)], [columns], [values])
     stored, ends, wanted = numbers, [numbers.size], [np.zeros(0, dtype=np.int64) for _ in range(comm.size)]
     owners = [np.full(numbers.size, comm.rank, dtype=np.int32)]
@@ -121,7 +121,7 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
         order = stable_order(owner, comm.size)
         new = new[order]
         pieces = [new[piece] for piece in by_rank(owner, comm.size)]
-        asked = [_places(numbers, q) for q in comm.exchange(pieces)]
+        asked = [own_places.of(q) for q in comm.exchange(pieces)]
         wanted = [np.concatenate(pair) for pair in zip(wanted, asked, strict=True)]
         stored, owners = np.concatenate([stored, new]), [*owners, owner[order]]
         ends.append(stored.size)
@@ -134,7 +134,7 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
         numbers=stored,
         ends=tuple(ends),
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        indices=_places(stored, columns),
+        indices=Places(stored).of(columns),
         values=values,
         total=sum(counts),
         send={rank: places for rank, places in enumerate(wanted) if places.size},
@@ -172,14 +172,6 @@ def _others(asked: Index, stored: Index) -> Index:
     if stored.size and int(stored.max()) - int(stored.min()) + 1 == stored.size:  # different, and without gaps
         asked = asked[(asked < stored.min()) | (asked > stored.max())]
     return np.setdiff1d(distinct(asked), stored, assume_unique=True) if asked.size else asked
-
-
-def _places(numbers: Index, asked: Index) -> Index:
-    """Return where some numbers are among others, which are all different."""
-    if not asked.size:
-        return asked
-    order = np.argsort(numbers, kind="stable")
-    return order[np.searchsorted(numbers, asked, sorter=order)]
 
 
 def fetch(comm: Comm, asked: Sequence[Index], rows: tuple[Index, Index, Reals]) -> tuple[Index, Index, Reals]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.rows import Places
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.declare.sets import Grid, Set
@@ -89,9 +90,7 @@ def local_matrix(
     like
         The matrix whose storage type is taken.
     """
-    turn = np.argsort(numbers, kind="stable")
-    owned = numbers_of(rows)[: rows.size]
-    turned = own[turn[np.searchsorted(numbers, owned, sorter=turn)]]
+    turned = own[Places(numbers).of(numbers_of(rows)[: rows.size])]
     return SparseMatrix.from_csr(
         rows.context, turned.indptr, stored_places(rows, turned.indices.astype(np.int64)), turned.data,
         rows=rows, columns=rows, layout=layout, dtype=real_type(like), name=name,

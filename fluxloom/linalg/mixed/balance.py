@@ -22,7 +22,7 @@ import numpy as np
 from fluxloom.core.access import RW, Read
 from fluxloom.core.errors import FluxloomError, SolverError, did_you_mean
 from fluxloom.device.base import Device
-from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.local_sets import local_set
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
@@ -240,16 +240,12 @@ def _spmv(work: _Work, shares: Sequence[float]) -> Steps:
 
 def _vectors(work: _Work, shares: Sequence[float]) -> tuple[DeviceRanks, list[tuple[Any, Any]], Step]:
     """Return two vectors on each device, without a matrix, and what sets the second."""
-    bounds = row_bounds(work.rows.size, shares, work.granule)
-    counts = np.diff(bounds)
+    counts = np.diff(row_bounds(work.rows.size, shares, work.granule))
     ranks = DeviceRanks(work.team, np.flatnonzero(counts).tolist())
 
     def make(rank: int) -> tuple[Any, Any]:
-        context, member = ranks.contexts[rank], ranks.members[rank]
-        first, owned = bounds[member], int(counts[member])
-        numbers = np.arange(first, first + owned, dtype=np.int64)
-        part = Part(0, owned, owned, owned, owned, numbers, work.rows.size)
-        rows = context.set(part if context.ranked else owned, "rows")
+        context, owned = ranks.contexts[rank], int(counts[ranks.members[rank]])
+        rows = local_set(context, owned, "rows")
         return context.dat(rows, np.ones(owned), "x"), context.dat(rows, np.ones(owned), "y")
 
     made = ranks.run(make)

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, Message
+from fluxloom.comm.rows import Places
 from fluxloom.core.errors import FluxloomError, PreconditionerError, SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
@@ -234,11 +235,9 @@ class GatheredSolver:
         )
         part = matrix.rows.part
         wanted = np.sort(gathered.numbers) if part is None else part.numbers[: part.owned]
-        order = np.argsort(gathered.numbers, kind="stable")
-        place = order[np.searchsorted(gathered.numbers, wanted, sorter=order)]
         b, x = (context.dat(matrix.rows, name=what, shape=self.x.shape, dtype="float64") for what in ("b", "x"))
         solver = method(matrix, b, x, name=self.name, **choices)
-        return _Master(solver, b, x, place)
+        return _Master(solver, b, x, Places(gathered.numbers).of(wanted))
 
     def _channels(self) -> None:
         """Make the messages between the master and the other ranks of its group."""

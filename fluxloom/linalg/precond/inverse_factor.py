@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post
+from fluxloom.comm.rows import Places, Post
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.declare.maps import entries_of
 from fluxloom.linalg.matrix.local_rows import refuse
@@ -235,7 +235,6 @@ def _transposed(comm: Comm, rows: _Rows, pattern: csr_array, values: Reals, shap
     column, to = rows.numbers[pattern.indices], owner[pattern.indices]
     i, j, g = map(Post(comm, to).forward, (column, row, values))
     own = rows.numbers[rows.own]
-    order = np.argsort(own, kind="stable")
-    found = csr_array((g, (order[np.searchsorted(own, i, sorter=order)], j)), shape=shape)
+    found = csr_array((g, (Places(own).of(i), j)), shape=shape)
     found.sort_indices()
     return found

@@ -20,17 +20,16 @@ from fluxloom.fv.compressible.fluxes import Flux
 from fluxloom.fv.compressible.free_stream import FreeStream
 from fluxloom.fv.compressible.gas import Gas, Sutherland
 from fluxloom.fv.compressible.spalart_allmaras import SpalartAllmaras
-from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.geometry.volumes import ControlVolumes
 from fluxloom.fv.gradients.limiters import Limiter
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.generate.refine import refine
-from fluxloom.mesh.ranks.distribute import distribute_mesh
+from fluxloom.mesh.ranks.distribute import part_of
 from fluxloom.mesh.ranks.part import MeshPart
 from fluxloom.mesh.ranks.renumber import renumber
-from fluxloom.mesh.ranks.slices import as_slice
-from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance, wall_faces
+from fluxloom.mesh.ranks.wall_distance import shared_wall_faces, wall_distance
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.scheme import CompressibleScheme, OverFaces
 from fluxloom_lab.bench.base import box_from_text
@@ -68,7 +67,7 @@ class Domain:
     mesh
         The whole mesh; None on several ranks.
     part
-        Of several ranks, this one's part of it.
+        What this rank has of it.
     volumes
         Control volumes of this rank.
     cells
@@ -77,18 +76,13 @@ class Domain:
 
     name: str
     mesh: MeshData | None
-    part: MeshPart | None
+    part: MeshPart
     volumes: ControlVolumes
     cells: int
 
     def wall_distance(self, patch: str) -> Array:
         """Return the distance of this rank's cells from a patch, ``(cells,)``. Collective."""
-        if self.part is not None:
-            walls = shared_wall_faces(self.part, [patch])
-        else:
-            assert self.mesh is not None
-            walls = wall_faces(self.mesh, [patch])
-        return wall_distance(self.volumes.centres[: self.volumes.cells], *walls)
+        return wall_distance(self.volumes.centres[: self.volumes.cells], *shared_wall_faces(self.part, [patch]))
 
 
 @dataclass(frozen=True)
@@ -156,15 +150,10 @@ def domain_of(options: CompressibleOptions, context: Context, *, renumbered: boo
     shape = () if options.mesh else _shape(options, context)
     name = options.mesh or " x ".join(str(n) for n in reversed(shape))
     mesh = together(context.comm, lambda: _mesh(options, shape, renumbered) if context.comm.rank == 0 else None)
-    if not context.ranked:
-        assert mesh is not None
-        return Domain(name, mesh, None, control_volumes(mesh), mesh.n_cells)
     shares = None if isinstance(options.shares, str) else options.shares
-    part = distribute_mesh(
-        as_slice(context.comm, mesh), context.comm, method=options.partition, shares=shares, maps=FLOW_MAPS
-    )  # fmt: skip
+    part = part_of(context.comm, mesh, method=options.partition, shares=shares, maps=FLOW_MAPS)
     volumes = shared_volumes(part)
-    return Domain(name, None, part, volumes, volumes.total)
+    return Domain(name, None if context.ranked else mesh, part, volumes, volumes.total)
 
 
 def _shape(options: CompressibleOptions, context: Context) -> tuple[int, ...]:

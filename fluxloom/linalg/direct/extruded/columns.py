@@ -10,8 +10,8 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import AoS
 from fluxloom.device.transforms.fft import RealTransform
 from fluxloom.dsl.declare.dats import Dat, view_of
+from fluxloom.dsl.declare.local_sets import local_set
 from fluxloom.dsl.declare.maps import TableMap
-from fluxloom.dsl.declare.parts import Part
 from fluxloom.dsl.declare.runtime import Runtime
 from fluxloom.dsl.declare.sets import Set
 from fluxloom.dsl.run.chain import Chain
@@ -19,7 +19,7 @@ from fluxloom.dsl.run.loop import Loop
 from fluxloom.linalg.matrix.local_rows import refuse
 from fluxloom.linalg.vectors import copy
 
-__all__ = ["Columns", "readable", "unshared", "writable"]
+__all__ = ["Columns", "readable", "writable"]
 
 
 def readable(dat: Dat, transform: RealTransform) -> Any:
@@ -36,14 +36,6 @@ def writable(dat: Dat, transform: RealTransform) -> Any:
     return (dat.array if transform.on_device else dat.data).reshape(dat.set.size, dat.dim)
 
 
-def unshared(context: Runtime, numbers: npt.NDArray[np.int64], total: int, name: str) -> Set:
-    """Return a set of elements of which ranks have some each and need no others."""
-    if not context.ranked:
-        return Set(context, int(numbers.size), name)
-    n = int(numbers.size)
-    return Set(context, n, name, part=Part(0, n, n, n, n, numbers, total))
-
-
 class Columns:
     """Two vectors of one value a cell, and where FFTs find them: ``(columns, planes)``, planes next to each other.
 
@@ -51,8 +43,8 @@ class Columns:
     ----------
     context
         Of the vectors.
-    numbers, total
-        Global numbers of the columns of this rank, and columns of all ranks.
+    numbers
+        Global numbers of the columns of this rank.
     planes
         Number of planes.
     b, x
@@ -73,7 +65,6 @@ class Columns:
         self,
         context: Runtime,
         numbers: npt.NDArray[np.int64],
-        total: int,
         planes: int,
         b: Dat | None,
         x: Dat | None,
@@ -83,7 +74,7 @@ class Columns:
         self.context, self.planes, self.name, self.count = context, planes, name, int(numbers.size)
         refuse(context.comm, self._problem(b, x, order))
         if b is None or x is None:
-            rows = unshared(context, numbers, total, f"{name}.columns")
+            rows = local_set(context, self.count, f"{name}.columns", numbers)
             self.b, self.x = (Dat(rows, name=f"{name}.{what}", shape=(planes,)) for what in "bx")
         else:
             self.b, self.x = b, x
@@ -92,7 +83,7 @@ class Columns:
         self.scatter: Chain | None = None
         self._b, self._x = self.b, self.x
         if order is not None:
-            self._ordered(np.asarray(order), numbers, total)
+            self._ordered(np.asarray(order), numbers)
 
     def _problem(self, b: Any, x: Any, order: npt.ArrayLike | None) -> str:
         """Return why vectors and order do not fit, or an empty string."""
@@ -123,15 +114,13 @@ class Columns:
             return ""
         return f"{name}: order has each of {size} cells once, {self.count} rows of {self.planes} planes"
 
-    def _ordered(self, order: npt.NDArray[Any], numbers: npt.NDArray[np.int64], total: int) -> None:
+    def _ordered(self, order: npt.NDArray[Any], numbers: npt.NDArray[np.int64]) -> None:
         """Make vectors in the order of the transform, and the loops between them and those that were given."""
         context, cells, name = self.context, self.b.set, self.name
         size = self.count * self.planes
         flat = order.reshape(-1)
-        points = unshared(
-            context, (numbers[:, None] * self.planes + np.arange(self.planes)).ravel(), total * self.planes,
-            f"{name}.points",
-        )  # fmt: skip
+        places = (numbers[:, None] * self.planes + np.arange(self.planes)).ravel()
+        points = local_set(context, size, f"{name}.points", places)
         there = TableMap(points, cells, flat[:, None].astype(np.int32), f"{name}.order")
         inverse = np.empty(size, dtype=np.int32)
         inverse[flat] = np.arange(size, dtype=np.int32)

@@ -140,7 +140,7 @@ class ExtrudedPoisson:
         self.frequencies, self.width = matrix.frequencies, width
         self.check_every, self.check_next, self._solves = check_every, False, 0
         given = checked_plane(context.comm, matrix, name)
-        self.columns = Columns(context, given.numbers, given.total, self.frequencies.planes, b, x, order, name)
+        self.columns = Columns(context, given.numbers, self.frequencies.planes, b, x, order, name)
         self.b, self.x = self.columns.b, self.columns.x
         self.nullspace: Nullspace = nullspace if nullspace != "auto" else is_singular(context.comm, given)
         self.size = given.total * self.frequencies.planes

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.rows import Places
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.runtime import Runtime
@@ -89,8 +90,7 @@ class Teams:
         matrix = distributed_matrix(self.context, rows, rows=numbers, name=f"{self.name}.plane")
         part = matrix.rows.part
         own = part.numbers[: part.owned] if part is not None else np.sort(numbers)
-        order = np.argsort(own)
-        self._place = order[np.searchsorted(own, numbers, sorter=order)]
+        self._place = Places(own).of(numbers)
         found = np.empty_like(weight)
         found[self._place] = weight
         return matrix, found
