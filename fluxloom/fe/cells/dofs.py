@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -154,7 +155,7 @@ def shared_dofs(part: MeshPart, order: int) -> Dofs:
             f"{part.path}: order {order} has {numbers.ranges.size} degrees of freedom, and their numbers have 32 bits "
             f"(at most {_MOST}); lower the order or divide the mesh among ranks"
         )
-    cells = np.empty((len(numbers.local), lagrange.size), dtype=np.int32 if whole else np.int64)
+    cells: npt.NDArray[Any] = np.empty((len(numbers.local), lagrange.size), dtype=np.int32 if whole else np.int64)
     cell_dofs(numbers.ranges, numbers.block, numbers.edges, numbers.faces, numbers.cells, cells)
     found, local = (Part.whole(numbers.ranges.size), cells) if whole else dof_part(numbers, cells)
     places, patches = Places(found.numbers), {}

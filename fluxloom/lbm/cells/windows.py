@@ -57,7 +57,7 @@ class Windows:
         for axis, x in enumerate(at):
             starts = np.unique([offset[axis] for offset in boxes])
             place.append(np.searchsorted(starts, x, side="right") - 1)
-        whose = np.ravel_multi_index(tuple(place), grid.factors)
+        whose = np.asarray(np.ravel_multi_index(tuple(place), grid.factors))
         self._post = Post(comm, whose)
         self._places = self._within(self._post.forward(cells))
 

@@ -251,7 +251,7 @@ def test_wrong_parts_are_refused() -> None:
     data = MESHES["quad"]()
     space = space_of(data, 1)
     context, rows = space.context, space.rows
-    with pytest.raises(MeshError, match=r"make them of mesh\.data"):
+    with pytest.raises(MeshError, match=r"make them of mesh\.part"):
         LagrangeSpace.of(space.mesh, lagrange_dofs(box2d(2, 2), 1))
     with pytest.raises(SolverError, match="mask of 12 booleans"):
         LocalMatrices(space, fixed=np.arange(3))
