@@ -17,8 +17,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CommError
 
 __all__ = [
-    "CHUNK", "Places", "Post", "before", "block_starts", "collected", "compress", "dealt", "distinct", "fetch",
-    "fetch_pieces", "owner_of", "place", "place_in", "spans", "stable_order", "take",
+    "CHUNK", "Places", "Post", "before", "block_starts", "compress", "distinct", "fetch", "fetch_pieces", "from_first",
+    "owner_of", "place", "place_in", "spans", "stable_order", "take", "to_first",
 ]  # fmt: skip
 
 Index = npt.NDArray[np.int64]
@@ -247,12 +247,12 @@ class Post:
         return out
 
 
-def collected(comm: Comm, rows: Rows) -> list[Rows]:
+def to_first(comm: Comm, rows: Rows) -> list[Rows]:
     """Return the rows of each rank on rank 0, and empty arrays elsewhere."""
     own = np.ascontiguousarray(rows)
     return comm.exchange([own, *[own[:0]] * (comm.size - 1)])
 
 
-def dealt(comm: Comm, rows: Sequence[Rows] | None, like: Rows) -> Rows:
+def from_first(comm: Comm, rows: Sequence[Rows] | None, like: Rows) -> Rows:
     """Return this rank's rows of those that rank 0 gives, one array a rank; ``like`` has rows of their type."""
     return comm.exchange([like[:0]] * comm.size if rows is None or comm.rank else list(rows))[0]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk, publish, require_writable
-from fluxloom.comm.rows import collected, dealt
+from fluxloom.comm.rows import from_first, to_first
 from fluxloom.core.errors import CheckpointError, FluxloomError
 from fluxloom.core.packages import require
 
@@ -288,8 +288,8 @@ class StoreReader:
 
     def _scatter(self, block: Rows, wanted: Numbers) -> Rows:
         """Return the rows wanted here of a block that rank 0 has."""
-        asked = collected(self.comm, wanted)
-        return dealt(self.comm, [block[rows] for rows in asked], block)
+        asked = to_first(self.comm, wanted)
+        return from_first(self.comm, [block[rows] for rows in asked], block)
 
     def close(self) -> None:
         """Close the file."""
@@ -348,7 +348,7 @@ def _gathered(comm: Comm, values: Rows, numbers: Numbers | None, total: int) -> 
     ascending = numbers[order]
     for begin, end in _spans(total, values):
         low, high = np.searchsorted(ascending, (begin, end))
-        rows, places = collected(comm, values[order[low:high]]), collected(comm, ascending[low:high] - begin)
+        rows, places = to_first(comm, values[order[low:high]]), to_first(comm, ascending[low:high] - begin)
         if comm.rank:
             yield values[:0]
             continue

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import collected
+from fluxloom.comm.rows import to_first
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.declare.parts import Part
@@ -43,10 +43,10 @@ def gathered(comm: Comm, part: Part | None, fields: Named) -> dict[str, npt.NDAr
     """
     if part is None:
         return dict(fields)
-    numbers = np.concatenate(collected(comm, part.numbers[: part.owned]))
+    numbers = np.concatenate(to_first(comm, part.numbers[: part.owned]))
     whole: dict[str, npt.NDArray[Any]] = {}
     for name, values in fields.items():
-        found = np.concatenate(collected(comm, values))
+        found = np.concatenate(to_first(comm, values))
         if comm.rank:
             continue
         whole[name] = np.empty_like(found)
@@ -85,7 +85,7 @@ def rows_in_order(
     """
     if comm.size > 1:
         numbers, rows = (
-            np.concatenate(collected(comm, values)) for values in (numbers.astype(np.int64), rows)
+            np.concatenate(to_first(comm, values)) for values in (numbers.astype(np.int64), rows)
         )
     return rows[np.argsort(numbers, kind="stable")]
 

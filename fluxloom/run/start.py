@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.comm.rows import collected, dealt
+from fluxloom.comm.rows import from_first, to_first
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CheckpointError, FluxloomError, MeshError, SolverError, did_you_mean
 from fluxloom.dsl.checkpoint.memory_values import decoded
@@ -358,8 +358,8 @@ class Start:
         """
         comm, root = self.comm, self.comm.rank == 0
         parts = {"volumes": np.zeros(len(places)) if volumes is None else volumes, **(given or {})}
-        whole = collected(comm, places)
-        beside = {name: np.concatenate(collected(comm, np.asarray(part))) for name, part in parts.items()}
+        whole = to_first(comm, places)
+        beside = {name: np.concatenate(to_first(comm, np.asarray(part))) for name, part in parts.items()}
         everywhere = np.concatenate(whole)
 
         def find() -> dict[str, Array] | None:
@@ -372,7 +372,7 @@ class Start:
         ends = np.cumsum([len(part) for part in whole])[:-1]
         out: dict[str, Array] = {}
         for name in known:
-            out[name] = dealt(comm, None if found is None else np.split(found[name], ends), np.zeros(0))
+            out[name] = from_first(comm, None if found is None else np.split(found[name], ends), np.zeros(0))
         return out
 
     def _found(

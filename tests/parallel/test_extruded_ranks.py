@@ -11,9 +11,9 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
+from fluxloom.dsl.declare.local_sets import local_set
 from fluxloom.linalg import ApproximateInverse, Status, Stop
 from fluxloom.linalg.direct.extruded.batch import Batch, PlaneGradients
-from fluxloom.linalg.direct.extruded.columns import unshared
 from fluxloom.linalg.direct.extruded.plane import ExtrudedMatrix
 from fluxloom.linalg.direct.extruded.solver import ExtrudedPoisson
 from fluxloom.linalg.direct.extruded.tuning import ExtrudedTuning, Trial
@@ -111,7 +111,7 @@ def test_cells_in_an_order_of_their_own() -> None:
         context = plain.context
         order = np.random.default_rng(comm.rank).permutation(rows.size * PLANES).reshape(rows.size, PLANES)
         first = sum(comm.allgather(order.size)[: comm.rank])
-        cells = unshared(context, first + np.arange(order.size), SIDE * SIDE * PLANES, "cells")
+        cells = local_set(context, order.size, "cells", first + np.arange(order.size))
         scattered = np.empty(order.size)
         scattered[order] = RIGHT[rows]
         b, x = context.dat(cells, scattered, "b"), context.dat(cells, name="x", shape=())

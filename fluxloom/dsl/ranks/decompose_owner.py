@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import CHUNK, collected, dealt, spans
+from fluxloom.comm.rows import CHUNK, from_first, spans, to_first
 from fluxloom.core.errors import DatError, FluxloomError
 from fluxloom.dsl.declare.directory import Array, Directory, Link, Numbers, Owners, even_owner, mixed_rows
 from fluxloom.dsl.ranks.decompose_rcb import parallel_rcb
@@ -135,8 +135,8 @@ def _kway(comm: Comm, request: Request, link: Link) -> Owners:
         rows = np.stack([own, link.table.reshape(-1)], axis=1).astype(np.int32)
     else:
         rows = link.table.astype(np.int32, copy=False)
-    table = np.concatenate(collected(comm, rows))
-    weights = None if request.weights is None else np.concatenate(collected(comm, request.weights))
+    table = np.concatenate(to_first(comm, rows))
+    weights = None if request.weights is None else np.concatenate(to_first(comm, request.weights))
     problem, part = None, np.zeros(0, dtype=np.int32)
     if comm.rank == 0:
         try:
@@ -147,7 +147,7 @@ def _kway(comm: Comm, request: Request, link: Link) -> Owners:
     problem = comm.broadcast(problem)
     if problem is not None:
         raise type(problem)(str(problem))
-    return dealt(comm, [part[piece] for piece in spans(request.starts)], part)
+    return from_first(comm, [part[piece] for piece in spans(request.starts)], part)
 
 
 def _graph(table: npt.NDArray[np.int32], request: Request, link: Link) -> Csr:
@@ -175,7 +175,7 @@ def inherit(
     A set with a link to a decided set follows its targets: an element belongs to the rank that owns most of them.
     A set that a link from a decided set leads to follows the elements that lead to it in the same way. Ties go to
     the lowest rank. Sets near the first are decided first; a link from a set counts before links to it, and an
-    earlier link before a later one. What nothing leads to is dealt out in blocks.
+    earlier link before a later one. What nothing leads to is from_first out in blocks.
 
     Parameters
     ----------

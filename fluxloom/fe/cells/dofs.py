@@ -102,7 +102,7 @@ def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
     ----------
     mesh
         Triangles, quads, tetrahedra or hexahedra, of one kind. Of a mesh that is divided among ranks see
-        `fluxloom.fe.cells.shared_dofs.shared_dofs`.
+        `shared_dofs`.
     order
         ``p``: 1 to 4, of simplices 1 or 2.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.rows import collected
+from fluxloom.comm.rows import to_first
 from fluxloom.core.errors import MeshError, SolverError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.sets import Set
@@ -157,7 +157,7 @@ class PointMesh:
         own, comm = np.asarray(values), self.context.comm
         if own.shape[:1] != (self.points.size,):
             raise SolverError(f"gather: values of shape {own.shape} for {self.points.size} points")
-        numbers, found = (np.concatenate(collected(comm, rows)) for rows in (self.numbers[: len(own)], own))
+        numbers, found = (np.concatenate(to_first(comm, rows)) for rows in (self.numbers[: len(own)], own))
         if comm.rank:
             return None
         whole = np.empty_like(found)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.rows import collected
+from fluxloom.comm.rows import to_first
 from fluxloom.dsl.declare.parts import Part, refresh_host
 from fluxloom.dsl.ranks.decompose_report import PartitionReport, make_report
 from fluxloom.solvers.lattice.flow import LatticeBoltzmann
@@ -181,5 +181,5 @@ def places_of(shape: Sequence[int], every: int = 1, across: int = -1) -> list[Pl
 
 def gather_rows(comm: Any, values: Values) -> list[Values] | None:
     """Return the rows of each rank on rank 0, None elsewhere. Collective."""
-    found = collected(comm, values)
+    found = to_first(comm, values)
     return None if comm.rank else found

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.agreement import together
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import block_starts, compress, dealt, fetch
+from fluxloom.comm.rows import block_starts, compress, fetch, from_first
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource
@@ -221,7 +221,7 @@ def share_out(comm: Comm, data: MeshData | None) -> MeshSlice:
     shape: MeshSlice = comm.broadcast(bare)
 
     def sent(of: Callable[[MeshSlice], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        return np.array(dealt(comm, [of(item) for item in slices], of(shape)))
+        return np.array(from_first(comm, [of(item) for item in slices], of(shape)))
 
     points, nodes = sent(lambda item: item.points), sent(lambda item: item.listed.nodes)
     cells = {name: sent(lambda item, name=name: item.cells[name]) for name in shape.blocks}

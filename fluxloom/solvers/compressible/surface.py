@@ -23,7 +23,7 @@ from math import nan
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.rows import collected
+from fluxloom.comm.rows import to_first
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Global
@@ -136,7 +136,7 @@ def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchV
     )
     order = cv.shared.elements.numbers[local(numbers)]
     table = np.concatenate([order[:, None].astype(np.float64), table], axis=1)
-    whole = np.concatenate(collected(flow.context.comm, table))
+    whole = np.concatenate(to_first(flow.context.comm, table))
     whole = whole[np.argsort(whole[:, 0], kind="stable"), 1:]
     return PatchValues(
         whole[:, :d], whole[:, d : 2 * d], whole[:, 2 * d], whole[:, 2 * d + 1], whole[:, 2 * d + 2 : 3 * d + 2],

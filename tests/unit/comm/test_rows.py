@@ -11,13 +11,13 @@ from fluxloom.comm.rows import (
     Post,
     before,
     block_starts,
-    collected,
     compress,
-    dealt,
     distinct,
     fetch,
+    from_first,
     owner_of,
     place,
+    to_first,
 )
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
@@ -102,9 +102,9 @@ def test_an_error_of_one_rank_is_raised_on_all() -> None:
 def test_to_the_first_rank_and_back(ranks: int) -> None:
     def action(comm: Comm) -> list[int]:
         mine = np.arange(comm.rank, dtype=np.int32)
-        found = collected(comm, mine)
+        found = to_first(comm, mine)
         assert [rows.size for rows in found] == [0 if comm.rank else rank for rank in range(ranks)]
-        return dealt(comm, [rows + 1 for rows in found] if comm.rank == 0 else None, mine).tolist()
+        return from_first(comm, [rows + 1 for rows in found] if comm.rank == 0 else None, mine).tolist()
 
     assert run_threads(ranks, action) == [list(range(1, rank + 1)) for rank in range(ranks)]
 
